@@ -1,0 +1,50 @@
+# make run    set up everything and run the main job (writes dpcal-report/)
+# make test   lint, types, doctests, tests, notebooks
+# make bench  slower studies and timings against other packages
+# make wheel  build the wheel into dist/
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+KERNELS := $(wildcard _ext/*.pyx _ext/*.pxd)
+SOURCES := $(sort $(wildcard *.py */*.py calibrate/schedules/*.py _ext/*.pyi) $(KERNELS))
+# The editable install links file by file, so a new file asks for a new install: the list is in the name.
+INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
+
+.PHONY: run test lint types unit bench wheel install clean
+.NOTPARALLEL:
+
+run: install
+	$(BIN)/dpcal demo
+
+test: lint types unit
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy -p dpcal
+
+unit: install
+	$(BIN)/python -m pytest
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+wheel: install
+	$(BIN)/python -m build --wheel
+
+install: $(INSTALLED)
+
+$(INSTALLED): setup.py pyproject.toml $(KERNELS)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=24"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--config-settings editable_mode=strict --editable ".[dev]"
+	rm -f $(VENV)/installed-*
+	touch $@
+
+clean:
+	rm -rf build dist $(VENV) dpcal-report *.egg-info

@@ -1,0 +1,90 @@
+"""Argument checks: one line each at the call, one sentence naming argument, value and range in the error.
+
+>>> positive(noise_multiplier=1.5)
+1.5
+>>> probability(delta=2.0)
+Traceback (most recent call last):
+    ...
+ValueError: delta must be a number in (0, 1), got 2.0.
+"""
+
+import math
+import numbers
+from typing import Any
+
+
+def _single(arguments: dict[str, Any]) -> tuple[str, Any]:
+    ((name, value),) = arguments.items()
+    return name, value
+
+
+def _real(name: str, value: Any, allowed: str) -> float:
+    """``value`` as a finite float, or a sentence."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+    return number
+
+
+def positive(**argument: Any) -> float:
+    """A finite number > 0."""
+    name, value = _single(argument)
+    number = _real(name, value, "a finite number > 0")
+    if number <= 0:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
+    return number
+
+
+def non_negative(**argument: Any) -> float:
+    """A finite number >= 0."""
+    name, value = _single(argument)
+    number = _real(name, value, "a finite number >= 0")
+    if number < 0:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+    return number
+
+
+def finite(**argument: Any) -> float:
+    """Any finite number."""
+    name, value = _single(argument)
+    return _real(name, value, "a finite number")
+
+
+def probability(**argument: Any) -> float:
+    """A number strictly between 0 and 1."""
+    name, value = _single(argument)
+    number = _real(name, value, "a number in (0, 1)")
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must be a number in (0, 1), got {value!r}.")
+    return number
+
+
+def rate(**argument: Any) -> float:
+    """A number in (0, 1], such as a sampling probability."""
+    name, value = _single(argument)
+    number = _real(name, value, "a number in (0, 1]")
+    if not 0 < number <= 1:
+        raise ValueError(f"{name} must be a number in (0, 1], got {value!r}.")
+    return number
+
+
+def count(**argument: Any) -> int:
+    """A whole number >= 1; whole floats such as ``1e4`` are accepted."""
+    name, value = _single(argument)
+    number = _real(name, value, "a whole number >= 1")
+    if number != math.floor(number) or number < 1:
+        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}.")
+    return int(value)
+
+
+def choice(allowed: tuple[str, ...], **argument: Any) -> str:
+    """One of the strings in ``allowed``."""
+    name, value = _single(argument)
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    return str(value)

@@ -1,0 +1,260 @@
+"""What may a run ask of the data? A plan lists every noisy answer before the first record is touched.
+
+A :class:`Query` is one kind of noisy answer: what is summed over the sampled records, how records are sampled, the bound on
+one record's contribution, the noise, and how often it may be asked. A :class:`Plan` is a set of queries with the target
+they were calibrated to. ``plan.event`` is a ``DpEvent``, so every accountant can price a plan before anything runs.
+
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
+...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
+>>> plan = Plan(optimizer="dpsgd", n=50_000, queries=(query,), epsilon=7.0, delta=1e-6)
+>>> plan == Plan.from_json(plan.to_json())
+True
+>>> print(f"{plan.price():.4f}")
+6.9074
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from dpcal import _validate
+from dpcal.errors import UnsupportedEvent
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
+    from dpcal.accountants.interface import Epsilon
+
+__all__ = ["Plan", "Query"]
+
+KINDS = ("gradient", "gradient difference", "scalar")
+SAMPLERS = ("poisson", "fixed-size", "full")
+COMPOSITIONS = ("sequential", "disjoint")
+RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+
+Parameter = str | int | float | bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One kind of noisy answer: a sum over sampled records of clipped vectors, plus Gaussian noise.
+
+    Parameters
+    ----------
+    name
+        How the optimizer refers to it; unique in its plan.
+    kind
+        ``"gradient"``, ``"gradient difference"`` (between two parameter vectors) or ``"scalar"``.
+    sampler
+        ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"`` (``batch_size``
+        distinct records, uniformly) or ``"full"`` (every record).
+    max_norm
+        Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record clipping. With
+        ``proportional`` it is the bound per unit of distance between the two parameter vectors.
+    noise_multiplier
+        Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The sum's L2 sensitivity
+        is C when a record is added, removed or zeroed, 2 C when it is replaced.)
+    count
+        How often the query may be asked, at most.
+    sampling_probability
+        In (0, 1]; for ``"poisson"`` only.
+    batch_size
+        At least 1; for ``"fixed-size"`` only.
+    proportional
+        Whether C is per unit of ``||w - w'||``; for gradient differences only.
+    composition
+        ``"sequential"``, or ``"disjoint"`` when each answer uses records that no other answer of this query uses.
+    """
+
+    name: str
+    kind: str
+    sampler: str
+    max_norm: float
+    noise_multiplier: float
+    count: int
+    sampling_probability: float | None = None
+    batch_size: int | None = None
+    proportional: bool = False
+    composition: str = "sequential"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
+        _validate.choice(KINDS, kind=self.kind)
+        _validate.choice(SAMPLERS, sampler=self.sampler)
+        _validate.choice(COMPOSITIONS, composition=self.composition)
+        _validate.positive(max_norm=self.max_norm)
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.count(count=self.count)
+        if (self.sampling_probability is not None) != (self.sampler == "poisson"):
+            raise ValueError(
+                "sampling_probability goes with sampler='poisson' and only with it, got "
+                f"sampling_probability={self.sampling_probability!r} with sampler={self.sampler!r}."
+            )
+        if (self.batch_size is not None) != (self.sampler == "fixed-size"):
+            raise ValueError(
+                "batch_size goes with sampler='fixed-size' and only with it, got "
+                f"batch_size={self.batch_size!r} with sampler={self.sampler!r}."
+            )
+        if self.sampling_probability is not None:
+            _validate.rate(sampling_probability=self.sampling_probability)
+        if self.batch_size is not None:
+            _validate.count(batch_size=self.batch_size)
+        if self.proportional and self.kind != "gradient difference":
+            raise ValueError(
+                "proportional=True is for kind='gradient difference', "
+                f"got proportional=True with kind={self.kind!r}."
+            )
+
+    def event(self, n: int) -> DpEvent:
+        """Return the event of one answer on ``n`` records."""
+        from dpcal.accountants import events
+
+        gaussian = events.GaussianDpEvent(self.noise_multiplier)
+        if self.sampler == "poisson":
+            return events.PoissonSampledDpEvent(self.sampling_probability, gaussian)
+        if self.sampler == "fixed-size":
+            return events.SampledWithoutReplacementDpEvent(n, self.batch_size, gaussian)
+        return gaussian
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Every noisy answer that a run may ask for, with the privacy target it was calibrated to.
+
+    Parameters
+    ----------
+    optimizer
+        Name of the optimizer in ``dpcal.optim``.
+    n
+        Number of records, at least 1. Under add-or-remove-one it is treated as public.
+    queries
+        The queries, with distinct names.
+    epsilon, delta
+        The target: epsilon >= 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    parameters
+        What else the optimizer needs (steps, batch size, learning rate, ...), as JSON scalars.
+    """
+
+    optimizer: str
+    n: int
+    queries: tuple[Query, ...]
+    epsilon: float
+    delta: float
+    neighboring_relation: str = "add-or-remove-one"
+    parameters: Mapping[str, Parameter] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "queries", tuple(self.queries))
+        object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
+        _validate.count(n=self.n)
+        _validate.non_negative(epsilon=self.epsilon)
+        _validate.probability(delta=self.delta)
+        _validate.choice(RELATIONS, neighboring_relation=self.neighboring_relation)
+        names = [query.name for query in self.queries]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"queries must be one or more with distinct names, got names {names}.")
+        for query in self.queries:
+            if query.batch_size is not None and query.batch_size > self.n:
+                raise ValueError(
+                    f"batch_size of query {query.name!r} must be at most n={self.n}, "
+                    f"got {query.batch_size}."
+                )
+
+    def query(self, name: str) -> Query:
+        """Return the query called ``name``."""
+        for query in self.queries:
+            if query.name == name:
+                return query
+        known = ", ".join(repr(query.name) for query in self.queries)
+        raise ValueError(f"query must be one of {known}, got {name!r}.")
+
+    @property
+    def event(self) -> DpEvent:
+        """The ``DpEvent`` of asking every query as often as it may be asked."""
+        return compose(
+            ((query, query.count) for query in self.queries), self.n, self.neighboring_relation
+        )
+
+    def price(self, delta: float | None = None, **options: Any) -> Epsilon:
+        """Return the certified epsilon of the whole plan.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1); the plan's own delta when omitted.
+        **options
+            Passed to :func:`dpcal.accountants.epsilon`.
+        """
+        from dpcal.accountants import epsilon
+
+        delta = self.delta if delta is None else delta
+        options.setdefault("neighboring_relation", self.neighboring_relation)
+        return epsilon(self.event, delta=delta, **options)
+
+    def to_json(self) -> str:
+        """Return the plan as a JSON document."""
+        document = {
+            "optimizer": self.optimizer,
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighboring_relation": self.neighboring_relation,
+            "parameters": dict(self.parameters),
+            "queries": [dataclasses.asdict(query) for query in self.queries],
+        }
+        return json.dumps(document, indent=2, allow_nan=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plan.from_json, (self.to_json(),)
+
+    @classmethod
+    def from_json(cls, document: str) -> Plan:
+        """Read a plan written by :meth:`to_json`.
+
+        Raises
+        ------
+        ValueError
+            If the document is not JSON, lacks a field, has an unknown one, or a value is out of range.
+        """
+        try:
+            fields = json.loads(document)
+            queries = tuple(Query(**query) for query in fields.pop("queries"))
+            return cls(queries=queries, **fields)
+        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"document must be a plan in JSON, got {error}.") from error
+
+
+def compose(asked: Any, n: int, neighboring_relation: str) -> DpEvent:
+    """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For disjoint queries under a relation that moves records between parts: parallel composition is a theorem
+        when one record is replaced in place, not when its removal shifts the others.
+    """
+    from dpcal.accountants import events
+
+    parts = []
+    for query, count in asked:
+        if query.composition == "disjoint":
+            if neighboring_relation == "add-or-remove-one":
+                raise UnsupportedEvent(
+                    f"query {query.name!r} composes over disjoint parts, which needs "
+                    "neighboring_relation 'replace-one' or 'replace-special', "
+                    f"got {neighboring_relation!r}."
+                )
+            count = 1
+        if count:
+            event = query.event(n)
+            parts.append(event if count == 1 else events.SelfComposedDpEvent(event, count))
+    if not parts:
+        return events.NoOpDpEvent()
+    return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)

@@ -1,0 +1,1 @@
+"""The papers' parameter schedules as symbolic claims."""

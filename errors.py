@@ -1,0 +1,27 @@
+"""Domain errors: what the library refuses, and why.
+
+Wrong arguments raise ``ValueError`` or ``TypeError``. The classes here are for requests that are well formed but
+that no theorem covers, that would overrun a budget, or whose records disagree.
+"""
+
+__all__ = ["BudgetExceeded", "DpcalError", "LedgerMismatch", "TargetUnreachable", "UnsupportedEvent"]
+
+
+class DpcalError(Exception):
+    """Base class of the domain errors of this package."""
+
+
+class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
+    """No theorem in this package prices this event under this neighboring relation."""
+
+
+class BudgetExceeded(DpcalError):  # noqa: N818
+    """A query was asked more often than its plan allows; no record was touched."""
+
+
+class LedgerMismatch(DpcalError):  # noqa: N818
+    """What was released does not agree with what was planned."""
+
+
+class TargetUnreachable(DpcalError):  # noqa: N818
+    """No value of the free parameter meets the target."""

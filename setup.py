@@ -1,0 +1,81 @@
+"""Build script: maps the repository root to the package ``dpcal`` and compiles its kernels.
+
+Everything declarative is in ``pyproject.toml``. Environment variables:
+
+``DPCAL_NATIVE=1``
+    Compile for this machine's processor (``-march=native``). The result may not run elsewhere.
+``DPCAL_BOUNDSCHECK=1``
+    Compile with bounds checks, for running the tests against checked kernels.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+
+PACKAGES = [
+    "dpcal",
+    "dpcal.accountants",
+    "dpcal.calibrate",
+    "dpcal.calibrate.schedules",
+    "dpcal.optim",
+    "dpcal._ext",
+]
+
+
+class BuildPackageOnly(build_py):
+    """Leave the build script, which sits in the package's root folder, out of the package."""
+
+    def find_package_modules(self, package, package_dir):
+        modules = super().find_package_modules(package, package_dir)
+        return [row for row in modules if row[:2] != ("dpcal", "setup")]
+
+
+def compiled_modules():
+    """One extension for each ``_ext/*.pyx``."""
+    numpy_root = Path(numpy.__file__).parent
+    link_random = {
+        "library_dirs": [str(numpy_root / "random" / "lib"), str(numpy_root / "_core" / "lib")],
+        "libraries": ["npyrandom", "npymath"] + ([] if sys.platform == "win32" else ["m"]),
+    }
+    optimise = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-math-errno"]
+    if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
+        optimise.append("-march=native")
+    checked = os.environ.get("DPCAL_BOUNDSCHECK") == "1"
+    extensions = [
+        Extension(
+            f"dpcal._ext.{source.stem}",
+            [source.as_posix()],
+            include_dirs=[numpy.get_include()],
+            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+            extra_compile_args=optimise,
+            **link_random,
+        )
+        for source in sorted(Path("_ext").glob("*.pyx"))
+    ]
+    return cythonize(
+        extensions,
+        build_dir="build/cython",
+        compiler_directives={
+            "language_level": "3",
+            "boundscheck": checked,
+            "wraparound": False,
+            "initializedcheck": checked,
+            "cdivision": True,
+            "embedsignature": True,
+        },
+    )
+
+
+setup(
+    packages=PACKAGES,
+    package_dir={"dpcal": "."},
+    package_data={"dpcal": ["py.typed"], "dpcal._ext": ["*.pyi", "*.pxd"]},
+    exclude_package_data={"dpcal": ["setup.py"]},
+    ext_modules=compiled_modules(),
+    cmdclass={"build_py": BuildPackageOnly},
+)
