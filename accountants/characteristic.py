@@ -48,6 +48,8 @@ _MAX_WORK = 2e8
 _GRID_RATIO = 1.12
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
 _ACCEPTED_WIDTH = 2e-12
+# A closed form that loses more digits than this is replaced by a contour.
+_ACCEPTED_ERROR = 1e-11
 
 
 class Contour:
@@ -105,7 +107,7 @@ class Contour:
         """Log of a bound on the sum of all aliases at this epsilon."""
         a = self._trials
         distance = np.abs(a - self.c) * (2 * math.pi / self.step)
-        first = self._trial_bounds + 0.5 * self.smoothing**2 * (a * a + a) - a * epsilon - distance
+        first = self._trial_bounds + self._smoothing_at(a) - a * epsilon - distance
         with np.errstate(divide="ignore"):
             series = first - np.log(-np.expm1(-distance))
         return float(np.logaddexp(series[a < self.c].min(), series[a > self.c].min()))
@@ -164,12 +166,9 @@ class Contour:
             values += times * ratio
             rounding += 4 * times * tilt.amplification * np.minimum(np.abs(ratio), 1.0)
         if self.smoothing:
-            square = self.smoothing**2
-            values -= 0.5 * square * t * t
-            self._log_smoothing = 0.5 * square * (self.c**2 + self.c)
-            self._mean = self.mean + square * (self.c + 0.5)
-        else:
-            self._log_smoothing, self._mean = 0.0, self.mean
+            values -= 0.5 * (self.smoothing * t) ** 2
+        self._log_smoothing = float(self._smoothing_at(np.array(self.c)))
+        self._mean = self.mean + self.smoothing**2 * (self.c + 0.5)
         values -= np.log(z / self.c) + np.log((1 + z) / (1 + self.c))
         self._t, self._z, self._values, self._rounding = t, z, values, rounding
 
@@ -178,76 +177,72 @@ class Contour:
         values[0] = 0.5
         return np.asarray(values)
 
-    def _log_magnitude(self, epsilon: float) -> tuple[float, Complexes]:
-        """Log of the smoothed delta (c > 0) or 1 - delta (c < 0), and the integrand."""
+    def _scale(self, epsilon: float) -> float:
+        """Log of the factor between the normalised sum over nodes and the integral."""
+        return self._peak(epsilon) + self._log_smoothing + math.log(self.step / math.pi)
+
+    def _log_interval(self, epsilon: float) -> tuple[float, float]:
+        """Bounds on log of the smoothed delta (c > 0) or of its complement (c < 0)."""
         integrand = self._integrand(epsilon)
         total = float(integrand.real.sum())
-        scale = self._peak(epsilon) + self._log_smoothing + math.log(self.step / math.pi)
-        return (scale + math.log(total) if total > 0 else -math.inf), integrand
+        error = self._error(epsilon, total, integrand)
+        scale = self._scale(epsilon)
+        lower = scale + math.log(total - error) if total > error else -math.inf
+        upper = scale + math.log(total + error) if total + error > 0 else math.inf
+        return lower, upper
 
-    def _relative_error(self, epsilon: float, log_magnitude: float, integrand: Complexes) -> float:
-        """Bound on aliasing, truncation and rounding, relative to the value."""
-        scale = self._peak(epsilon) + self._log_smoothing + math.log(self.step / math.pi)
-        alias = math.exp(min(700.0, self._log_alias(epsilon) - log_magnitude))
-        tail = math.exp(min(700.0, self.remainder + scale - log_magnitude))
+    def _smoothing_at(self, c: Reals) -> Reals:
+        """What the added Gaussian loss contributes to log M(c)."""
+        return 0.5 * self.smoothing**2 * (c * c + c)
+
+    def _error(self, epsilon: float, total: float, integrand: Complexes) -> float:
+        """Bound on aliasing, truncation and rounding, in units of the normalised sum."""
+        alias = math.exp(min(700.0, self._log_alias(epsilon) - self._scale(epsilon)))
+        tail = math.exp(min(700.0, self.remainder))
         phase = 4 * self._t * (abs(self._mean) + abs(epsilon))
-        sizes = np.abs(integrand)
-        rounding = float(((self._rounding + phase) * sizes).sum())
-        rounding *= math.exp(min(700.0, scale - log_magnitude))
+        rounding = float(((self._rounding + phase) * np.abs(integrand)).sum())
         prefactor = 16 + 8 * (abs(self.log_mgf) + abs(self.c * epsilon))
-        return alias + tail + UNIT * (rounding + prefactor)
+        return alias + tail + UNIT * (rounding + prefactor * abs(total))
 
     def log_bounds(self, epsilon: float) -> Bounds:
         """Bounds on log delta(epsilon)."""
-        log_magnitude, integrand = self._log_magnitude(epsilon)
-        if log_magnitude == -math.inf:
-            return Bounds(-math.inf, math.inf, "contour")
-        error = self._relative_error(epsilon, log_magnitude, integrand)
+        lower, upper = self._log_interval(epsilon)
+        method = "contour"
         if self.c < 0:
-            high = math.exp(log_magnitude) * (1 + error)
-            low = math.exp(log_magnitude) * max(0.0, 1 - error)
-            bounds = Bounds(
-                math.log1p(-high) if high < 1 else -math.inf, math.log1p(-low), "contour"
-            )
+            lower, upper = _log_complement(upper), _log_complement(lower)
         else:
-            low_factor = math.log1p(-error) if error < 1 else -math.inf
-            bounds = Bounds(
-                log_magnitude + low_factor, log_magnitude + math.log1p(error), "contour"
-            )
+            upper = min(upper, float((self._trial_bounds - self._trials * epsilon).min()))
         if self.smoothing:
-            return Bounds(self._unsmoothed_lower(epsilon), bounds.upper, "smoothed")
-        return bounds
+            method, lower = "smoothed", self._unsmoothed_lower(epsilon)
+        return Bounds(lower, min(upper, 0.0), method)
 
     def _unsmoothed_lower(self, epsilon: float) -> float:
         """Best of delta_smoothed(epsilon + s) - P(xi > s) over s, with xi the added loss."""
         best = -math.inf
-        log_magnitude, _ = self._log_magnitude(epsilon)
+        size = -self._log_interval(epsilon)[1] if self.c > 0 else 0.0
         for margin in (3.0, 6.0, 12.0, 24.0, 48.0):
-            deviations = math.sqrt(2 * (margin - min(0.0, log_magnitude)))
+            deviations = math.sqrt(2 * (margin + max(0.0, size)))
             shifted = epsilon + deviations * self.smoothing + self.smoothing**2 / 2
-            log_magnitude, integrand = self._log_magnitude(shifted)
-            if log_magnitude == -math.inf:
-                continue
-            error = self._relative_error(shifted, log_magnitude, integrand)
             log_miss = -0.5 * deviations**2
+            low, high = self._log_interval(shifted)
             if self.c < 0:
-                value = 1 - math.exp(log_magnitude) * (1 + error) - math.exp(log_miss)
-                best = max(best, math.log(value) if value > 0 else -math.inf)
-            elif error < 1 and log_magnitude + math.log1p(-error) > log_miss:
-                low = log_magnitude + math.log1p(-error)
+                low = _log_complement(high)
+            if low > log_miss:
                 best = max(best, low + math.log(-math.expm1(log_miss - low)))
         return best
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
-        log_magnitude, integrand = self._log_magnitude(epsilon)
-        ratio = -float((self._z * integrand).real.sum()) / float(integrand.real.sum())
+        integrand = self._integrand(epsilon)
+        total = float(integrand.real.sum())
+        if total <= 0:
+            return math.nan, math.nan
+        value = self._scale(epsilon) + math.log(total)
+        ratio = -float((self._z * integrand).real.sum()) / total
         if self.c > 0:
-            return log_magnitude, ratio
-        rest = math.exp(log_magnitude)
-        if rest >= 1:
-            return -math.inf, -math.inf
-        return math.log1p(-rest), -ratio * rest / (1 - rest)
+            return value, ratio
+        complement = _log_complement(value)
+        return complement, -ratio * math.exp(value - complement)
 
     def parameter_slope(
         self, epsilon: float, rates: list[dict[str, float]], times: list[float]
@@ -263,7 +258,7 @@ class Contour:
         times
             For each part, the derivative of its count.
         """
-        _, integrand = self._log_magnitude(epsilon)
+        integrand = self._integrand(epsilon)
         change = np.zeros(self.nodes, dtype=complex)
         for (loss, count), (tilt, _), rate, growth in zip(
             self.parts, self._tilts, rates, times, strict=True
@@ -275,12 +270,19 @@ class Contour:
                 log_mgf = float(loss.cumulants([self.c])[0, 0])
                 ratio = tilt.log_ratio(self.step, self.nodes)
                 change += growth * (log_mgf + ratio + 1j * self._t * tilt.mean)
-        relative = float((change * integrand).real.sum()) / float(integrand.real.sum())
+        total = float(integrand.real.sum())
+        if total <= 0:
+            return math.nan
+        relative = float((change * integrand).real.sum()) / total
         if self.c > 0:
             return relative
-        log_magnitude, _ = self._log_magnitude(epsilon)
-        rest = math.exp(log_magnitude)
-        return -relative * rest / max(1 - rest, 1e-300)
+        value = self._scale(epsilon) + math.log(total)
+        return -relative * math.exp(value - _log_complement(value))
+
+
+def _log_complement(log_value: float) -> float:
+    """log(1 - exp(log_value)); -infinity where that is not positive."""
+    return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 
 
 def curvature_factor(width: float) -> float:
@@ -333,7 +335,7 @@ def _tilt_for_delta(sum_: LossSum, log_delta: float) -> tuple[float, float]:
 
     _, variance = sum_.at_zero
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    c = increasing_root(equation, 0.0, math.inf, _first_tilt(guess), tolerance=1e-3)
+    c = increasing_root(equation, 0.0, math.inf, _first_tilt(guess))
     _, mean, _ = sum_([c])[0]
     return c, float(mean - 1 / c - 1 / (1 + c))
 
@@ -351,21 +353,27 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
+    return _log_delta(direction, epsilon)[0]
+
+
+def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Contour | None]:
+    """Bounds on log delta(epsilon), and the contour that they came from, if any."""
     parts = direction.parts
-    if not parts:
-        return Bounds(-math.inf, -math.inf, "closed form")
     sum_ = LossSum(parts)
-    if epsilon >= sum_.upper:
-        return Bounds(-math.inf, -math.inf, "closed form")
+    if not parts or epsilon >= sum_.upper:
+        return Bounds(-math.inf, -math.inf, "closed form"), None
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
-        if closed is not None and closed[1] < 1e-11:
+        if closed is not None and closed[1] < _ACCEPTED_ERROR:
             value, error = closed
-            return Bounds(value + math.log1p(-error), value + math.log1p(error), "closed form")
+            return Bounds(
+                value + math.log1p(-error), value + math.log1p(error), "closed form"
+            ), None
     try:
-        return Contour(direction, _saddle(sum_, epsilon), epsilon).log_bounds(epsilon)
+        contour = Contour(direction, _saddle(sum_, epsilon), epsilon)
+        return contour.log_bounds(epsilon), contour
     except OutOfReach:
-        return _chernoff_bounds(sum_, epsilon)
+        return _chernoff_bounds(sum_, epsilon), None
 
 
 def _chernoff_bounds(sum_: LossSum, epsilon: float) -> Bounds:
@@ -493,3 +501,44 @@ def _epsilon_by_bracketing(direction: Direction, sum_: LossSum, log_delta: float
         lower = max(0.0, root - gap)
         gap *= 4
     return Bounds(lower, upper, log_delta_bounds(direction, upper).method)
+
+
+def log_delta_slope(
+    direction: Direction, epsilon: float, moved: Direction, change: float
+) -> tuple[Bounds, float | None]:
+    """Bounds on log delta(epsilon), and its derivative along a change of the mechanism.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    epsilon
+        Any finite number >= 0.
+    moved
+        The same direction after a small change, part by part; its *parameters* are differenced,
+        the derivative with respect to them comes from the nodes.
+    change
+        Size of that change.
+
+    Returns
+    -------
+    (Bounds, float or None)
+        None where the answer came from no contour, or the parts do not correspond.
+    """
+    bounds, contour = _log_delta(direction, epsilon)
+    if contour is None or len(moved.parts) != len(direction.parts):
+        return bounds, None
+    rates, growths = [], []
+    for (loss, times), (other, other_times) in zip(direction.parts, moved.parts, strict=True):
+        if type(loss) is not type(other):
+            return bounds, None
+        rates.append(
+            {
+                name: (getattr(other, name) - getattr(loss, name)) / change
+                for name in ("noise_multiplier", "sampling_probability")
+                if hasattr(loss, name)
+            }
+        )
+        growths.append((other_times - times) / change)
+    slope = contour.parameter_slope(epsilon, rates, growths)
+    return bounds, slope if math.isfinite(slope) else None

@@ -25,6 +25,9 @@ from dpcal.accountants.composition import Direction
 from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.sums import LossSum, increasing_root, log_chernoff
 
+# Of the root finder over orders; the loss in log delta is its square.
+_TOLERANCE = 1e-7
+
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
 
 
@@ -58,16 +61,16 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     sum_ = LossSum(direction.parts)
 
     def equation(c: float) -> tuple[float, float]:
-        # c^2 times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
+        # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = sum_([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
-        value = c * slope - log_mgf - float(log_chernoff(c)) + log_delta
-        return float(value), float(c * (variance + 1 / (c * (1 + c))))
+        value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
+        return float(value), float(variance + 1 / (c * (1 + c)))
 
     _, variance = sum_.at_zero
     guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 64.0)
     try:
-        c = increasing_root(equation, 0.0, math.inf, guess)
+        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(sum_([c])[0, 0])
     except OutOfReach:
         c = guess
@@ -102,7 +105,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     mean, variance = sum_.at_zero
     guess = min(max((epsilon - mean) / variance, 0.1), 64.0)
     try:
-        c = increasing_root(equation, 0.0, math.inf, guess)
+        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(sum_([c])[0, 0])
     except OutOfReach:
         c = guess

@@ -71,17 +71,21 @@ def increasing_root(
     low: float,
     high: float,
     guess: float,
-    tolerance: float = 1e-4,
+    tolerance: float = 0.01,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
     ``equation`` returns value and derivative.
 
-    A coarse root is enough: every bound holds on any contour, the saddle only makes it cheap.
+    As the derivative of a convex function, ``value`` is compared with the square root of its slope:
+    at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
+    contour: every bound holds on any, the saddle only makes it cheap.
     """
     c = guess
     for _ in range(200):
         value, slope = equation(c)
+        if abs(value) <= tolerance * math.sqrt(max(slope, 0.0)):
+            break
         low, high = (low, c) if value > 0 else (c, high)
         step = c - value / slope if slope > 0 else math.nan
         if math.isinf(high):
@@ -89,10 +93,8 @@ def increasing_root(
             if step > MAX_TILT:
                 raise OutOfReach
         elif not low < step < high:
-            step = (
-                high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else 0.5 * (low + high)
-            )
-        if abs(step - c) <= tolerance * abs(c):
-            return step
+            step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
+        if step == c:
+            break
         c = step
     return c
