@@ -9,6 +9,7 @@ Everything declarative is in ``pyproject.toml``. Environment variables:
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -33,6 +34,19 @@ class BuildPackageOnly(build_py):
     def find_package_modules(self, package, package_dir):
         modules = super().find_package_modules(package, package_dir)
         return [row for row in modules if row[:2] != ("dpcal", "setup")]
+
+
+def declarations_root():
+    """Return a folder where Cython finds ``dpcal/_ext/*.pxd``, whatever the root folder is called."""
+    root = Path("build/declarations")
+    folder = root / "dpcal" / "_ext"
+    shutil.rmtree(root, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent):
+        (package / "__init__.pxd").touch()
+    for source in Path("_ext").glob("*.pxd"):
+        shutil.copy2(source, folder)
+    return str(root)
 
 
 def compiled_modules():
@@ -60,6 +74,7 @@ def compiled_modules():
     return cythonize(
         extensions,
         build_dir="build/cython",
+        include_path=[declarations_root()],
         compiler_directives={
             "language_level": "3",
             "boundscheck": checked,
