@@ -1,5 +1,5 @@
-from numpy.typing import ArrayLike, NDArray
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 class PointLoss: ...
 class LogisticLoss(PointLoss): ...

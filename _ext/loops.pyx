@@ -1,7 +1,7 @@
 """The loop of DP-SGD (Abadi et al. 2016, Algorithm 1), fused: sample, clip, sum, add noise, step.
 
-Nothing is allocated per step and the interpreter lock is released throughout. A batch is sampled and summed block by
-block, so memory does not depend on its size.
+Nothing is allocated per step and the interpreter lock is released throughout. A batch is sampled
+and summed block by block, so memory does not depend on its size.
 """
 
 cimport cython
@@ -77,7 +77,8 @@ def descend(
 ):
     """Take one DP-SGD step per learning rate, in place.
 
-    Ranges are the caller's to check: :class:`dpcal.optim.PrivateOracle` is the only caller that meets real records.
+    Ranges are the caller's to check: :class:`dpcal.optim.PrivateOracle` is the only caller that
+    meets real records.
 
     Parameters
     ----------
@@ -100,9 +101,11 @@ def descend(
     l2, penalized
         Strength >= 0 of the regulariser, and how many leading coordinates it covers.
     radius
-        Radius > 0 of the ball around the origin that iterates are projected onto; infinite for none.
+        Radius > 0 of the ball around the origin that iterates are projected onto; infinite for
+        none.
     average, averaged
-        Running mean of iterates, shape (dimension,), overwritten; and how many iterates it holds already.
+        Running mean of iterates, shape (dimension,), overwritten; and how many iterates it holds
+        already.
     """
     if w.shape[0] != kernel.dimension or (
         average is not None and average.shape[0] != kernel.dimension

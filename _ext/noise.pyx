@@ -1,8 +1,9 @@
 """Randomness for kernels, from numpy's bit generators: Gaussian noise and Poisson samples.
 
-Both read the stream of a ``numpy.random.Generator`` exactly as its own methods would, so that plain numpy can replay a
-run. These generators are not cryptographic, and Gaussian noise in floating point is not the real-valued Gaussian of the
-theorems (Mironov 2012): attacks on either are outside the privacy claim.
+Both read the stream of a ``numpy.random.Generator`` exactly as its own methods would, so that plain
+numpy can replay a run. These generators are not cryptographic, and Gaussian noise in floating point
+is not the real-valued Gaussian of the theorems (Mironov 2012): attacks on either are outside the
+privacy claim.
 
 >>> import numpy as np
 >>> poisson_sample(5, 1.0, np.random.default_rng(0)).tolist()
@@ -49,9 +50,9 @@ cdef Py_ssize_t next_rows(
 ) noexcept nogil:
     """Write the next sampled rows at or after ``position``, at most ``capacity``; return how many.
 
-    With E standard exponential, P(floor(E / rate) >= k) = exp(-k rate) = (1 - q)^k: the gap before the next sampled record.
-    The gap is compared as a double before it becomes an integer, so that none is too large. The sample is complete when
-    fewer than ``capacity`` rows come back.
+    With E standard exponential, P(floor(E / rate) >= k) = exp(-k rate) = (1 - q)^k: the gap before
+    the next sampled record. The gap is compared as a double before it becomes an integer, so that
+    none is too large. The sample is complete when fewer than ``capacity`` rows come back.
     """
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t at = position[0]
@@ -99,8 +100,8 @@ def add_gaussian(double[::1] out not None, double standard_deviation, generator)
 def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
     """Return which of ``n`` records are sampled when each is, independently, with the same probability.
 
-    The time is proportional to the size of the sample. Every record's probability is right to an absolute error below
-    2^-50, the granularity of the exponential numbers that the gaps come from.
+    The time is proportional to the size of the sample. Every record's probability is right to an
+    absolute error below 2^-50, the granularity of the exponential numbers that the gaps come from.
 
     Parameters
     ----------
@@ -109,7 +110,8 @@ def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
     sampling_probability
         In (0, 1].
     generator
-        Read like ``generator.standard_exponential()``, once per gap; not at all when the probability is 1.
+        Read like ``generator.standard_exponential()``, once per gap; not at all when the
+        probability is 1.
 
     Returns
     -------
