@@ -37,7 +37,7 @@ class BuildPackageOnly(build_py):
 
 
 def declarations_root():
-    """Return a folder where Cython finds ``dpcal/_ext/*.pxd``, whatever the root folder is called."""
+    """Return a folder where Cython finds ``dpcal/_ext/*.pxd``, whatever the root is called."""
     root = Path("build/declarations")
     folder = root / "dpcal" / "_ext"
     shutil.rmtree(root, ignore_errors=True)

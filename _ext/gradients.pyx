@@ -6,8 +6,9 @@ beforehand, so clipping costs one comparison and the whole pass reads each row o
 slope, clip, add, while the row is in the first-level cache.
 
 >>> import numpy as np
->>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]), intercept=False)
->>> kernel(np.zeros(2), max_norm=1.0).round(12).tolist()  # (0 - 1) * (3, 4) has norm 5: clipped to norm 1
+>>> X, y = np.array([[3.0, 4.0]]), np.array([1.0])
+>>> kernel = LinearClippedSum(SquaredLoss(), X, y, intercept=False)
+>>> kernel(np.zeros(2), max_norm=1.0).round(12).tolist()  # (0 - 1) * (3, 4), clipped to norm 1
 [-0.6, -0.8]
 """
 
@@ -79,7 +80,7 @@ cdef inline double clipped(double slope, double norm, double max_norm) noexcept 
 
 
 cdef double norm_rounded_up(const double* row, Py_ssize_t size) noexcept nogil:
-    """Norm of a row, never below the exact one, by a factor that also covers the rounding of the clipped product."""
+    """Norm of a row, rounded up by enough to cover the rounding of the clipped product too."""
     cdef double largest = 0, total = 0
     cdef Py_ssize_t i
     for i in range(size):

@@ -42,7 +42,7 @@ cdef class _Step:
         add_normals(self.noise, self.standard_deviation, &self.total[0], self.kernel.dimension)
 
     cdef void move(self, double learning_rate) noexcept nogil:
-        """Step against the noisy mean gradient plus the regulariser's, then project onto the ball."""
+        """Step against the noisy mean gradient plus the regulariser's, then project."""
         cdef double gradient
         cdef double squares = 0
         cdef Py_ssize_t j

@@ -98,7 +98,7 @@ def add_gaussian(double[::1] out not None, double standard_deviation, generator)
 
 
 def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
-    """Return which of ``n`` records are sampled when each is, independently, with the same probability.
+    """Return which of ``n`` records are sampled, each independently with the same probability.
 
     The time is proportional to the size of the sample. Every record's probability is right to an
     absolute error below 2^-50, the granularity of the exponential numbers that the gaps come from.

@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def event(self) -> DpEvent:
-        """The ``DpEvent`` of everything released; order costs nothing, so equal ones are gathered."""
+        """The event of everything released; order costs nothing, so equal ones are gathered."""
         return compose(((query, query.count) for query in self.totals), self._n, self._relation)
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:

@@ -1,4 +1,4 @@
-"""What is minimised: the mean loss of a model over the records, plus a regulariser that sees no record.
+"""What is minimised? The mean loss of a model over the records, plus a regulariser.
 
 >>> import numpy as np
 >>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), ["no", "no", "yes", "yes"], l2=0.1)
@@ -62,11 +62,11 @@ class Constants:
 
 
 class Objective(ABC):
-    """Mean loss over ``n`` records of a model with ``dimension`` parameters, plus ``l2 / 2 ||w||^2``.
+    """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
     A subclass says how the clipped gradients of given records are summed; that is all that a
-    private run asks of it. The regulariser does not depend on the records: it is added after the
-    noise and never clipped.
+    private run asks of it. The regulariser ``l2 / 2 ||w||^2`` does not depend on the records: it is
+    added after the noise and never clipped.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Objective(ABC):
 
     @abstractmethod
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
-        """Return the sum over ``rows`` of one record's gradient, each clipped to norm ``max_norm`` before it is added.
+        """Return the sum of the gradients of ``rows``, each clipped before it is added.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Logistic(_Linear):
 
     @property
     def constants(self) -> Constants:
-        """L0 = max ||x|| and L1 = max ||x||^2 / 4, with the intercept's feature counted. Not private."""
+        """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included. Not private."""
         norm = float(self.kernel.norms.max())
         return Constants(
             lipschitz=norm, smoothness=norm**2 / 4, strong_convexity=self._strong_convexity()

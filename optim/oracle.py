@@ -7,7 +7,8 @@ budget, writes the ledger, and only then samples, clips, sums and adds noise.
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic
 >>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1])
->>> query = Query(name="gradient", kind="gradient", sampler="full", max_norm=1.0, noise_multiplier=2.0, count=1)
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=1)
 >>> plan = Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=3.0, delta=1e-6)
 >>> oracle = PrivateOracle(objective, plan, seed=0)
 >>> oracle.gradient(np.zeros(2), "gradient").shape
@@ -15,7 +16,7 @@ budget, writes the ledger, and only then samples, clips, sums and adds noise.
 >>> oracle.gradient(np.zeros(2), "gradient")
 Traceback (most recent call last):
     ...
-dpcal.errors.BudgetExceeded: query 'gradient' may be asked 1 times; 1 of them are spent and 1 more were asked for.
+dpcal.errors.BudgetExceeded: query 'gradient' may be asked 1 times, 1 are spent, 1 more asked for.
 
 Outside the claim: numpy's generators are not cryptographic, so an adversary who can guess the seed
 or rebuild a generator's state can subtract the noise; and Gaussian noise in floating point is not
@@ -74,7 +75,7 @@ class PrivateOracle:
     def __init__(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> None:
         if plan.n != objective.n:
             raise ValueError(
-                f"plan must be for the objective's n={objective.n} records, got a plan for n={plan.n}."
+                f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
             )
         self.objective = objective
         self.plan = plan
@@ -123,7 +124,7 @@ class PrivateOracle:
         radius: float = math.inf,
         average: tuple[Vector, int] | None = None,
     ) -> tuple[Vector, Vector | None]:
-        """Take several gradient steps: as many calls of :meth:`gradient`, fused where the objective has a kernel.
+        """Take several gradient steps, fused where the objective has a kernel.
 
         Parameters
         ----------
@@ -232,8 +233,8 @@ class PrivateOracle:
         spent = self.ledger.count(query.name)
         if spent + count > query.count:
             raise BudgetExceeded(
-                f"query {query.name!r} may be asked {query.count} times; "
-                f"{spent} of them are spent and {count} more were asked for."
+                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
+                f"{count} more asked for."
             )
         self.ledger.record(query, count)
 

@@ -1,4 +1,4 @@
-"""What does a private run return? Parameters, a trace that leaks nothing, the ledger, and the plan."""
+"""What does a private run return? Parameters, a trace without leaks, the ledger, the plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Result", "Trace"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """How a run went, in numbers that anyone may see: they are computed from released iterates alone.
+    """How a run went, in numbers that anyone may see: functions of released iterates alone.
 
     Parameters
     ----------
