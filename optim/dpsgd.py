@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.optim.oracle import PrivateOracle, Seed, check_radius
 from dpcal.optim.result import Result, Trace
 
 __all__ = ["Progress", "default_learning_rate", "dpsgd"]
@@ -174,8 +174,10 @@ def default_learning_rate(
     radius
         Radius > 0 of the ball that iterates are kept in; infinite for none.
     """
+    check_radius(radius)
+    dimension = _validate.count(dimension=dimension)
     distance = radius if math.isfinite(radius) else math.sqrt(dimension)
-    batch_size = (query.sampling_probability or 1.0) * n
+    batch_size = (query.sampling_probability or 1.0) * _validate.count(n=n)
     noise = dimension * (query.noise_multiplier / batch_size) ** 2
     return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
 
@@ -213,12 +215,13 @@ class _Run:
             average=(self.mean, averaged) if averaged >= 0 else None,
         )
         self.step += len(learning_rates)
-        self.finite = bool(np.isfinite(w).all())
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm, distance = float(np.linalg.norm(w)), float(np.linalg.norm(w - self.w))
+        self.finite = math.isfinite(norm)
         if self.finite:
-            distance = float(np.linalg.norm(w - self.w))
             self.w = w
             self.mean = self.mean if mean is None else mean
-            self.rows.append((self.step, float(np.linalg.norm(w)), distance))
+            self.rows.append((self.step, norm, distance))
 
     def result(self, message: str) -> Result:
         step, norm, distance = zip(*self.rows, strict=True) if self.rows else ((), (), ())

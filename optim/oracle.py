@@ -155,8 +155,7 @@ class PrivateOracle:
         """
         w = parameters(numbers("w", w), self.objective.dimension)
         rates = _learning_rates(learning_rates)
-        if not radius > 0:
-            raise ValueError(f"radius must be a number > 0 or infinite, got {radius!r}.")
+        check_radius(radius)
         mean, averaged = (None, 0) if average is None else (average[0].copy(), average[1])
         asked = self._gradient_query(query)
         with self._lock:
@@ -248,6 +247,12 @@ def _streams(seed: Seed) -> list[np.random.Generator]:
             "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
             f"got {seed!r}."
         ) from error
+
+
+def check_radius(radius: float) -> None:
+    """Refuse a radius that is not a number > 0 or infinite."""
+    if not radius > 0:
+        raise ValueError(f"radius must be a number > 0 or infinite, got {radius!r}.")
 
 
 def _learning_rates(values: ArrayLike) -> Vector:

@@ -1,7 +1,7 @@
 """The law of Poisson samples and of noise, and their agreement with numpy's own streams.
 
-Statistical tests fix their seed, so they pass or fail for good; each states how often a correct sampler would fail it
-under a random seed.
+Statistical tests fix their seed, so they pass or fail for good; each states how often a correct
+sampler would fail it under a random seed.
 """
 
 import math
