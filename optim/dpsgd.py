@@ -107,7 +107,7 @@ def dpsgd(
     Returns
     -------
     Result
-        If iterates overflow, the run stops with a ``RuntimeWarning``, incomplete, at the last
+        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at the last
         finite ones.
 
     Raises
