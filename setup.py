@@ -56,9 +56,9 @@ def compiled_modules():
         "library_dirs": [str(numpy_root / "random" / "lib"), str(numpy_root / "_core" / "lib")],
         "libraries": ["npyrandom", "npymath"] + ([] if sys.platform == "win32" else ["m"]),
     }
-    optimise = (
-        ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-math-errno", "-ffp-contract=off"]
-    )
+    # Products are not fused into sums, so that kernels give the same bits on every processor.
+    unix = ["-O3", "-fno-math-errno", "-ffp-contract=off"]
+    optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
     checked = os.environ.get("DPCAL_BOUNDSCHECK") == "1"

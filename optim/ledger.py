@@ -26,7 +26,7 @@ from dpcal.calibrate.plan import RELATIONS, Query, compose
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
-    from dpcal.accountants.interface import Epsilon
+    from dpcal.accountants import Epsilon
 
 __all__ = ["Ledger"]
 

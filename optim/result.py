@@ -14,7 +14,7 @@ from dpcal.errors import LedgerMismatch
 from dpcal.optim.ledger import Ledger
 
 if TYPE_CHECKING:
-    from dpcal.accountants.interface import Epsilon
+    from dpcal.accountants import Epsilon
 
 __all__ = ["Result", "Trace"]
 

@@ -7,6 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
+from dpcal import accountants
+from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Logistic, Squared, dpsgd
@@ -259,3 +261,17 @@ def test_plans_that_do_not_fit_are_refused(cancer):
     ):
         with pytest.raises(ValueError, match=sentence):
             dpsgd(objective, wrong, seed=0)
+
+
+def test_epsilon_is_recomputed_from_the_ledger(cancer):
+    objective, _ = cancer
+    plan = plan_for(objective.n)
+    whole = dpsgd(objective, plan, seed=0)
+    half = dpsgd(
+        objective, plan, seed=0, callback=lambda progress: progress.step == 60, callback_every=60
+    )
+    event = events.dpsgd(sampling_probability=60 / objective.n, noise_multiplier=1.0, steps=60)
+    assert whole.epsilon(1e-5) == plan.price(1e-5)
+    assert half.epsilon(1e-5) == accountants.epsilon(event, delta=1e-5)
+    assert half.epsilon(1e-5) < whole.epsilon(1e-5)
+    assert whole.ledger.epsilon(1e-5, accountant="renyi") > whole.epsilon(1e-5)
