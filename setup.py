@@ -56,7 +56,7 @@ def compiled_modules():
         "library_dirs": [str(numpy_root / "random" / "lib"), str(numpy_root / "_core" / "lib")],
         "libraries": ["npyrandom", "npymath"] + ([] if sys.platform == "win32" else ["m"]),
     }
-    # Products are not fused into sums, so that kernels give the same bits on every processor.
+    # Products are not fused into sums, so that sums come out the same on every processor.
     unix = ["-O3", "-fno-math-errno", "-ffp-contract=off"]
     optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":

@@ -4,17 +4,17 @@ Task: logistic regression, 100,000 records of 100 features and an intercept, exp
 
     python -m benchmarks.dpsgd_step [--opacus-python PATH] [--json]
 
-All timings are microseconds per step on one thread: medians over interleaved rounds, in each of which
-a contestant first runs untimed, until the caches hold what they can of its data. The yardstick is two
-BLAS passes over a batch that somebody else has gathered, ``X_b @ w`` and ``X_b.T @ c``, plus drawing
-the same normals:
+All timings are microseconds per step on one thread: medians over interleaved rounds, in each of
+which a contestant first runs untimed, until the caches hold what they can of its data. The
+yardstick is two BLAS passes over a batch that somebody else has gathered, ``X_b @ w`` and ``X_b.T @
+c``, plus drawing the same normals:
 
 * ``fresh``: another gathered batch at each step, as in training; they follow one another in memory.
 * ``hot``: the same batch at all steps, so that it never leaves the nearest caches.
 * ``gather``: as ``fresh``, but numpy gathers the batch from the records at each step.
 
-Our step does more than the first two: it samples, reads scattered rows, takes exponentials, clips and
-updates. Reading a thousand scattered rows from memory alone takes longer than ``hot``.
+Our step does more than the first two: it samples, reads scattered rows, takes exponentials, clips
+and updates. Reading a thousand scattered rows from memory alone takes longer than ``hot``.
 """
 
 import argparse

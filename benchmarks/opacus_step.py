@@ -1,4 +1,4 @@
-"""One DP-SGD step in Opacus, on the task of :mod:`benchmarks.dpsgd_step`; prints microseconds as JSON.
+"""One DP-SGD step of Opacus on the task of :mod:`benchmarks.dpsgd_step`, in microseconds, as JSON.
 
 Runs under an interpreter of its own, which needs no dpcal::
 
@@ -6,9 +6,9 @@ Runs under an interpreter of its own, which needs no dpcal::
     opacus-env/bin/pip install torch==2.13.0 opacus==1.6.0
     opacus-env/bin/python -m benchmarks.opacus_step --threads 1
 
-``as documented`` is what ``PrivacyEngine.make_private`` sets up: its Poisson data loader and its optimizer.
-``batch in hand`` leaves the loader out: batches of 1,000 are gathered beforehand, and only forward,
-backward, clipping, noise and update are timed.
+``as documented`` is what ``PrivacyEngine.make_private`` sets up: its Poisson data loader and its
+optimizer. ``batch in hand`` leaves the loader out: batches of 1,000 are gathered beforehand, and
+only forward, backward, clipping, noise and update are timed.
 """
 
 import argparse

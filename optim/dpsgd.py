@@ -107,8 +107,8 @@ def dpsgd(
     Returns
     -------
     Result
-        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at the last
-        finite ones.
+        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
+        the last finite ones.
 
     Raises
     ------
@@ -173,6 +173,13 @@ def default_learning_rate(
         Number of records, at least 1; b is the expected sample size.
     radius
         Radius > 0 of the ball that iterates are kept in; infinite for none.
+
+    Examples
+    --------
+    >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
+    ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
+    >>> default_learning_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
+    0.1414213562373095
     """
     check_radius(radius)
     dimension = _validate.count(dimension=dimension)

@@ -25,8 +25,8 @@ from dpcal import _validate
 from dpcal.calibrate.plan import RELATIONS, Query, compose
 
 if TYPE_CHECKING:
-    from dpcal.accountants.events import DpEvent
     from dpcal.accountants import Epsilon
+    from dpcal.accountants.events import DpEvent
 
 __all__ = ["Ledger"]
 

@@ -241,7 +241,10 @@ class Logistic(_Linear):
         labels = np.asarray(y)
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             raise ValueError("y must be finite, got NaN or infinite labels.")
-        self.classes_: NDArray[Any] = np.unique(labels)
+        try:
+            self.classes_: NDArray[Any] = np.unique(labels)
+        except TypeError as error:
+            raise TypeError(f"y must hold labels that can be sorted: {error}.") from error
         if len(self.classes_) != 2:
             raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)

@@ -1,4 +1,20 @@
-"""What does a private run return? Parameters, a trace without leaks, the ledger, the plan."""
+"""What does a private run return? Parameters, a trace without leaks, the ledger, the plan.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=10.0, count=2)
+>>> plan = Plan(optimizer="dpsgd", n=3, queries=(query,), epsilon=1.0, delta=1e-6)
+>>> ledger = Ledger(n=3)
+>>> ledger.record(query)
+>>> trace = Trace(step=np.array([1]), norm=np.array([0.5]), distance=np.array([0.5]))
+>>> result = Result(w=np.array([0.3, 0.4]), trace=trace, ledger=ledger, plan=plan, complete=True,
+...                 message="took all 2 planned steps")
+>>> result.epsilon(1e-6)
+Traceback (most recent call last):
+    ...
+dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1 times.
+"""
 
 from __future__ import annotations
 

@@ -117,6 +117,26 @@ def test_logistic_loss_keeps_its_digits_at_both_ends(margin):
     assert kernel.mean_loss([margin]) == pytest.approx(exact, rel=1e-14, abs=0)
 
 
+@settings(deadline=None)
+@given(problems(magnitude=10.0))
+def test_sums_have_one_order_on_every_processor(problem):
+    # Eight partial sums, then pairs; every product is rounded before it is added.
+    _, X, y, w, rows = problem
+    n, d = X.shape
+    lanes = np.zeros((n, -(-d // 8) * 8))
+    lanes[:, :d] = X * w
+    s = np.zeros((n, 8))
+    for block in np.split(lanes, lanes.shape[1] // 8, axis=1):
+        s += block
+    halves = s[:, :4] + s[:, 4:]
+    scores = (halves[:, 0] + halves[:, 2]) + (halves[:, 1] + halves[:, 3])
+    total = np.zeros(d)
+    for row in rows:
+        total += (scores[row] - y[row]) * X[row]
+    kernel = LinearClippedSum(SquaredLoss(), X, y, intercept=False)
+    assert (kernel(w, rows) == total).all()
+
+
 def test_records_are_copied():
     X = np.ones((2, 3))
     kernel = LinearClippedSum(SquaredLoss(), X, np.zeros(2), intercept=False)

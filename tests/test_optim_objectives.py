@@ -132,6 +132,8 @@ def test_bad_records_are_refused_in_a_sentence(X, y, options, sentence):
 def test_text_is_no_table_of_numbers():
     with pytest.raises(TypeError, match="X must be an array of real numbers"):
         Logistic([["a"], ["b"]], [0, 1])
+    with pytest.raises(TypeError, match="y must hold labels that can be sorted"):
+        Logistic([[1.0], [2.0]], ["a", None])
     with pytest.raises(TypeError, match="y must be an array of real numbers"):
         Squared([[1.0], [2.0]], ["a", "b"])
 
