@@ -13,7 +13,8 @@ slope, clip, add, while the row is in the first-level cache.
 """
 
 cimport cython
-from libc.math cimport INFINITY, copysign, exp, fabs, fmax, log1p, sqrt
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, copysign, exp, fabs, fmax, fmin, log1p, nextafter, sqrt
 
 import numpy as np
 
@@ -25,10 +26,13 @@ cdef extern from *:
     #define dpcal_prefetch(address) ((void)(address))
     #endif
 
+    #if defined(_MSC_VER)
+    #define restrict __restrict
+    #endif
+
     /* Where the loader can choose, these two are compiled for wider registers as well. The order of
-    every addition is
-       written out and products are never fused into sums, so that all versions give the same bits.
-       */
+       every addition is written out and products are never fused into sums, so that all versions
+       give the same bits. */
     #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
     #define DPCAL_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
     #else
@@ -75,7 +79,7 @@ cdef inline double clipped(double slope, double norm, double max_norm) noexcept 
     if size <= max_norm:
         return slope
     if size > max_norm:
-        return copysign(max_norm / norm, slope)
+        return copysign(fmin(max_norm / norm, DBL_MAX), slope)
     return 0.0
 
 
@@ -89,7 +93,7 @@ cdef double norm_rounded_up(const double* row, Py_ssize_t size) noexcept nogil:
         return 0.0
     for i in range(size):  # scaled, so that squares neither overflow nor vanish
         total += (row[i] / largest) ** 2
-    return largest * sqrt(total) * (1 + (size + 8) * UNIT)
+    return nextafter(largest * sqrt(total) * (1 + (size + 8) * UNIT), INFINITY)
 
 
 cpdef object aligned_zeros(Py_ssize_t size):

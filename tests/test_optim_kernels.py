@@ -29,7 +29,7 @@ def plain_sum(loss, X, y, w, rows, max_norm):
 @st.composite
 def problems(draw, magnitude=100.0):
     n, d = draw(st.integers(1, 12)), draw(st.integers(1, 20))
-    number = st.floats(-magnitude, magnitude, allow_subnormal=False)
+    number = st.floats(-magnitude, magnitude)
     X = draw(arrays(float, (n, d), elements=number))
     w = draw(arrays(float, d, elements=number))
     loss = draw(st.sampled_from([LogisticLoss, SquaredLoss]))
@@ -63,6 +63,7 @@ def test_intercept_is_a_constant_last_feature(problem):
 @settings(deadline=None)
 @given(problems(magnitude=1e300), st.floats(1e-6, 1e6))
 @example((SquaredLoss, np.full((1, 2), 1e300), np.array([1.0]), np.array([1e300, -1e300]), []), 1.0)
+@example((SquaredLoss, np.array([[1e300, 5e-324]]), np.zeros(1), np.array([1e300, 1.0]), []), 1.0)
 def test_no_record_contributes_more_than_the_bound(problem, max_norm):
     # In exact arithmetic, for the rounded numbers that are added; overflow and NaN included.
     loss, X, y, w, _ = problem
@@ -95,13 +96,23 @@ def test_infinite_slope_is_clipped_and_keeps_its_direction():
     np.testing.assert_allclose(contribution, [math.sqrt(0.5)] * 2, rtol=1e-14)
 
 
+def test_infinite_slope_on_a_vanishing_row_stays_within_the_bound():
+    # The score is finite and the residual overflows; the row's norm has no finite reciprocal.
+    X, y = np.array([[5e-324, 5e-324]]), np.array([-1.7e308])
+    kernel = LinearClippedSum(SquaredLoss(), X, y, intercept=False)
+    with_overflow = LinearClippedSum(SquaredLoss(), X, np.array([-np.inf]), intercept=False)
+    for contribution in (kernel(np.zeros(2)), with_overflow(np.zeros(2), max_norm=1e-10)):
+        assert np.isfinite(contribution).all()
+    assert np.linalg.norm(with_overflow(np.zeros(2), max_norm=1e-20)) <= 1e-20
+
+
 def test_slope_that_is_not_a_number_contributes_nothing():
     kernel = LinearClippedSum(SquaredLoss(), np.ones((1, 2)), np.zeros(1), intercept=False)
     assert kernel(np.array([np.nan, 1.0]), max_norm=1.0).tolist() == [0.0, 0.0]
 
 
 @settings(deadline=None)
-@given(arrays(float, (3, 9), elements=st.floats(-1e308, 1e308)))
+@given(arrays(float, (3, 9), elements=st.floats(-1e308, 1e308, allow_subnormal=False)))
 def test_norms_are_upper_bounds_and_tight(X):
     kernel = LinearClippedSum(SquaredLoss(), X, np.zeros(3), intercept=False)
     for row, norm in zip(X, kernel.norms, strict=True):
