@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
-from dpcal.optim.oracle import PrivateOracle, Seed, check_radius
+from dpcal.optim.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
 from dpcal.optim.result import Result, Trace
 
 __all__ = ["Progress", "default_learning_rate", "dpsgd"]
@@ -108,7 +108,7 @@ def dpsgd(
     -------
     Result
         If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
-        the last finite ones.
+        the last iterate before that callback interval.
 
     Raises
     ------
@@ -145,7 +145,8 @@ def dpsgd(
             )
             warnings.warn(message, RuntimeWarning, stacklevel=2)
             break
-        if callback is not None and callback(Progress(step=run.step, steps=steps, w=run.w.copy())):
+        progress = Progress(step=run.step, steps=steps, w=run.w.copy())
+        if callback is not None and callback(progress) and run.step < steps:
             message = f"stopped by the callback after {run.step} of {steps} planned steps"
             break
     return run.result(message)
@@ -167,8 +168,7 @@ def default_learning_rate(
     dimension
         Number of parameters d, at least 1.
     query
-        Gives C (``max_norm``), sigma (``noise_multiplier``), T (``count``) and the sampling
-        probability.
+        Gives C (``max_norm``), sigma (``noise_multiplier``), T (``count``) and the sampler.
     n
         Number of records, at least 1; b is the expected sample size.
     radius
@@ -184,7 +184,7 @@ def default_learning_rate(
     check_radius(radius)
     dimension = _validate.count(dimension=dimension)
     distance = radius if math.isfinite(radius) else math.sqrt(dimension)
-    batch_size = (query.sampling_probability or 1.0) * _validate.count(n=n)
+    batch_size = expected_batch_size(query, _validate.count(n=n))
     noise = dimension * (query.noise_multiplier / batch_size) ** 2
     return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
 

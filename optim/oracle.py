@@ -172,7 +172,7 @@ class PrivateOracle:
                     sampling_probability=asked.sampling_probability or 1.0,
                     max_norm=asked.max_norm,
                     standard_deviation=asked.noise_multiplier * asked.max_norm,
-                    expected_batch_size=self._expected_batch_size(asked),
+                    expected_batch_size=expected_batch_size(asked, self.plan.n),
                     l2=self.objective.l2,
                     penalized=self.objective.penalized,
                     radius=radius,
@@ -204,7 +204,8 @@ class PrivateOracle:
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
         total = self.objective.clipped_sum(w, self._sample(query), query.max_norm)
         add_gaussian(total, query.noise_multiplier * query.max_norm, self._noise)
-        return total / self._expected_batch_size(query) + self.objective.regularizer_gradient(w)
+        mean = total / expected_batch_size(query, self.plan.n)
+        return mean + self.objective.regularizer_gradient(w)
 
     def _sample(self, query: Query) -> NDArray[np.intp]:
         n = self.objective.n
@@ -212,11 +213,6 @@ class PrivateOracle:
             rows = self._sampling.choice(n, query.batch_size, replace=False, shuffle=False)
             return rows.astype(np.intp)
         return poisson_sample(n, query.sampling_probability or 1.0, self._sampling)
-
-    def _expected_batch_size(self, query: Query) -> float:
-        if query.batch_size is not None:
-            return float(query.batch_size)
-        return (query.sampling_probability or 1.0) * self.objective.n
 
     def _gradient_query(self, name: str) -> Query:
         query = self.plan.query(name)
@@ -236,6 +232,13 @@ class PrivateOracle:
                 f"{count} more asked for."
             )
         self.ledger.record(query, count)
+
+
+def expected_batch_size(query: Query, n: int) -> float:
+    """Return how many of ``n`` records one answer samples on average; public, like ``n``."""
+    if query.batch_size is not None:
+        return float(query.batch_size)
+    return (query.sampling_probability or 1.0) * n
 
 
 def _streams(seed: Seed) -> list[np.random.Generator]:

@@ -124,6 +124,14 @@ def test_run_stopped_by_its_callback_has_spent_less_and_says_so(cancer, averagin
     result.verify()
 
 
+def test_callback_that_stops_a_finished_run_changes_nothing(cancer):
+    objective, _ = cancer
+    plan = plan_for(objective.n)
+    result = dpsgd(objective, plan, seed=0, callback=lambda progress: progress.step == 120)
+    assert result.complete
+    assert result.message == "took all 120 planned steps"
+
+
 def test_ledger_that_disagrees_with_the_plan_is_refused(cancer):
     objective, _ = cancer
     plan = plan_for(objective.n)
