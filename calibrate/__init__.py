@@ -3,7 +3,7 @@
 >>> from dpcal import calibrate
 >>> plan = calibrate.dpsgd(n=60_000, epochs=10, batch_size=600, epsilon=2.0, delta=1e-6)
 >>> print(f"{plan.query('gradient').noise_multiplier:.4f}")
-1.0237
+1.0290
 """
 
 from dpcal.calibrate.dpsgd import dpsgd

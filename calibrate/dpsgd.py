@@ -2,7 +2,7 @@
 
 >>> plan = dpsgd(n=60_000, epochs=10, batch_size=600, epsilon=2.0, delta=1e-6)
 >>> print(f"{plan.parameters['steps']} steps, sigma {plan.query('gradient').noise_multiplier:.4f}")
-1000 steps, sigma 1.0237
+1000 steps, sigma 1.0290
 >>> 2.0 - 1e-4 < plan.price() <= 2.0
 True
 """
@@ -65,7 +65,8 @@ def dpsgd(
         raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
     if (epochs is None) == (steps is None):
         raise ValueError(
-            f"Exactly one of epochs and steps must be given, got epochs={epochs!r}, steps={steps!r}."
+            "Exactly one of epochs and steps must be given, "
+            f"got epochs={epochs!r}, steps={steps!r}."
         )
     if steps is None:
         steps = math.ceil(_validate.positive(epochs=epochs) * n / batch_size)

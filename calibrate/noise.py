@@ -184,7 +184,7 @@ def sampling_probability(
     >>> def event(q):
     ...     return events.dpsgd(sampling_probability=q, noise_multiplier=1.0, steps=1000)
     >>> print(f"{sampling_probability(event, epsilon=2.0, delta=1e-6):.6f}")
-    0.009263
+    0.009442
     """
     target = _Target(epsilon, delta, neighboring_relation)
 
@@ -223,7 +223,7 @@ def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, hig
             count = min(count, 64 * good)
     if good == 0:
         raise TargetUnreachable(
-            f"Even {name}=1 misses epsilon={target.epsilon!r} at delta={math.exp(target.log_delta)!r}."
+            f"Even {name}=1 misses epsilon={target.epsilon!r} at log delta={target.log_delta:.6g}."
         )
     return good
 
@@ -256,7 +256,7 @@ def steps(
     >>> def event(count):
     ...     return events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=count)
     >>> steps(event, epsilon=2.0, delta=1e-6)
-    851
+    874
     """
     target = _Target(epsilon, delta, neighboring_relation)
     return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
@@ -292,7 +292,7 @@ def batch_size(
     ...         sampling_probability=batch_size / 60_000, noise_multiplier=1.0, steps=1000
     ...     )
     >>> batch_size(event, n=60_000, epsilon=2.0, delta=1e-6)
-    555
+    566
     """
     target = _Target(epsilon, delta, neighboring_relation)
     return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))
