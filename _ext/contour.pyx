@@ -60,6 +60,33 @@ def expm2_real(const double[::1] s):
     return out
 
 
+cdef void scaled_moments(
+    const double[::1] ell,
+    const double[::1] log_base,
+    double p,
+    double[::1] weights,
+    double *result,
+) noexcept nogil:
+    """Log mass and moments, with the largest term scaled to 1 so that nothing overflows."""
+    cdef Py_ssize_t n = ell.shape[0], j
+    cdef double largest = -1e308, total = 0.0, m1 = 0.0, m2 = 0.0, m4 = 0.0, d
+    for j in range(n):
+        largest = max(largest, log_base[j] + p * ell[j])
+    for j in range(n):
+        weights[j] = exp(log_base[j] + p * ell[j] - largest)
+        total += weights[j]
+        m1 += weights[j] * ell[j]
+    m1 /= total
+    for j in range(n):
+        d = (ell[j] - m1) * (ell[j] - m1)
+        m2 += weights[j] * d
+        m4 += weights[j] * d * d
+    result[0] = largest + log(total)
+    result[1] = m1
+    result[2] = m2 / total
+    result[3] = m4 / total
+
+
 def tilted_moments(
     const double[::1] ell,
     const double[::1] log_base,
@@ -111,13 +138,8 @@ def tilted_moments(
                 result[i, 0] = log1p(m0)
                 m1 /= 1.0 + m0
             else:
-                for j in range(n):
-                    weight = exp(log_base[j] + p * ell[j] - largest)
-                    weights[j] = weight
-                    total += weight
-                    m1 += weight * ell[j]
-                result[i, 0] = largest + log(total)
-                m1 /= total
+                scaled_moments(ell, log_base, p, weights, &result[i, 0])
+                continue
             m2 = 0.0
             m4 = 0.0
             for j in range(n):
@@ -205,6 +227,84 @@ def second_order_sums(
                         sum_i[lane] += b
                         sr[j] = a * er[j] - b * ei[j] + (gr[j] + slope * fr[j])
                         si[j] = a * ei[j] + b * er[j] + (gi[j] + slope * fi[j])
+                a = 0.0
+                b = 0.0
+                for lane in range(LANES):
+                    a += sum_r[lane]
+                    b += sum_i[lane]
+                result[k - start] = a + 1j * b
+                k += 1
+    return out
+
+
+def plain_moments(const double[::1] ell, const double[::1] log_base, const double[::1] powers):
+    """Moments of ``ell`` under the tilts ``base * exp(p * ell)`` of any positive measure.
+
+    Returns
+    -------
+    ndarray of shape (len(powers), 4)
+        Logarithm of the mass, mean, variance and fourth central moment of ``ell``.
+    """
+    cdef Py_ssize_t i
+    out = np.empty((powers.shape[0], 4))
+    cdef double[:, ::1] result = out
+    cdef double[::1] weights = np.empty(ell.shape[0])
+    with nogil:
+        for i in range(powers.shape[0]):
+            scaled_moments(ell, log_base, powers[i], weights, &result[i, 0])
+    return out
+
+
+def power_sums(
+    const double complex[::1] theta,
+    const double complex[::1] weights,
+    Py_ssize_t start,
+    Py_ssize_t stop,
+):
+    """Return ``sum_j weights_j exp(i k theta_j)`` for k = start, ..., stop - 1.
+
+    As :func:`second_order_sums`, without keeping the digits of a difference from the first order.
+    """
+    cdef Py_ssize_t n = theta.shape[0], j, k, lane, row, stop_row
+    cdef Py_ssize_t rows = (n + LANES - 1) // LANES
+    out = np.zeros(stop - start, dtype=np.complex128)
+    cdef double complex[::1] result = out
+    # Rows: state and step factor; real and imaginary parts apart.
+    cdef double[:, ::1] table = np.zeros((4, max(rows, 1) * LANES))
+    cdef double *sr = &table[0, 0]
+    cdef double *si = &table[1, 0]
+    cdef double *er = &table[2, 0]
+    cdef double *ei = &table[3, 0]
+    cdef double a, b, size
+    cdef double[LANES] sum_r
+    cdef double[LANES] sum_i
+    with nogil:
+        for j in range(n):
+            size = exp(-theta[j].imag)
+            er[j] = size * cos(theta[j].real)
+            ei[j] = size * sin(theta[j].real)
+        k = start
+        while k < stop:
+            for j in range(n):
+                size = exp(-k * theta[j].imag)
+                a = size * cos(k * theta[j].real)
+                b = size * sin(k * theta[j].real)
+                sr[j] = weights[j].real * a - weights[j].imag * b
+                si[j] = weights[j].real * b + weights[j].imag * a
+            stop_row = min(stop, k + ANCHOR)
+            while k < stop_row:
+                for lane in range(LANES):
+                    sum_r[lane] = 0.0
+                    sum_i[lane] = 0.0
+                for row in range(rows):
+                    for lane in range(LANES):
+                        j = row * LANES + lane
+                        a = sr[j]
+                        b = si[j]
+                        sum_r[lane] += a
+                        sum_i[lane] += b
+                        sr[j] = a * er[j] - b * ei[j]
+                        si[j] = a * ei[j] + b * er[j]
                 a = 0.0
                 b = 0.0
                 for lane in range(LANES):

@@ -19,7 +19,8 @@ from dpcal.accountants.interface import (
     epsilon_bounds,
     log_delta,
 )
-from dpcal.accountants.loss import Gaussian, PrivacyLoss, SampledGaussian
+from dpcal.accountants.loss import Gaussian, PrivacyLoss
+from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import BudgetExceeded
 
 __all__ = [

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.loss import Gaussian, PrivacyLoss, SampledGaussian
+from dpcal.accountants.loss import Gaussian, PrivacyLoss
+from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RELATIONS", "Composition", "Direction", "decompose", "leaves"]

@@ -24,6 +24,7 @@ from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.bounds import Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
 from dpcal.accountants.composition import Composition, decompose
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.measures import Total
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = [
@@ -63,7 +64,12 @@ def _epsilon(composition: Composition, name: str, delta: float, options: dict[st
     _no_options(name, options)
     module = characteristic if name == "characteristic" else renyi
     target = math.log(delta)
-    return Bounds.worst([module.epsilon_bounds(item, target) for item in composition.directions])
+    found: list[Bounds] = []
+    for direction in composition.directions:
+        # A direction whose losses cannot exceed what another one needs is not asked.
+        if not found or Total(direction.parts).upper > found[0].lower:
+            found.append(module.epsilon_bounds(direction, target))
+    return Bounds.worst(found)
 
 
 def _log_delta(

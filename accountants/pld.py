@@ -19,7 +19,8 @@ from typing import Any
 
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Composition
-from dpcal.accountants.loss import Gaussian, SampledGaussian
+from dpcal.accountants.loss import Gaussian
+from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]

@@ -23,7 +23,8 @@ import math
 from dpcal.accountants.bounds import UNIT, Bounds
 from dpcal.accountants.composition import Direction
 from dpcal.accountants.loss import OutOfReach
-from dpcal.accountants.sums import LossSum, increasing_root, log_chernoff
+from dpcal.accountants.measures import Total
+from dpcal.accountants.saddle import increasing_root, log_chernoff
 
 # Of the root finder over orders; the loss in log delta is its square.
 _TOLERANCE = 1e-7
@@ -42,7 +43,7 @@ def divergence(direction: Direction, order: float) -> float:
         Any real order > 1.
     """
     c = order - 1.0
-    log_mgf = float(LossSum(direction.parts)([c])[0, 0])
+    log_mgf = float(Total(direction.parts).cumulants([c])[0, 0])
     return log_mgf * (1 + 32 * UNIT) / c
 
 
@@ -58,26 +59,26 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     """
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
-    sum_ = LossSum(direction.parts)
+    total = Total(direction.parts)
 
     def equation(c: float) -> tuple[float, float]:
         # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
-        log_mgf, mean, variance = sum_([c])[0]
+        log_mgf, mean, variance = total.cumulants([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    _, variance = sum_.at_zero
+    _, variance = total.at_zero
     guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 64.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(sum_([c])[0, 0])
+        log_mgf = float(total.cumulants([c])[0, 0])
     except OutOfReach:
         c = guess
-        log_mgf = sum_.log_mgf_bound(c)
+        log_mgf = total.log_mgf_bound(c)
     value = log_mgf + float(log_chernoff(c)) - log_delta
     margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
-    upper = min(max(0.0, (value + margin) / c), sum_.upper)
+    upper = min(max(0.0, (value + margin) / c), total.upper)
     return Bounds(0.0, upper, f"Renyi order {1 + c:.6g}")
 
 
@@ -93,23 +94,23 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     """
     if not direction.parts:
         return Bounds(-math.inf, -math.inf, "no loss")
-    sum_ = LossSum(direction.parts)
-    if epsilon >= sum_.upper:
+    total = Total(direction.parts)
+    if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
     def equation(c: float) -> tuple[float, float]:
-        _, mean, variance = sum_([c])[0]
+        _, mean, variance = total.cumulants([c])[0]
         value = mean - epsilon + math.log(c) - math.log1p(c)
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    mean, variance = sum_.at_zero
+    mean, variance = total.at_zero
     guess = min(max((epsilon - mean) / variance, 0.1), 64.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(sum_([c])[0, 0])
+        log_mgf = float(total.cumulants([c])[0, 0])
     except OutOfReach:
         c = guess
-        log_mgf = sum_.log_mgf_bound(c)
+        log_mgf = total.log_mgf_bound(c)
     margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
     value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
     return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")

@@ -20,8 +20,10 @@ from collections.abc import Callable
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
+from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.composition import RELATIONS, Composition, decompose
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.measures import Total
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "sampling_probability", "steps"]
@@ -31,6 +33,11 @@ EventOfCount = Callable[[int], DpEvent]
 
 # The answer is within this relative distance of a value that misses the target.
 _RELATIVE_WIDTH = 5e-7
+
+_NO_NOISE = (
+    "Every noise multiplier down to 1e-2 gives epsilon={epsilon!r} at delta={delta!r}: "
+    "sampling alone meets the target. Choose a smaller delta."
+)
 
 
 class _Target:
@@ -54,6 +61,11 @@ class _Target:
             if bounds.upper >= worst:
                 worst, slope = bounds.upper, candidate
         return worst - self.log_delta, slope
+
+    def met_by_sampling(self, event: DpEvent) -> bool:
+        """Whether records are sampled so rarely that any noise meets the target."""
+        directions = self._decompose(event).directions
+        return all(Total(item.parts).log_delta_bound <= self.log_delta for item in directions)
 
     def _decompose(self, event: DpEvent) -> Composition:
         composition = decompose(event, self.relation)
@@ -137,26 +149,30 @@ def noise_multiplier(
     Raises
     ------
     TargetUnreachable
-        If no value between 1e-3 and 1e9 separates meeting the target from missing it.
+        If no value between 1e-2 and 1e9 separates meeting the target from missing it.
     """
     target = _Target(epsilon, delta, neighboring_relation)
+    relation = {"neighboring_relation": neighboring_relation}
 
     def excess(x: float) -> tuple[float, float | None]:
         sigma, change = math.exp(x), 1e-6
         return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
 
-    lowest, highest = math.log(1e-3), math.log(1e9)
+    if target.met_by_sampling(event_of_sigma(1.0)):
+        raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
+    lowest, highest = math.log(1e-2), math.log(1e9)
     miss, meet = _safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
     if math.isnan(meet):
         raise TargetUnreachable(
             f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
         )
     if math.isnan(miss):
-        raise TargetUnreachable(
-            f"Every noise multiplier down to 1e-3 gives epsilon={epsilon!r} at delta={delta!r}: "
-            "sampling alone meets the target. Choose a smaller delta."
-        )
-    return math.exp(meet)
+        raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
+    sigma = math.exp(meet)
+    # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
+    while epsilon_of(event_of_sigma(sigma), delta=delta, **relation) > epsilon:
+        sigma *= 1 + _RELATIVE_WIDTH
+    return sigma
 
 
 def sampling_probability(

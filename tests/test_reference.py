@@ -10,7 +10,7 @@ from mpmath import mp, mpf
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
 from dpcal.accountants.composition import Direction
-from dpcal.accountants.loss import SampledGaussian
+from dpcal.accountants.sampled import SampledGaussian
 
 ROWS = json.loads((Path(__file__).parent / "data" / "poisson_gaussian.json").read_text())["rows"]
 

@@ -1,0 +1,110 @@
+"""Tilted privacy losses as quadrature points on a line shifted into the complex plane.
+
+The points L_j are complex with Im L_j >= 0, so each factor exp(i t L_j), t > 0, only shrinks, and
+the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls with t.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.contour import power_sums, second_order_sums
+from dpcal.accountants.loss import Tilt
+
+__all__ = ["QuadratureTilt", "complex_log1p"]
+
+# A time after which a law that has not decayed is taken to have an atom.
+_NEVER = 1e200
+# Stands for log 0: its multiples stay finite, and their exponentials are 0.
+_LOG_OF_ZERO = -1e6
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+
+def complex_log1p(z: Any) -> Complexes:
+    """log(1 + z) with full relative precision for small z; at z = -1 a finite huge negative."""
+    a, b = z.real, z.imag
+    with np.errstate(divide="ignore"):
+        near = 0.5 * np.log1p(a * (2 + a) + b * b)
+        size = np.where(np.abs(z) < 0.5, near, np.log(np.abs(1 + z)))
+    return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
+
+
+class QuadratureTilt(Tilt):
+    """A tilted law as weights at complex points.
+
+    Parameters
+    ----------
+    values
+        Points L_j, shape (m,), with Im L_j >= 0.
+    weights
+        Complex weights that sum to 1.
+    moments
+        Mean, variance and fourth central moment of L under the law.
+    """
+
+    def __init__(
+        self, values: Complexes, weights: Complexes, moments: tuple[float, float, float]
+    ) -> None:
+        self.mean, self._variance, self._fourth = moments
+        # Rounding must not turn a point into one that grows with t.
+        self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
+        self._weights = weights
+        self.points = len(weights)
+        self._sizes = np.abs(weights)
+        self.amplification = float(self._sizes.sum())
+        self._half_time: float | None = None
+
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        """Return log psi(k step), keeping the digits of psi - 1."""
+        return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
+
+    def ratio(self, step: float, nodes: int, center: float) -> Complexes:
+        """Return E[exp(i k step (L - center))]."""
+        return power_sums(step * (self._centered + (self.mean - center)), self._weights, 0, nodes)
+
+    def absolute(self, t: Reals) -> Reals:
+        """Return the bound sum_j abs(weight_j) exp(-t Im L_j) on abs(psi(t)); it falls with t."""
+        return np.asarray(np.exp(-np.outer(t, self._centered.imag)) @ self._sizes)
+
+    def log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Smallest of three bounds: fourth moment, doubling, and the absolute sum.
+
+        With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
+        is at least t^2 E[D^2] / 2 - t^4 E[D^4] / 24, and at least a quarter of
+        1 - abs(psi(2 t))^2.
+        """
+        v, fourth = self._variance, self._fourth + 3 * self._variance**2
+        falling = (ratio * t) ** 2 <= 6 * v / fourth
+        square = np.where(falling, t * t, 0.0)
+        moment = 0.5 * np.log1p(-square * (v - square * fourth / 12))
+        half = self._time_of_half_power()
+        halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
+        bound = np.minimum(moment, 0.5 * np.log1p(-0.5 * 0.25**halvings))
+        late = t >= half
+        if late.any():
+            with np.errstate(divide="ignore"):
+                bound[late] = np.minimum(bound[late], np.log(self.absolute(t[late])))
+        return bound
+
+    def _time_of_half_power(self) -> float:
+        """A time from which abs(psi)^2 <= 1/2, by the absolute sum; infinite for an atom."""
+        if self._half_time is None:
+            decay = self._centered.imag
+            t = 0.35 / max(float(self._sizes @ decay), 1 / _NEVER)
+            while float(self._sizes @ np.exp(-t * decay)) > math.sqrt(0.5):
+                t *= 1.25
+                if t > _NEVER:
+                    t = math.inf
+                    break
+            self._half_time = t
+        return self._half_time
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Refuse: a bare quadrature knows no parameters."""
+        raise NotImplementedError(f"no derivative with respect to {parameter!r}")

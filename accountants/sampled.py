@@ -1,0 +1,377 @@
+"""The Poisson-sampled Gaussian mechanism: its privacy loss, and how it splits into bulk and jumps.
+
+>>> loss = SampledGaussian(sampling_probability=0.01, noise_multiplier=1.0, direction="remove")
+>>> print(f"{loss.mean:.6e} {loss.std:.6e}")
+8.381221e-05 1.310078e-02
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, log_ndtr
+
+from dpcal import _validate
+from dpcal._ext.contour import plain_moments, tilted_moments
+from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_gaussian_delta
+from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
+
+__all__ = ["SampledGaussian", "SplitLoss"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Relative size of what the quadrature may miss, against terms of second order in the loss.
+_QUADRATURE_TOLERANCE = 1e-19
+# Half-width of a quadrature range in standard deviations of the noise.
+_RANGE = 9.5
+# More quadrature points than this and the caller is told to use a bound in closed form.
+_MAX_POINTS = 400_000
+# Largest disagreement between the real and the shifted line that a split may show.
+_SPLIT_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class SampledGaussian(PrivacyLoss):
+    """The Poisson-sampled Gaussian mechanism in one direction of add-or-remove-one.
+
+    With w(x) = 1 - q + q exp((2 x - 1) / (2 sigma^2)), the mixture (1 - q) N(0, sigma^2) + q N(1,
+    sigma^2) has density w relative to N(0, sigma^2). ``"remove"`` has the mixture as P and N(0,
+    sigma^2) as Q, ``"add"`` the reverse; together they dominate every pair of neighbors (Zhu, Dong
+    and Wang 2022, Theorem 11).
+
+    Parameters
+    ----------
+    sampling_probability
+        q in (0, 1).
+    noise_multiplier
+        sigma > 0.
+    direction
+        ``"remove"`` or ``"add"``.
+
+    Notes
+    -----
+    M(z) is the integral of phi_sigma(x) w(x)^p with p = 1 + z (remove) or p = -z (add). The
+    integrand is analytic for abs(Im x) < pi sigma^2. On the line Im x = y > 0 (remove; y < 0 for
+    add) every factor w^(i t), t > 0, shrinks, so the trapezoid rule there has an error bounded
+    uniformly in t, and its absolute sum bounds abs(M(c + i t)) from above by a quantity that falls
+    with t.
+    """
+
+    sampling_probability: float
+    noise_multiplier: float
+    direction: str
+    _lattices: dict[str, _Lattice] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    def __post_init__(self) -> None:
+        _validate.probability(sampling_probability=self.sampling_probability)
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.choice(("remove", "add"), direction=self.direction)
+
+    @property
+    def upper(self) -> float:
+        """Infinity when removing; -log(1 - q) when adding."""
+        return math.inf if self.direction == "remove" else -math.log1p(-self.sampling_probability)
+
+    @property
+    def log_unaffected(self) -> float:
+        """log(1 - q): the record is not sampled."""
+        return math.log1p(-self.sampling_probability)
+
+    def _power(self, c: Any) -> Any:
+        return 1.0 + c if self.direction == "remove" else -c
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "remove" else -1.0
+
+    def _lattice(self, powers: Reals) -> _Lattice:
+        """Quadrature lattice that serves all ``powers``; the last one is kept."""
+        lowest, highest = float(powers.min()), float(powers.max())
+        lattice = self._lattices.get("last")
+        if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
+            lattice = _Lattice(self.sampling_probability, self.noise_multiplier, lowest, highest)
+            self._lattices["last"] = lattice
+        return lattice
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
+        powers = self._power(np.atleast_1d(np.asarray(c, dtype=float)))
+        lattice = self._lattice(powers)
+        result = tilted_moments(lattice.ell, lattice.log_base, powers)
+        result[:, 1] *= self._sign
+        return result
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return log(1 - q + q exp((c^2 + c) / (2 sigma^2))).
+
+        It is a bound by convexity of x^(1 + c) and x^(-c).
+        """
+        q = self.sampling_probability
+        exponent = (c * c + c) / (2 * self.noise_multiplier**2)
+        if exponent < 700:
+            return math.log1p(q * math.expm1(exponent))
+        return exponent + math.log(q + (1 - q) * math.exp(-exponent))
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z) by the trapezoid rule, directly for each z."""
+        z = np.asarray(z, dtype=complex)
+        flat = np.atleast_1d(z).ravel()
+        result = np.empty(flat.shape, dtype=complex)
+        for i, point in enumerate(flat):
+            tilt = self.tilt(float(point.real))
+            base = float(self.cumulants([point.real])[0, 0])
+            t = abs(float(point.imag))
+            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
+            result[i] = value if point.imag >= 0 else value.conjugate()
+        return result.reshape(z.shape)[()]
+
+    def tilt(self, c: float) -> _SampledTilt:
+        """Return the tilted law along Re z = c."""
+        return _SampledTilt(self, c)
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return the closed form of a single use: the Gaussian's delta at an amplified epsilon.
+
+        With exp(u) = 1 + (exp(epsilon) - 1) / q the sampled mechanism has delta = q
+        delta_Gaussian(u) when removing (Balle, Barthe and Gaboardi 2018, Theorem 2); when adding,
+        delta = exp(epsilon) q (exp(u) Phi(b) - Phi(a)) at the point where the loss is epsilon,
+        which is again a Gaussian's delta by symmetry.
+        """
+        q, mu = self.sampling_probability, 1.0 / self.noise_multiplier
+        if self.direction == "remove":
+            shifted = _log_expm1_over(epsilon, q)
+            log_delta, error = log_gaussian_delta(shifted, mu)
+            return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
+        if epsilon >= self.upper:
+            return -math.inf, 0.0
+        # exp(u) Phi(b) - Phi(a) = exp(u) (1 - Phi(-b)) - (1 - Phi(-a)), the Gaussian's delta at -u
+        # times exp(u).
+        u = math.log1p(math.expm1(-epsilon) / q)
+        log_delta, error = log_gaussian_delta(-u, mu)
+        conditioning = (1 + abs(u) / mu**2) * (1 + abs(math.expm1(-epsilon)) / (q * math.exp(u)))
+        return epsilon + math.log(q) + u + log_delta, error + 8 * UNIT * conditioning
+
+
+def _log_expm1_over(epsilon: float, q: float) -> float:
+    """log(1 + (exp(epsilon) - 1) / q), without overflow."""
+    if epsilon < 700:
+        return math.log1p(math.expm1(epsilon) / q)
+    return epsilon - math.log(q)
+
+
+class _Lattice:
+    """Trapezoid points for the integrals of phi_sigma(x) w(x)^p, lowest <= p <= highest.
+
+    The step makes the rule's error, bounded on the lines Im x = +-shift of the strip of
+    analyticity, smaller than ``_QUADRATURE_TOLERANCE``, both on the real line and on the shifted
+    line Im x = shift.
+    """
+
+    def __init__(
+        self, q: float, sigma: float, lowest: float, highest: float, cap: float = 1.5
+    ) -> None:
+        self.q, self.sigma = q, sigma
+        self.lowest = min(0.0, lowest if lowest >= 0 else -(2.0 ** math.ceil(math.log2(-lowest))))
+        self.highest = max(4.0, 2.0 ** math.ceil(math.log2(highest)) if highest > 0 else 0.0)
+        at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
+        self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
+        self.high = _RANGE * sigma + self.highest
+        angle = min(cap, 1.0 / sigma)
+        if self.lowest < 0:
+            angle = self._angle_for_negative_powers(angle)
+        self.angle = angle
+        self.step = self._step(angle)
+        self.x = self._points(self.step)
+        self.ell = self.log_weight(self.x, 0.0).real.copy()
+        self.log_base = self.log_density(self.x, 0.0).real.copy()
+
+    def _step(self, angle: float) -> float:
+        strip = 2 * math.pi * angle * self.sigma**2
+        return strip / (4.0 - math.log(_QUADRATURE_TOLERANCE) + 2 * (angle * self.sigma) ** 2)
+
+    def _points(self, step: float) -> Reals:
+        if (self.high - self.low) / step > _MAX_POINTS:
+            raise OutOfReach
+        return step * np.arange(math.floor(self.low / step), math.ceil(self.high / step) + 1.0)
+
+    def _angle_for_negative_powers(self, angle: float) -> float:
+        """Shrink the strip until abs(w)^p on its far edge is within a factor of the real line."""
+        while True:
+            x = self._points(self._step(angle))
+            density = self.log_density(x, 0.0).real
+            on_line = density + self.lowest * self.log_weight(x, 0.0).real
+            on_edge = density + self.lowest * self.log_weight(x, 2 * angle).real
+            peak = on_line.max()
+            growth = np.exp(np.minimum(on_edge - peak, 700.0)).sum() / np.exp(on_line - peak).sum()
+            if growth < 8.0:
+                return angle
+            angle /= math.sqrt(2.0)
+
+    def tilted(
+        self, power: float, moments: Reals, log_share: Complexes | float = 0.0
+    ) -> tuple[Complexes, Complexes, NDArray[np.bool_]]:
+        """Log w and exp(log_share) w^power / mass on the shifted line, and which points count.
+
+        ``moments`` holds log mass, mean and variance of log w. Points whose weight is negligible,
+        also in the variance, are left out.
+        """
+        ell = self.log_weight(self.x, self.angle)
+        log_mass, mean, variance = moments[:3]
+        exponents = self.log_density(self.x, self.angle) + power * ell - log_mass + log_share
+        relevant = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
+        keep = relevant > math.log(_QUADRATURE_TOLERANCE) + relevant.max()
+        return ell[keep], np.exp(exponents[keep]), keep
+
+    def log_density(self, x: Reals, angle: float) -> Complexes:
+        """log(step phi_sigma(x + i angle sigma^2))."""
+        scaled = x / self.sigma
+        size = -0.5 * scaled * scaled + 0.5 * (angle * self.sigma) ** 2
+        step = getattr(self, "step", 1.0)
+        size += math.log(step / (self.sigma * math.sqrt(2 * math.pi)))
+        return size - 1j * angle * x
+
+    def log_weight(self, x: Reals, angle: float) -> Complexes:
+        """Log w(x + i angle sigma^2), keeping the digits of w - 1."""
+        u = (2 * x - 1) / (2 * self.sigma**2)
+        large = u > 30.0
+        phase = complex(math.cos(angle), math.sin(angle))
+        with np.errstate(over="ignore", under="ignore"):
+            moderate = np.where(large, 0.0, u)
+            small = complex_log1p(self.q * np.expm1(moderate + 1j * angle))
+            tail = np.exp(-np.where(large, u, 0.0)) * phase.conjugate()
+            big = u + 1j * angle + math.log(self.q) + complex_log1p((1 - self.q) / self.q * tail)
+        return np.where(large, big, small)
+
+
+class _SampledTilt(QuadratureTilt):
+    """The tilted law of a sampled Gaussian."""
+
+    def __init__(self, loss: SampledGaussian, c: float) -> None:
+        self._loss, self._c = loss, c
+        power = float(loss._power(c))
+        lattice = loss._lattice(np.array([power]))
+        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
+        moments = np.array([log_mgf, loss._sign * mean, variance])
+        ell, weights, keep = lattice.tilted(power, moments)
+        self._x, self._angle = lattice.x[keep], lattice.angle
+        if loss.direction == "add":
+            weights, ell = weights.conj(), -ell.conj()
+        super().__init__(ell, weights, (float(mean), float(variance), float(fourth)))
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Derivative of log M along the nodes, from the same points with other weights."""
+        loss = self._loss
+        q, sigma = loss.sampling_probability, loss.noise_multiplier
+        sign = loss._sign
+        x = self._x + 1j * sign * self._angle * sigma**2
+        u = (2 * x - 1) / (2 * sigma**2)
+        values = sign * (self._centered + self.mean)
+        if parameter == "noise_multiplier":
+            # At fixed x / sigma, d log w / d sigma = posterior (1 - x) / sigma^3.
+            factor = np.exp(math.log(q) + u - values) * (1 - x) / sigma**3
+        else:
+            factor = np.exp(u - values) - np.exp(-values)
+        weights = QuadratureTilt(
+            self._centered, self._weights * factor, (0.0, self._variance, self._fourth)
+        )
+        sums = weights.ratio(step, nodes, 0.0)
+        power = loss._power(self._c + 1j * step * np.arange(nodes))
+        return np.asarray(power * sums / np.exp(self.log_ratio(step, nodes)))
+
+
+class SplitLoss:
+    """A sampled Gaussian (remove) as a bulk of small losses and rare jumps.
+
+    The integrand phi_sigma(x) w(x)^p of M has two peaks where jumps are rare: one where the record
+    was hardly noticed and one where it stands out. A smooth cut between them writes M = A + B with
+    two positive measures, each of which is easy on a contour of its own.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    cut
+        Where the cut lies, on the axis of the noise.
+    """
+
+    def __init__(self, loss: SampledGaussian, cut: float) -> None:
+        self.loss, self.cut = loss, cut
+        sigma = loss.noise_multiplier
+        self._blur = min(0.5 * sigma, 0.7 * sigma**2)
+        self._lattice: _Lattice | None = None
+
+    @classmethod
+    def at(cls, loss: PrivacyLoss, c: float) -> SplitLoss | None:
+        """Split at the valley between the two peaks of the integrand at tilt c, if there is one."""
+        if not isinstance(loss, SampledGaussian) or loss.direction != "remove":
+            return None
+        q, sigma, power = loss.sampling_probability, loss.noise_multiplier, 1.0 + c
+        if power <= 4 * sigma**2:
+            return None
+        # Stationary points solve x = p r, with r = expit(a) the posterior that the record is in.
+        turn = 2 * math.atanh(math.sqrt(1 - 4 * sigma**2 / power))
+        prior = math.log(q / (1 - q))
+
+        def slope(a: float) -> float:
+            return float(power * expit(a)) - sigma**2 * (a - prior) - 0.5
+
+        if not slope(-turn) < 0 < slope(turn):
+            return None
+        valley = float(brentq(slope, -turn, turn))
+        return cls(loss, sigma**2 * (valley - prior) + 0.5)
+
+    def _points(self, powers: Reals) -> _Lattice:
+        lowest, highest = float(powers.min()), float(powers.max())
+        lattice = self._lattice
+        if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
+            q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+            lattice = _Lattice(q, sigma, lowest, highest, cap=self._blur / sigma**2)
+            self._lattice = lattice
+            scaled = (lattice.x - self.cut) / self._blur
+            self._log_bulk = lattice.log_base + log_ndtr(-scaled)
+            self._log_jump = lattice.log_base + log_ndtr(scaled)
+        return lattice
+
+    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
+        """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
+        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        lattice = self._points(powers)
+        bulk = plain_moments(lattice.ell, self._log_bulk, powers)
+        jumps = plain_moments(lattice.ell, self._log_jump, powers)
+        # Where jumps are rare, the bulk keeps the digits of M - 1.
+        whole = tilted_moments(lattice.ell, lattice.log_base, powers)[:, 0]
+        rare = jumps[:, 0] < whole - math.log(2)
+        share = np.exp(np.where(rare, jumps[:, 0] - whole, -1.0))
+        bulk[:, 0] = np.where(rare, whole + np.log1p(-share), bulk[:, 0])
+        return bulk, jumps
+
+    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
+        """Return the tilted bulk and the tilted jumps, each normalised to mass 1."""
+        bulk, jumps = self.cumulants([c])
+        lattice = self._points(np.array([1.0 + c]))
+        scaled = (lattice.x - self.cut) / self._blur
+        shifted = scaled + 1j * lattice.angle * self.loss.noise_multiplier**2 / self._blur
+        return (
+            self._tilt(c, bulk[0], shifted),
+            self._tilt(c, jumps[0], -shifted),
+        )
+
+    def _tilt(self, c: float, moments: Reals, argument: Any) -> QuadratureTilt:
+        """One side of the cut, whose share of each point is the normal law of -argument."""
+        lattice = self._points(np.array([1.0 + c]))
+        ell, weights, _ = lattice.tilted(1.0 + c, moments, log_ndtr(-argument))
+        if abs(weights.sum() - 1) > _SPLIT_TOLERANCE:
+            raise OutOfReach
+        # The law has mass 1 and its own mean by definition: take out what rounding left.
+        weights = weights / weights.sum()
+        mean = float(moments[1])
+        ell = ell - ((weights @ ell) - mean)
+        return QuadratureTilt(ell, weights, (mean, float(moments[2]), float(moments[3])))

@@ -1,0 +1,185 @@
+"""Calibration meets its target from the safe side, as tightly as it says."""
+
+import json
+import math
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcal import accountants, calibrate
+from dpcal.accountants import events
+from dpcal.calibrate import Plan, Query
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
+
+
+def dpsgd(q, sigma, steps):
+    return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(-3, 0).map(lambda x: 10.0**x),
+    st.integers(1, 10**6),
+    st.floats(-1, 1.3).map(lambda x: 10.0**x),
+    st.floats(-10, -5).map(lambda x: 10.0**x),
+)
+def test_noise_multiplier_is_the_smallest(q, steps, epsilon, delta):
+    sigma = calibrate.noise_multiplier(
+        lambda value: dpsgd(q, value, steps), epsilon=epsilon, delta=delta
+    )
+    assert accountants.epsilon(dpsgd(q, sigma, steps), delta=delta) <= epsilon
+    assert accountants.epsilon(dpsgd(q, sigma * (1 - 1e-6), steps), delta=delta) > epsilon
+
+
+def test_noise_multiplier_known_values():
+    # Reference value of the characteristic accountant's truth; Balle and Wang's analytic Gaussian.
+    sigma = calibrate.noise_multiplier(lambda s: dpsgd(0.01, s, 10_000), epsilon=2.0, delta=1e-6)
+    assert sigma == pytest.approx(2.3556175, rel=1e-6)
+    sigma = calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1.0, delta=1e-5)
+    assert sigma == pytest.approx(3.730631634816464, rel=1e-6)
+
+
+def test_a_heterogeneous_schedule_is_scaled_as_one():
+    def event(scale):
+        return events.ComposedDpEvent([dpsgd(0.01, scale, 100), dpsgd(0.05, 3 * scale, 50)])
+
+    sigma = calibrate.noise_multiplier(event, epsilon=1.0, delta=1e-6)
+    assert accountants.epsilon(event(sigma), delta=1e-6) <= 1.0
+    assert accountants.epsilon(event(sigma * (1 - 1e-6)), delta=1e-6) > 1.0
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.floats(1e-3, 0.5), st.floats(0.7, 5.0), st.floats(0.5, 8.0))
+def test_steps_is_the_largest(q, sigma, epsilon):
+    delta = 1e-6
+    if accountants.epsilon(dpsgd(q, sigma, 1), delta=delta) > epsilon:
+        with pytest.raises(TargetUnreachable, match="steps=1 misses"):
+            calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=delta)
+        return
+    count = calibrate.steps(lambda t: dpsgd(q, sigma, t), epsilon=epsilon, delta=delta)
+    assert accountants.epsilon(dpsgd(q, sigma, count), delta=delta) <= epsilon
+    assert accountants.epsilon(dpsgd(q, sigma, count + 1), delta=delta) > epsilon
+
+
+def test_sampling_probability_and_batch_size_are_the_largest():
+    q = calibrate.sampling_probability(lambda q: dpsgd(q, 1.0, 1000), epsilon=2.0, delta=1e-6)
+    assert accountants.epsilon(dpsgd(q, 1.0, 1000), delta=1e-6) <= 2.0
+    assert accountants.epsilon(dpsgd(q * (1 + 1e-6), 1.0, 1000), delta=1e-6) > 2.0
+    batch = calibrate.batch_size(
+        lambda b: dpsgd(b / 60_000, 1.0, 1000), n=60_000, epsilon=2.0, delta=1e-6
+    )
+    assert batch == math.floor(q * 60_000)
+
+
+def test_everything_allowed():
+    def gentle(q):
+        return dpsgd(q, 100.0, 1)
+
+    assert calibrate.sampling_probability(gentle, epsilon=2.0, delta=1e-6) == 1.0
+    assert calibrate.batch_size(lambda b: gentle(b / 10), n=10, epsilon=2.0, delta=1e-6) == 10
+    assert calibrate.steps(lambda t: dpsgd(0.01, 50.0, t), epsilon=2.0, delta=1e-6, at_most=7) == 7
+
+
+def test_targets_that_nothing_meets_or_everything_meets():
+    with pytest.raises(TargetUnreachable, match="sampling alone meets the target"):
+        calibrate.noise_multiplier(lambda s: dpsgd(1e-6, s, 10), epsilon=1.0, delta=1e-3)
+    with pytest.raises(TargetUnreachable, match="non-private"):
+        calibrate.noise_multiplier(lambda s: events.NonPrivateDpEvent(), epsilon=1.0, delta=1e-3)
+
+
+def test_dpsgd_plan():
+    plan = calibrate.dpsgd(n=60_000, epochs=3, batch_size=500, epsilon=1.0, delta=1e-6)
+    query = plan.query("gradient")
+    assert plan.parameters["steps"] == query.count == 360
+    assert query.sampling_probability == 500 / 60_000
+    assert plan.price() <= 1.0
+    assert plan.price(accountant="renyi") > 1.0
+    same = calibrate.dpsgd(n=60_000, steps=360, batch_size=500, epsilon=1.0, delta=1e-6)
+    assert same == plan
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch_size": 101}, "batch_size must be at most n=100, got 101"),
+        ({"batch_size": 0}, "batch_size must be a whole number >= 1"),
+        ({"n": 0}, "n must be a whole number >= 1"),
+        ({"epochs": None}, "Exactly one of epochs and steps"),
+        ({"steps": 5}, "Exactly one of epochs and steps"),
+        ({"epochs": math.nan}, "epochs must be a finite number > 0"),
+        ({"epsilon": -1.0}, "epsilon must be a finite number >= 0"),
+        ({"epsilon": math.inf}, "epsilon must be"),
+        ({"delta": 1.0}, r"delta must be a number in \(0, 1\)"),
+        ({"max_norm": 0.0}, "max_norm must be a finite number > 0"),
+        ({"learning_rate": -1.0}, "learning_rate must be a finite number > 0"),
+    ],
+)
+def test_wrong_plans(change, message):
+    arguments = {"n": 100, "epochs": 2, "batch_size": 10, "epsilon": 1.0, "delta": 1e-5}
+    with pytest.raises(ValueError, match=message):
+        calibrate.dpsgd(**{**arguments, **change})
+
+
+def _query(**changes):
+    fields = {
+        "name": "gradient",
+        "kind": "gradient",
+        "sampler": "poisson",
+        "sampling_probability": 0.1,
+        "max_norm": 1.0,
+        "noise_multiplier": 2.0,
+        "count": 10,
+    }
+    return Query(**{**fields, **changes})
+
+
+def _plan(*queries, **changes):
+    fields = {"optimizer": "dpsgd", "n": 100, "epsilon": 1.0, "delta": 1e-5}
+    return Plan(queries=queries, **{**fields, **changes})
+
+
+def test_plans_round_trip():
+    plan = _plan(
+        _query(),
+        _query(name="full", sampler="full", sampling_probability=None, count=1),
+        _query(name="batch", sampler="fixed-size", sampling_probability=None, batch_size=5),
+        parameters={"steps": 10, "note": "x", "flag": True, "rate": 0.5, "none": None},
+    )
+    assert Plan.from_json(plan.to_json()) == plan
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert json.loads(plan.to_json())["queries"][2]["batch_size"] == 5
+    assert len(plan.event.events) == 3
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: _query(kind="hessian"), "kind must be one of"),
+        (lambda: _query(sampler="shuffle"), "sampler must be one of"),
+        (lambda: _query(sampling_probability=None), "sampling_probability goes with"),
+        (lambda: _query(batch_size=3), "batch_size goes with"),
+        (lambda: _query(proportional=True), "proportional=True is for"),
+        (lambda: _query(noise_multiplier=math.nan), "noise_multiplier must be"),
+        (lambda: _query(count=0), "count must be a whole number >= 1"),
+        (lambda: _query(name=""), "name must be a non-empty string"),
+        (lambda: _plan(), "queries must be one or more"),
+        (lambda: _plan(_query(), _query()), "distinct names"),
+        (lambda: _plan(_query()).query("x"), "query must be one of 'gradient'"),
+        (lambda: Plan.from_json("{"), "document must be a plan in JSON"),
+        (lambda: Plan.from_json("[]"), "document must be a plan in JSON"),
+        (lambda: Plan.from_json('{"queries": [], "x": 1}'), "document must be a plan in JSON"),
+    ],
+)
+def test_wrong_queries_and_documents(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_parallel_composition_needs_a_relation_that_keeps_the_parts():
+    query = _query(composition="disjoint", sampler="full", sampling_probability=None)
+    with pytest.raises(UnsupportedEvent, match="disjoint parts"):
+        _ = _plan(query).event
+    event = _plan(query, neighboring_relation="replace-one").event
+    assert event == events.GaussianDpEvent(2.0)
