@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from dpcal.accountants import renyi
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
 from dpcal.accountants.contour import Contour
@@ -215,9 +216,23 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
-    bounds, _ = _log_delta(direction, epsilon)
-    sampling = Total(direction.parts).log_delta_bound + 8 * UNIT
-    return bounds if bounds.upper <= sampling else Bounds(bounds.lower, sampling, "sampling")
+    return _log_delta(direction, epsilon)[0]
+
+
+def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
+    """The smallest of the given upper bound, that of sampling alone, and perhaps Renyi's.
+
+    The last is asked where no lower end is proved.
+    """
+    uppers = [
+        (bounds.upper, bounds.method),
+        (Total(direction.parts).log_delta_bound + 8 * UNIT, "sampling"),
+    ]
+    if bounds.lower == -math.inf < bounds.upper:
+        other = renyi.log_delta_bounds(direction, epsilon)
+        uppers.append((other.upper, other.method))
+    upper, method = min(uppers)
+    return Bounds(min(bounds.lower, upper), upper, method)
 
 
 def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
@@ -233,9 +248,9 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
             return Bounds(low, high, "closed form"), None
     try:
         inversion = Inversion(total, epsilon)
-        return inversion.log_bounds(epsilon), inversion
+        return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        return _chernoff_bounds(total, epsilon), None
+        return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
 
 
 def _chernoff_bounds(total: Total, epsilon: float) -> Bounds:
@@ -258,6 +273,17 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
+    bounds = _epsilon(direction, log_delta)
+    if bounds.lower > 0 and bounds.upper - bounds.lower < 1e-6 * bounds.upper:
+        return bounds
+    other = renyi.epsilon_bounds(direction, log_delta)
+    if other.upper < bounds.upper:
+        return Bounds(min(bounds.lower, other.upper), other.upper, other.method)
+    return bounds
+
+
+def _epsilon(direction: Direction, log_delta: float) -> Bounds:
+    """The same, from contours or closed forms alone."""
     total = Total(direction.parts)
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
