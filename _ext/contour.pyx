@@ -7,7 +7,7 @@ of first order.
 
 import numpy as np
 
-from libc.math cimport cos, exp, fabs, log, log1p, sin
+from libc.math cimport atan2, cos, exp, expm1, fabs, hypot, log, log1p, sin
 
 # Nodes between two direct evaluations of the recurrence, and points per block of the inner loop
 # (so that the compiler can use vector instructions without reordering a sum).
@@ -57,6 +57,38 @@ def expm2_real(const double[::1] s):
     cdef double[::1] view = out
     for j in range(s.shape[0]):
         view[j] = expm2(s[j])
+    return out
+
+
+def mixture_log_weights(const double[::1] x, double q, double sigma, double angle):
+    """Return log(1 - q + q exp(u)) at u = (2 x - 1) / (2 sigma^2) + i angle, elementwise.
+
+    The digits of the weight less one are kept, and nothing overflows.
+    """
+    cdef Py_ssize_t n = x.shape[0], j
+    cdef double u, re, im, a, b, half = sin(0.5 * angle), c = cos(angle), s = sin(angle)
+    cdef double log_q = log(q)
+    out = np.empty(n, dtype=np.complex128)
+    cdef double complex[::1] result = out
+    with nogil:
+        for j in range(n):
+            u = (2.0 * x[j] - 1.0) / (2.0 * sigma * sigma)
+            if u > 30.0:
+                # u + i angle + log q + log(1 + (1 - q) / q exp(-u - i angle))
+                a = (1.0 - q) / q * exp(-u) * c
+                b = -(1.0 - q) / q * exp(-u) * s
+                re = u + log_q
+                im = angle
+            else:
+                a = q * (expm1(u) * c - 2.0 * half * half)
+                b = q * exp(u) * s
+                re = 0.0
+                im = 0.0
+            if a * a + b * b < 0.25:
+                re += 0.5 * log1p(a * (2.0 + a) + b * b)
+            else:
+                re += log(hypot(1.0 + a, b))
+            result[j] = re + 1j * (im + atan2(b, 1.0 + a))
     return out
 
 

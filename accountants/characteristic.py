@@ -37,6 +37,8 @@ Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
 _ACCEPTED_WIDTH = 2e-12
+# A root this close, relatively, to where its contour has the saddle needs no better contour.
+_ACCEPTED_STEP = 1e-6
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # A contour that takes more complex multiplications than this is tried in two parts.
@@ -307,8 +309,8 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         if found is None:
             return None
         bounds = inversion.log_bounds(found)
-        smoothed = bounds.method.endswith("smoothed")
-        if bounds.upper - bounds.lower < _ACCEPTED_WIDTH or (smoothed and attempt):
+        tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
+        if tight or (attempt and abs(found - epsilon) <= _ACCEPTED_STEP * epsilon):
             return _outward(inversion, found, log_delta)
         epsilon = found
     return None

@@ -17,9 +17,9 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr
 
 from dpcal import _validate
-from dpcal._ext.contour import plain_moments, tilted_moments
+from dpcal._ext.contour import mixture_log_weights, plain_moments, tilted_moments
 from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_gaussian_delta
-from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.quadrature import QuadratureTilt
 
 __all__ = ["SampledGaussian", "SplitLoss"]
 
@@ -179,8 +179,9 @@ class _Lattice:
         self, q: float, sigma: float, lowest: float, highest: float, cap: float = 1.5
     ) -> None:
         self.q, self.sigma = q, sigma
-        self.lowest = min(0.0, lowest if lowest >= 0 else -(2.0 ** math.ceil(math.log2(-lowest))))
-        self.highest = max(4.0, 2.0 ** math.ceil(math.log2(highest)) if highest > 0 else 0.0)
+        # Rounded outward, so that a search for a saddle seldom needs a wider lattice.
+        self.lowest = -(2.0 ** math.ceil(math.log2(max(8.0, -lowest)))) if lowest < 0 else 0.0
+        self.highest = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
         self.high = _RANGE * sigma + self.highest
@@ -240,15 +241,7 @@ class _Lattice:
 
     def log_weight(self, x: Reals, angle: float) -> Complexes:
         """Log w(x + i angle sigma^2), keeping the digits of w - 1."""
-        u = (2 * x - 1) / (2 * self.sigma**2)
-        large = u > 30.0
-        phase = complex(math.cos(angle), math.sin(angle))
-        with np.errstate(over="ignore", under="ignore"):
-            moderate = np.where(large, 0.0, u)
-            small = complex_log1p(self.q * np.expm1(moderate + 1j * angle))
-            tail = np.exp(-np.where(large, u, 0.0)) * phase.conjugate()
-            big = u + 1j * angle + math.log(self.q) + complex_log1p((1 - self.q) / self.q * tail)
-        return np.where(large, big, small)
+        return mixture_log_weights(x, self.q, self.sigma, angle)
 
 
 class _SampledTilt(QuadratureTilt):
