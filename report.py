@@ -16,10 +16,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import platform
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
@@ -53,14 +52,17 @@ PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "sciki
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f"{path.name}.")
+    temporary = _beside(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Return an unused name in the same folder, hence on the same file system."""
+    return path.absolute().with_name(f"{path.name}.{secrets.token_hex(4)}")
 
 
 def check_replaceable(folder: Path) -> None:
@@ -95,10 +97,9 @@ def replacing(folder: Path) -> Iterator[Path]:
         If ``folder`` exists and is neither empty nor a report.
     """
     check_replaceable(folder)
-    parent = folder.absolute().parent
-    temporary = Path(tempfile.mkdtemp(dir=parent, prefix=f"{folder.name}."))
+    temporary = _beside(folder)
+    temporary.mkdir()
     try:
-        temporary.chmod(0o755)
         yield temporary
         _swap(temporary, folder)
     finally:
@@ -110,12 +111,12 @@ def _swap(new: Path, folder: Path) -> None:
     if not folder.exists():
         new.rename(folder)
         return
-    old = Path(tempfile.mkdtemp(dir=new.parent, prefix=f"{folder.name}."))
-    folder.replace(old)
+    old = _beside(folder)
+    folder.rename(old)
     try:
         new.rename(folder)
     except OSError:
-        old.replace(folder)
+        old.rename(folder)
         raise
     shutil.rmtree(old)
 

@@ -89,10 +89,14 @@ def mechanism(options: Namespace) -> DpEvent:
     from dpcal.accountants import events
 
     required(options, "sampling_probability", "noise_multiplier", "steps")
-    return events.dpsgd(**mechanism_dict(options))
+    return events.dpsgd(
+        sampling_probability=options.sampling_probability,
+        noise_multiplier=options.noise_multiplier,
+        steps=options.steps,
+    )
 
 
-def mechanism_dict(options: Namespace) -> dict[str, float]:
+def mechanism_dict(options: Namespace) -> dict[str, int | float]:
     """Return the mechanism's parameters by name."""
     return {
         name: getattr(options, name)

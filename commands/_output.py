@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpcal.accountants import Delta, Epsilon
 
-__all__ = ["answer", "dump", "duration", "interval", "present"]
+__all__ = ["answer", "at_most", "dump", "duration", "interval", "present"]
 
 
 def dump(document: Mapping[str, Any]) -> str:
@@ -44,7 +44,12 @@ def present(options: Namespace, document: Mapping[str, Any], text: str) -> None:
 
 def interval(lower: float, upper: float, *, digits: int = 10) -> str:
     """Return "[lower, upper]" to ``digits`` significant digits, rounded outward."""
-    return f"[{_rounded(lower, digits, ROUND_FLOOR)}, {_rounded(upper, digits, ROUND_CEILING)}]"
+    return f"[{_rounded(lower, digits, ROUND_FLOOR)}, {at_most(upper, digits=digits)}]"
+
+
+def at_most(upper: float, *, digits: int) -> str:
+    """Return an upper bound to ``digits`` significant digits, rounded up."""
+    return _rounded(upper, digits, ROUND_CEILING)
 
 
 def _rounded(value: float, digits: int, mode: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import Any
 
 from dpcal.commands._options import (
     add_mechanism,
@@ -42,7 +43,7 @@ def run(options: Namespace) -> int:
         "neighboring_relation": options.neighboring_relation,
         "accountant": options.accountant,
     }
-    document = {"mechanism": mechanism_dict(options)}
+    document: dict[str, Any] = {"mechanism": mechanism_dict(options)}
     if options.epsilon is None:
         epsilon = accountants.epsilon(event, delta=options.delta, **how)
         document |= {"delta": options.delta, "epsilon": epsilon.to_dict()}
