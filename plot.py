@@ -196,7 +196,7 @@ def _label_curve(axes: Any, curve: Curve, color: str, *, alone: bool) -> None:
     """Write a curve's label at its claim if it is the only one, and at its lower end otherwise."""
     first = curve.lines[0]
     if alone and curve.target is not None:
-        place, offset, align, vertical = curve.target, (10, 8), "left", "bottom"
+        place, offset, align, vertical = curve.target, (-8, -8), "right", "top"
     else:
         place, offset = (float(first.epsilon[-1]), float(first.delta[-1])), (0, -5)
         align, vertical = "center", "top"
@@ -420,10 +420,14 @@ def _ticker() -> Any:
 
 
 def _plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Ticks at 1, 2, 5 times powers of ten, written out."""
+    """Ticks at 1, 2, 5 times powers of ten, or at all digits where those are few, written out."""
     low, high = limits
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    ticks: list[float] = []
+    for digits in ((1, 2, 5), tuple(range(1, 10))):
+        ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
+        if len(ticks) >= 5:
+            break
     axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
     axis.set_minor_locator(_ticker().NullLocator())
 

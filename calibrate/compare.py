@@ -167,17 +167,23 @@ def _by_search(
     """Newton's method in log sigma on log epsilon, whose slope there is about -1."""
     upper_at = _upper_bound(event_of_sigma, accountant, delta, neighboring_relation)
     before: list[tuple[float, float]] = []
+    refusals: list[BackendRefused] = []
 
     def excess(x: float) -> tuple[float, float]:
-        value = math.log(max(upper_at(math.exp(x)), 1e-300) / epsilon)
-        slope = -1.0
-        if before and math.isfinite(value) and x != before[-1][0]:
-            slope = (value - before[-1][1]) / (x - before[-1][0])
+        try:
+            value = math.log(max(upper_at(math.exp(x)), 1e-300) / epsilon)
+        except BackendRefused as refusal:
+            # A noise level without an answer does not meet the target; look at larger ones.
+            refusals.append(refusal)
+            return math.inf, -1.0
+        slope = (value - before[-1][1]) / (x - before[-1][0]) if before else -1.0
         before[:] = [(x, value)]
         return value, slope if -10.0 < slope < -0.1 else -1.0
 
     _, meet = safe_root(excess, 0.0, math.log(1e-3), math.log(1e9), _RELATIVE_WIDTH)
     if math.isnan(meet):
+        if refusals:
+            raise refusals[-1]
         raise TargetUnreachable(f"No noise multiplier up to 1e9 gives epsilon={epsilon!r}.")
     return math.exp(meet)
 
