@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpcal.commands._output import dump, duration, interval, present
+from dpcal.commands._output import at_most, dump, duration, interval, present
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Needs, Plan
@@ -114,12 +114,13 @@ def calibration_table(needs: list[Needs]) -> str:
     for need in needs:
         for place, row in enumerate(need.rows):
             target = f"{need.epsilon:>7g}" if place == 0 else " " * 7
-            if row.epsilon is None:
+            if row.noise_multiplier is None or row.epsilon is None:
                 lines.append(f"{target}  {row.accountant:<15}{row.note}")
                 continue
             proved = interval(row.epsilon.lower, row.epsilon.upper, digits=9)
             lines.append(
-                f"{target}  {row.accountant:<15}{row.noise_multiplier:>10.5f}  {proved:<30}"
+                f"{target}  {row.accountant:<15}{at_most(row.noise_multiplier, digits=7):>10}  "
+                f"{proved:<30}"
                 f"{duration(row.seconds):>9}"
             )
     return "\n".join(lines)
