@@ -4,7 +4,7 @@ Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on
 
 >>> main(["epsilon", "--sampling-probability", "0.01", "--noise-multiplier", "1",
 ...       "--steps", "10000", "--delta", "1e-6"])
-epsilon in [6.907384494, 6.907384496] at delta = 1e-06
+epsilon in [6.907384495, 6.907384496] at delta = 1e-06
 accountant characteristic (contour), neighboring relation add-or-remove-one
 0
 """
@@ -87,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ANSWERED
     except (DpcalError, OSError, TypeError, ValueError) as error:
-        print(f"dpcal: {' '.join(str(error).split())}", file=sys.stderr)
+        sentence = " ".join(str(error).split()).rstrip(".")
+        print(f"dpcal: {sentence}.", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
         print("dpcal: interrupted.", file=sys.stderr)

@@ -2,8 +2,8 @@
 
 >>> interval(0.99999951, 0.99999952, digits=6)
 '[0.999999, 1.000000]'
->>> interval(3.2e-7, 3.3e-7, digits=3)
-'[3.20e-07, 3.30e-07]'
+>>> interval(3.251e-7, 3.252e-7, digits=3)
+'[3.25e-7, 3.26e-7]'
 """
 
 from __future__ import annotations
