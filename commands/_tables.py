@@ -175,4 +175,4 @@ def read_ranges(text: str, names: list[str], *, option: str = "bounds") -> Range
 def split(n: int, test: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return row numbers for training and for testing: a fixed shuffle that sees only n."""
     order = np.random.default_rng(0).permutation(n)
-    return np.sort(order[test:]), np.sort(order[:test])
+    return np.sort(order[: n - test]), np.sort(order[n - test :])

@@ -134,4 +134,5 @@ def test_the_split_does_not_look_at_records():
     from dpcal.commands._tables import split
 
     training, held_out = split(569, 114)
+    assert (len(training), len(held_out)) == (455, 114)
     assert np.array_equal(np.sort(np.concatenate([training, held_out])), np.arange(569))
