@@ -325,7 +325,7 @@ def utility(
 def _share_axis(
     axes: Any, scores: Sequence[float], optimum: float | None, chance: float | None
 ) -> None:
-    """A y axis in percent, with the two reference lines labelled where they run."""
+    """A y axis in percent, with the two reference lines labelled where they end."""
     lowest = min(scores) - 0.02
     if chance is not None and chance < lowest:
         text = f"always the larger class: {chance:.1%} (below the axis)"
@@ -333,17 +333,18 @@ def _share_axis(
             text, (0.99, 0.02), xycoords="axes fraction", ha="right", color=MUTED, fontsize=9
         )
     for value, text, color in (
-        (optimum, "non-private optimum", RED),
-        (chance, "always the larger class", MUTED),
+        (optimum, "non-private\noptimum", RED),
+        (chance, "always the\nlarger class", MUTED),
     ):
         if value is not None and value >= lowest:
             axes.axhline(value, color=color, linewidth=1.2, zorder=1)
             axes.annotate(
-                f"{text}: {value:.1%}",
-                (0.01, value),
+                f"{text}\n{value:.1%}",
+                (1.0, value),
                 xycoords=("axes fraction", "data"),
                 textcoords="offset points",
-                xytext=(2, 4),
+                xytext=(6, 0),
+                va="center",
                 color=color,
             )
     top = max([*scores, optimum or 0.0]) + 0.015
