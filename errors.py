@@ -9,6 +9,7 @@ __all__ = [
     "BudgetExceeded",
     "DpcalError",
     "LedgerMismatch",
+    "MissingExtra",
     "TargetUnreachable",
     "UnsupportedEvent",
 ]
@@ -36,3 +37,7 @@ class TargetUnreachable(DpcalError):  # noqa: N818
 
 class BackendRefused(DpcalError):  # noqa: N818
     """Another package, asked as a backend, gave no answer."""
+
+
+class MissingExtra(DpcalError):  # noqa: N818
+    """An optional package that this needs is not installed."""

@@ -23,6 +23,7 @@ PACKAGES = [
     "dpcal.accountants",
     "dpcal.calibrate",
     "dpcal.calibrate.schedules",
+    "dpcal.commands",
     "dpcal.optim",
     "dpcal._ext",
 ]

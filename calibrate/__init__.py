@@ -6,14 +6,18 @@
 1.0290
 """
 
+from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
 from dpcal.calibrate.plan import Plan, Query
 
 __all__ = [
+    "Needed",
+    "Needs",
     "Plan",
     "Query",
     "batch_size",
+    "compare",
     "dpsgd",
     "noise_multiplier",
     "sampling_probability",

@@ -76,7 +76,7 @@ class _Target:
         return composition
 
 
-def _safe_root(
+def safe_root(
     excess: Callable[[float], tuple[float, float | None]],
     start: float,
     lowest: float,
@@ -161,7 +161,7 @@ def noise_multiplier(
     if target.met_by_sampling(event_of_sigma(1.0)):
         raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
     lowest, highest = math.log(1e-2), math.log(1e9)
-    miss, meet = _safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
+    miss, meet = safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
     if math.isnan(meet):
         raise TargetUnreachable(
             f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
@@ -209,7 +209,7 @@ def sampling_probability(
         return target(event_of_probability(q), event_of_probability(q * math.exp(-change)), change)
 
     highest = -math.log(1e-12)
-    miss, meet = _safe_root(excess, -math.log(1e-2), 0.0, highest, _RELATIVE_WIDTH)
+    miss, meet = safe_root(excess, -math.log(1e-2), 0.0, highest, _RELATIVE_WIDTH)
     if math.isnan(meet):
         raise TargetUnreachable(
             f"No sampling probability down to 1e-12 gives epsilon={epsilon!r} at delta={delta!r}."

@@ -1,0 +1,33 @@
+"""Run studies by name, or all of them: ``python -m benchmarks [NAME ...]``.
+
+Each study is a module that can be run by itself, with options: ``python -m benchmarks.NAME --help``
+or its docstring says more.
+"""
+
+import argparse
+import subprocess
+import sys
+
+STUDIES = {
+    "accountants": "epsilon and calibration against dp-accounting and prv-accountant",
+    "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "demo_settings": "cross-validation behind the demonstration's settings",
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run studies.")
+    names = "; ".join(f"{name}: {text}" for name, text in STUDIES.items())
+    parser.add_argument("studies", nargs="*", metavar="NAME", help=f"{names} (default: all)")
+    chosen = parser.parse_args().studies or list(STUDIES)
+    unknown = [name for name in chosen if name not in STUDIES]
+    if unknown:
+        parser.error(f"NAME must be one of {', '.join(STUDIES)}, got {', '.join(unknown)}")
+    for name in chosen:
+        print(f"== {name}: {STUDIES[name]}", flush=True)
+        # A process each: a study may restart itself, and must not warm another's caches.
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
+
+
+if __name__ == "__main__":
+    main()

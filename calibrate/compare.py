@@ -1,0 +1,230 @@
+"""How much noise would other accountants ask for? One target, several accountants.
+
+An accountant with looser bounds asks for more noise than the target needs; a run with that noise
+then has a smaller epsilon than was asked for, and pays for it in utility.
+
+>>> from dpcal.accountants import events
+>>> def event(noise_multiplier):
+...     return events.dpsgd(
+...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
+...     )
+>>> needs = compare(event, epsilon=2.0, delta=1e-6, accountants=("characteristic", "renyi"))
+>>> [f"{row.accountant} {row.noise_multiplier:.3f}" for row in needs.rows]
+['characteristic 1.029', 'renyi 1.094']
+>>> f"{needs.rows[1].epsilon:.3f}"  # what the noisier run really has
+'1.772'
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpcal import _validate, accountants
+from dpcal.accountants import Epsilon, events
+from dpcal.calibrate.noise import EventOf, noise_multiplier, safe_root
+from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
+
+__all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
+
+ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
+
+# Of sigma; the distance to a noise level that misses the target, for every accountant but ours.
+_RELATIVE_WIDTH = 1e-4
+
+
+@dataclass(frozen=True)
+class Needed:
+    """The noise that one accountant asks for.
+
+    Parameters
+    ----------
+    accountant
+        Its name.
+    noise_multiplier
+        The smallest one found whose upper bound, by this accountant, meets the target; None where
+        there is no answer.
+    epsilon
+        What a run with this noise has, by the characteristic accountant.
+    seconds
+        Time that the search took.
+    note
+        Why there is no answer.
+    """
+
+    accountant: str
+    noise_multiplier: float | None
+    epsilon: Epsilon | None
+    seconds: float
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        epsilon = None if self.epsilon is None else self.epsilon.to_dict()
+        return {**vars(self), "epsilon": epsilon}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The noise that several accountants ask for; ``str()`` is a table."""
+
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    rows: tuple[Needed, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
+        return {**vars(self), "rows": [row.to_dict() for row in self.rows]}
+
+    def __str__(self) -> str:
+        head = f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
+        lines = [
+            head + self.neighboring_relation,
+            f"{'accountant':<16}{'noise multiplier':>18}{'epsilon of the run':>20}{'time':>12}",
+        ]
+        for row in self.rows:
+            if row.noise_multiplier is None or row.epsilon is None:
+                lines.append(f"{row.accountant:<16}{row.note}")
+            else:
+                lines.append(
+                    f"{row.accountant:<16}{row.noise_multiplier:>18.6f}{row.epsilon:>20.6f}"
+                    f"{row.seconds:>10.3f} s"
+                )
+        return "\n".join(lines)
+
+
+def compare(
+    event_of_sigma: EventOf,
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+    accountants: tuple[str, ...] = ACCOUNTANTS,
+) -> Needs:
+    """Ask several accountants for the noise that a target needs.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows.
+    epsilon
+        Target, > 0.
+    delta
+        Target, in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    accountants
+        Which ones to ask, out of ``"characteristic"``, ``"renyi"``, ``"pld"`` (searched by
+        ``dp_accounting.calibrate_dp_mechanism``) and ``"prv"``.
+
+    Returns
+    -------
+    Needs
+        One row an accountant. No row's noise multiplier has an upper bound, by its own accountant,
+        above the target.
+    """
+    _validate.positive(epsilon=epsilon)
+    _validate.probability(delta=delta)
+    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    for name in accountants:
+        _validate.choice(ACCOUNTANTS, accountant=name)
+    rows = [_needed(name, event_of_sigma, target) for name in accountants]
+    return Needs(epsilon, delta, neighboring_relation, tuple(rows))
+
+
+def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Needed:
+    start = time.perf_counter()
+    try:
+        if name == "characteristic":
+            sigma = noise_multiplier(event_of_sigma, **target)
+        elif name == "pld":
+            sigma = _by_dp_accounting(event_of_sigma, **target)
+        else:
+            sigma = _by_search(event_of_sigma, name, **target)
+    except (BackendRefused, TargetUnreachable, UnsupportedEvent) as error:
+        return Needed(name, None, None, time.perf_counter() - start, str(error))
+    seconds = time.perf_counter() - start
+    certified = accountants.epsilon(
+        event_of_sigma(sigma),
+        delta=target["delta"],
+        neighboring_relation=target["neighboring_relation"],
+    )
+    return Needed(name, sigma, certified, seconds)
+
+
+def _by_search(
+    event_of_sigma: EventOf,
+    accountant: str,
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str,
+) -> float:
+    """Newton's method in log sigma on log epsilon, whose slope there is about -1."""
+    upper_at = _upper_bound(event_of_sigma, accountant, delta, neighboring_relation)
+    before: list[tuple[float, float]] = []
+    refusals: list[BackendRefused] = []
+
+    def excess(x: float) -> tuple[float, float]:
+        try:
+            value = math.log(max(upper_at(math.exp(x)), 1e-300) / epsilon)
+        except BackendRefused as refusal:
+            # A noise level without an answer does not meet the target; look at larger ones.
+            refusals.append(refusal)
+            return math.inf, -1.0
+        slope = (value - before[-1][1]) / (x - before[-1][0]) if before else -1.0
+        before[:] = [(x, value)]
+        return value, slope if -10.0 < slope < -0.1 else -1.0
+
+    _, meet = safe_root(excess, 0.0, math.log(1e-3), math.log(1e9), _RELATIVE_WIDTH)
+    if math.isnan(meet):
+        if refusals:
+            raise refusals[-1]
+        raise TargetUnreachable(f"No noise multiplier up to 1e9 gives epsilon={epsilon!r}.")
+    return math.exp(meet)
+
+
+def _upper_bound(
+    event_of_sigma: EventOf, accountant: str, delta: float, relation: str
+) -> Callable[[float], float]:
+    """An accountant's upper bound on epsilon, as a function of the noise multiplier."""
+    return lambda sigma: (
+        accountants.epsilon(
+            event_of_sigma(sigma), delta=delta, neighboring_relation=relation, accountant=accountant
+        ).upper
+    )
+
+
+def _by_dp_accounting(
+    event_of_sigma: EventOf, *, epsilon: float, delta: float, neighboring_relation: str
+) -> float:
+    """Search of dp-accounting, with its PLD accountant; then a check by our own use of its PLD."""
+    import dp_accounting
+    from dp_accounting.pld import PLDAccountant
+
+    relation = dp_accounting.NeighboringRelation[neighboring_relation.upper().replace("-", "_")]
+
+    def event(sigma: float) -> events.DpEvent:
+        return event_of_sigma(sigma) if sigma > 0 else events.NonPrivateDpEvent()
+
+    try:
+        sigma = dp_accounting.calibrate_dp_mechanism(
+            lambda: PLDAccountant(relation), event, epsilon, delta, tol=_RELATIVE_WIDTH
+        )
+    except (
+        ValueError,
+        NotImplementedError,
+        dp_accounting.UnsupportedEventError,
+        dp_accounting.NoBracketIntervalFoundError,
+    ) as error:
+        raise BackendRefused(f"dp-accounting refused: {' '.join(str(error).split())}") from error
+    upper_at = _upper_bound(event_of_sigma, "pld", delta, neighboring_relation)
+    for _ in range(20):
+        if upper_at(sigma) <= epsilon:
+            return float(sigma)
+        sigma *= 1 + _RELATIVE_WIDTH
+    raise BackendRefused(f"dp-accounting's noise multiplier {sigma!r} misses the target.")

@@ -1,0 +1,107 @@
+"""The command line: ``dpcal COMMAND ...``, or ``python -m dpcal COMMAND ...``.
+
+Exit status 0: answered. 1: a check failed. 2: wrong input, with one sentence on standard error.
+
+>>> main(["epsilon", "--sampling-probability", "0.01", "--noise-multiplier", "1",
+...       "--steps", "10000", "--delta", "1e-6"])
+epsilon in [6.907384495, 6.907384496] at delta = 1e-06
+accountant characteristic (contour), neighboring relation add-or-remove-one
+0
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from dpcal.commands import COMMANDS, load
+from dpcal.errors import DpcalError
+
+__all__ = ["main"]
+
+ANSWERED, WRONG_INPUT, INTERRUPTED = 0, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises its errors as sentences, for :func:`main` to print."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise the message as one sentence that names the option."""
+        sentence = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1: ", message)
+        raise ValueError(f"{sentence} (see {self.prog} --help).")
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    """A parser of all commands' names, and of the options of ``command``."""
+    parser = _Parser(
+        prog="dpcal",
+        description="Calibrated differential privacy: from a target (epsilon, delta) to a private "
+        "run whose claim anyone can check.",
+        epilog="example: dpcal calibrate --sampling-probability 0.01 --steps 10000 "
+        "--epsilon 2 --delta 1e-6",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        if name != command:
+            commands.add_parser(name, help=summary, add_help=False)
+            continue
+        module = load(name)
+        options = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"example: dpcal {name} {module.EXAMPLE}",
+            allow_abbrev=False,
+        )
+        module.add_arguments(options)
+        options.add_argument("--json", action="store_true", help="print one JSON document instead")
+        options.set_defaults(run=module.run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments
+        What follows ``dpcal`` on the command line; ``sys.argv`` when omitted.
+
+    Returns
+    -------
+    int
+        The exit status: 0 answered, 1 a check failed, 2 wrong input.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command = next((word for word in words if not word.startswith("-")), None)
+    try:
+        return _run(_parser(command), words)
+    except BrokenPipeError:
+        # The reader of standard output has left; keep the interpreter from flushing it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ANSWERED
+    except (DpcalError, OSError, TypeError, ValueError) as error:
+        sentence = " ".join(str(error).split()).rstrip(".")
+        print(f"dpcal: {sentence}.", file=sys.stderr)
+        return WRONG_INPUT
+    except KeyboardInterrupt:
+        print("dpcal: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
+    options = parser.parse_args(words)
+    if options.version:
+        from dpcal import __version__
+
+        print(f"dpcal {__version__}")
+        return ANSWERED
+    if options.command is None:
+        parser.error(f"a command is needed: {', '.join(COMMANDS)}")
+    return int(options.run(options))

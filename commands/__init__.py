@@ -1,0 +1,40 @@
+"""The sub-commands of the command line: a table, and one module for each.
+
+A command's module has ``EXAMPLE`` (arguments that a reader can copy), ``add_arguments(parser)`` and
+``run(options)``, which returns the exit status. Only the module of the command that was asked for
+is imported, and it imports what is slow to load when it runs: ``dpcal --help`` loads neither numpy
+nor any accountant. To add a command, add a line here and a module of its name.
+"""
+
+from argparse import ArgumentParser, Namespace
+from importlib import import_module
+from typing import Protocol, cast
+
+__all__ = ["COMMANDS", "Command", "load"]
+
+COMMANDS = {
+    "demo": "calibrate, train and report on scikit-learn's breast-cancer records",
+    "train": "fit a private linear model to your own table, with a report",
+    "calibrate": "solve for the noise, the steps or the sampling that meets (epsilon, delta)",
+    "epsilon": "bound epsilon at a delta, or delta at an epsilon",
+    "compare": "ask several accountants the same question",
+    "plot": "draw a privacy profile, or the accuracies of a report",
+    "verify": "recompute the claims of a report from its ledgers",
+}
+
+
+class Command(Protocol):
+    """What a command's module holds."""
+
+    EXAMPLE: str
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the command's options."""
+
+    def run(self, options: Namespace) -> int:
+        """Answer, and return the exit status."""
+
+
+def load(name: str) -> Command:
+    """Import the module of the command called ``name``."""
+    return cast(Command, import_module(f"dpcal.commands.{name}"))

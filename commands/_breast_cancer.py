@@ -1,0 +1,82 @@
+"""The demonstration's records: the Wisconsin diagnostic breast-cancer table in scikit-learn.
+
+The ranges are those that the table's published description states, rounded outward to one digit.
+They are written here as constants, taken as public, and not read off the records at run time. The
+features are lengths, areas, shape indices and their standard errors: positive and right-skewed,
+hence the square root.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpcal.commands._tables import Ranges, split
+from dpcal.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from dpcal.commands._training import Task
+
+__all__ = ["HELD_OUT", "RANGES", "breast_cancer"]
+
+HELD_OUT = 114
+L2 = 1e-3
+RANGES = {
+    "mean radius": (6, 30),
+    "mean texture": (9, 40),
+    "mean perimeter": (40, 200),
+    "mean area": (100, 3000),
+    "mean smoothness": (0.05, 0.2),
+    "mean compactness": (0.01, 0.4),
+    "mean concavity": (0, 0.5),
+    "mean concave points": (0, 0.3),
+    "mean symmetry": (0.1, 0.4),
+    "mean fractal dimension": (0.04, 0.1),
+    "radius error": (0.1, 3),
+    "texture error": (0.3, 5),
+    "perimeter error": (0.7, 30),
+    "area error": (6, 600),
+    "smoothness error": (0.001, 0.04),
+    "compactness error": (0.002, 0.2),
+    "concavity error": (0, 0.4),
+    "concave points error": (0, 0.06),
+    "symmetry error": (0.007, 0.08),
+    "fractal dimension error": (0.0008, 0.03),
+    "worst radius": (7, 40),
+    "worst texture": (10, 50),
+    "worst perimeter": (50, 300),
+    "worst area": (100, 5000),
+    "worst smoothness": (0.07, 0.3),
+    "worst compactness": (0.02, 2),
+    "worst concavity": (0, 2),
+    "worst concave points": (0, 0.3),
+    "worst symmetry": (0.1, 0.7),
+    "worst fractal dimension": (0.05, 0.3),
+}
+
+
+def breast_cancer() -> tuple[Task, Ranges]:
+    """Return the task, 455 records to train on and 114 held out, and the ranges that scale it."""
+    try:
+        from sklearn.datasets import load_breast_cancer
+    except ImportError as error:
+        raise MissingExtra(
+            "The demonstration needs scikit-learn: pip install 'dpcal[demo]'."
+        ) from error
+    from dpcal.commands._training import Task
+
+    table = load_breast_cancer()
+    ends = np.array([RANGES[str(name)] for name in table.feature_names], dtype=float)
+    ranges = Ranges(ends[:, 0], ends[:, 1], power=0.5)
+    X, y = ranges.scale(table.data), table.target_names[table.target]
+    training, held_out = split(len(y), HELD_OUT)
+    task = Task(
+        loss="logistic",
+        X_train=X[training],
+        y_train=y[training],
+        X_test=X[held_out],
+        y_test=y[held_out],
+        l2=L2,
+    )
+    return task, ranges

@@ -1,0 +1,104 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
+
+__all__ = [
+    "add_mechanism",
+    "add_relation",
+    "add_target",
+    "mechanism",
+    "mechanism_dict",
+    "number",
+    "required",
+    "whole",
+]
+
+RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+
+
+def number(text: str) -> float:
+    """Parse any number; its range is checked where it is used."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def whole(text: str) -> int:
+    """Parse a whole number, also one written like ``1e4``."""
+    try:
+        return int(text)
+    except ValueError:
+        value = number(text)
+    if not value.is_integer():
+        raise ArgumentTypeError(f"must be a whole number, got {text!r}")
+    return int(value)
+
+
+def add_mechanism(parser: ArgumentParser) -> None:
+    """Declare a Poisson-sampled Gaussian mechanism and how often it is used."""
+    group = parser.add_argument_group("mechanism: Poisson-sampled Gaussian noise, composed")
+    group.add_argument(
+        "--sampling-probability",
+        type=number,
+        metavar="Q",
+        help="probability in (0, 1] that a record joins a step",
+    )
+    group.add_argument(
+        "--noise-multiplier",
+        type=number,
+        metavar="S",
+        help="standard deviation > 0 of the noise, in units of the clipping norm",
+    )
+    group.add_argument("--steps", type=whole, metavar="T", help="number of steps >= 1")
+
+
+def add_relation(parser: ArgumentParser) -> None:
+    """Declare the neighboring relation."""
+    parser.add_argument(
+        "--neighboring-relation",
+        choices=RELATIONS,
+        default=RELATIONS[0],
+        metavar="RELATION",
+        help=f"{', '.join(RELATIONS)} (default: %(default)s)",
+    )
+
+
+def add_target(parser: ArgumentParser, *, needed: bool) -> None:
+    """Declare epsilon and delta."""
+    group = parser.add_argument_group("target")
+    group.add_argument("--epsilon", type=number, metavar="E", required=needed, help=">= 0")
+    group.add_argument("--delta", type=number, metavar="D", required=needed, help="in (0, 1)")
+
+
+def required(options: Namespace, *names: str) -> None:
+    """Raise ``ValueError`` if one of the options is missing."""
+    missing = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name) is None]
+    if missing:
+        raise ValueError(f"{options.command} needs {' and '.join(missing)}.")
+
+
+def mechanism(options: Namespace) -> DpEvent:
+    """Return the event that :func:`add_mechanism` describes."""
+    from dpcal.accountants import events
+
+    required(options, "sampling_probability", "noise_multiplier", "steps")
+    return events.dpsgd(
+        sampling_probability=options.sampling_probability,
+        noise_multiplier=options.noise_multiplier,
+        steps=options.steps,
+    )
+
+
+def mechanism_dict(options: Namespace) -> dict[str, int | float]:
+    """Return the mechanism's parameters by name."""
+    return {
+        name: getattr(options, name)
+        for name in ("sampling_probability", "noise_multiplier", "steps")
+    }

@@ -1,0 +1,106 @@
+"""One private run on a split table, and what the commands that train have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.errors import MissingExtra
+from dpcal.optim import Logistic, Result, Squared, dpsgd
+
+if TYPE_CHECKING:
+    from dpcal.calibrate import Plan
+    from dpcal.optim.dpsgd import Progress
+
+__all__ = ["AVERAGING", "LOSSES", "Run", "Task", "progress_bar", "train"]
+
+LOSSES = {"logistic": Logistic, "squared": Squared}
+# The mean of the last half of the iterates: as private as the last one, and less noisy.
+AVERAGING = "tail"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """Scaled records, split into those that are trained on and those that are held out.
+
+    ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
+    the target's own unit.
+    """
+
+    loss: str
+    X_train: NDArray[np.float64]
+    y_train: NDArray[Any]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[Any]
+    l2: float = 0.0
+    unit: float = 1.0
+    objective: Logistic | Squared = field(init=False)
+
+    def __post_init__(self) -> None:
+        objective = LOSSES[self.loss](self.X_train, self.y_train, l2=self.l2)
+        object.__setattr__(self, "objective", objective)
+
+    @property
+    def metric(self) -> str:
+        """What :meth:`score` measures on the held-out records."""
+        return "accuracy" if self.loss == "logistic" else "root mean squared error"
+
+    def score(self, w: NDArray[np.float64]) -> float:
+        """Return the held-out accuracy, or root mean squared error, of parameters."""
+        if isinstance(self.objective, Logistic):
+            return float((self.objective.predict(self.X_test, w) == self.y_test).mean())
+        residuals = self.objective.decision(self.X_test, w) - self.y_test
+        return self.unit * float(np.sqrt((residuals**2).mean()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """A finished run and the held-out scores of its iterates, as (step, score)."""
+
+    result: Result
+    scores: list[tuple[int, float]]
+
+
+def train(
+    task: Task,
+    plan: Plan,
+    *,
+    seed: int | None,
+    advance: Callable[[int], object],
+) -> Run:
+    """Spend a plan on a task.
+
+    Parameters
+    ----------
+    task, plan
+        What to fit, and at what cost.
+    seed
+        An integer >= 0, or None for fresh entropy.
+    advance
+        Told the number of steps since it was last called.
+    """
+    scores: list[tuple[int, float]] = []
+    done = 0
+
+    def follow(progress: Progress) -> None:
+        nonlocal done
+        advance(progress.step - done)
+        done = progress.step
+        if len(task.y_test):
+            scores.append((progress.step, task.score(progress.w)))
+
+    result = dpsgd(task.objective, plan, seed=seed, averaging=AVERAGING, callback=follow)
+    return Run(result=result, scores=scores)
+
+
+def progress_bar(total: int, description: str, *, unit: str = "step") -> Any:
+    """Return a progress bar over ``total`` units, on standard error."""
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise MissingExtra("The progress bar needs tqdm: pip install 'dpcal[demo]'.") from error
+    return tqdm(total=total, desc=description, unit=f" {unit}s", leave=False)

@@ -1,0 +1,128 @@
+"""``dpcal plot``: draw a privacy profile, or the accuracies of a report."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpcal.commands._options import (
+    add_mechanism,
+    add_relation,
+    mechanism,
+    mechanism_dict,
+    number,
+    required,
+)
+from dpcal.commands._output import at_most, present
+
+if TYPE_CHECKING:
+    from dpcal.plot import Curve
+
+EXAMPLE = (
+    "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png"
+)
+TITLE = "Private logistic regression: mean and standard deviation over seeds"
+PICTURES = ("profile", "accuracy")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the picture, what it shows, and its file."""
+    parser.add_argument(
+        "picture",
+        choices=PICTURES,
+        help="profile: delta against epsilon of a mechanism; accuracy: a demo report's accuracies",
+    )
+    add_mechanism(parser)
+    add_relation(parser)
+    parser.add_argument("--delta", type=number, metavar="D", help="mark epsilon at this delta")
+    parser.add_argument(
+        "--accountants",
+        default="characteristic,renyi",
+        metavar="NAMES",
+        help="comma-separated, of characteristic, renyi, pld, prv (default: %(default)s)",
+    )
+    parser.add_argument("--report", type=Path, metavar="FOLDER", help="for accuracy: a report")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="a .png file"
+    )
+
+
+def run(options: Namespace) -> int:
+    """Draw one picture."""
+    from dpcal import plot
+
+    plot.check_picture(options.output)
+    if options.picture == "profile":
+        curve = _curve(options)
+        figure = plot.profile([curve])
+        document = {"mechanism": mechanism_dict(options), "profile": _values(curve)}
+    else:
+        document, figure = _accuracy(options)
+    plot.save(figure, options.output)
+    present(
+        options,
+        {"output": str(options.output), **document},
+        f"picture written to {options.output}",
+    )
+    return 0
+
+
+def _curve(options: Namespace) -> Curve:
+    event = mechanism(options)
+    from dpcal import _validate, plot
+    from dpcal.accountants import epsilon
+
+    names = tuple(options.accountants.split(","))
+    for name in names:
+        _validate.choice(tuple(plot.STYLES), accountants=name)
+    target = None
+    if options.delta is not None:
+        relation = options.neighboring_relation
+        at_delta = epsilon(event, delta=options.delta, neighboring_relation=relation)
+        target = (at_delta.upper, options.delta)
+    return plot.Curve.of(
+        event,
+        "" if target is None else f"epsilon = {at_most(target[0], digits=5)}",
+        target=target,
+        accountants=names,
+        neighboring_relation=options.neighboring_relation,
+    )
+
+
+def _values(curve: Curve) -> list[dict[str, Any]]:
+    return [
+        {
+            "accountant": line.accountant,
+            "epsilon": line.epsilon.tolist(),
+            "delta": line.delta.tolist(),
+        }
+        for line in curve.lines
+    ]
+
+
+def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
+    """Read a demonstration's report and draw its accuracies again."""
+    from dpcal import plot
+
+    required(options, "report")
+    try:
+        report = json.loads((options.report / "report.json").read_text())
+        scores: dict[float, list[float]] = {}
+        for item in report["runs"]:
+            scores.setdefault(item["plan"]["epsilon"], []).append(item["accuracy"])
+        optimum = report["non_private_optimum"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"report must be the folder of a demo report, got {str(options.report)!r}: {error}."
+        ) from error
+    points = [
+        plot.Point(epsilon=value, scores=tuple(group)) for value, group in sorted(scores.items())
+    ]
+    rows = [
+        {"epsilon": point.epsilon, "mean": point.mean, "standard_deviation": point.spread}
+        for point in points
+    ]
+    figure = plot.utility(points, optimum=optimum, chance=None, title=TITLE)
+    return {"accuracy": rows, "non_private_optimum": optimum}, figure

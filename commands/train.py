@@ -1,0 +1,366 @@
+"""``dpcal train``: fit a private linear model to a table of one's own, with a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import secrets
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpcal.commands._options import add_relation, add_target, number, whole
+from dpcal.commands._output import answer, dump, present
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dpcal.calibrate import Plan
+    from dpcal.commands._tables import Ranges, Table
+    from dpcal.commands._training import Run, Task
+
+EXAMPLE = "--csv patients.csv --target diagnosis --epsilon 1 --delta 1e-5 --bounds 0:100"
+
+OUTSIDE = (
+    "The ranges given with --bounds and --target-bounds, batch size, epochs, clipping norm and the "
+    "other options are taken as public: the claim does not cover a choice that looked at records.",
+    "The split into training and held-out records depends on the number of rows alone. Held-out "
+    "records played no part in the parameters, and are not protected: the section 'evaluation' and "
+    "accuracy.png are computed from them without noise.",
+    "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
+    "of a record can be tested.",
+)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the table, the target, the model and its training."""
+    table = parser.add_argument_group("table")
+    table.add_argument("--csv", type=Path, required=True, metavar="FILE", help="numeric features")
+    table.add_argument("--target", required=True, metavar="COLUMN", help="what to predict")
+    table.add_argument(
+        "--bounds",
+        metavar="LOW:HIGH|FILE",
+        help="public range of every feature, or a JSON file of column: [low, high]; values are "
+        "clamped, and ranges scaled to [-4, 4] (default: features are used as they are)",
+    )
+    table.add_argument(
+        "--target-bounds",
+        metavar="LOW:HIGH",
+        help="public range of the target of a squared loss, scaled likewise",
+    )
+    table.add_argument(
+        "--test-fraction",
+        type=number,
+        default=0.2,
+        metavar="F",
+        help="share in [0, 1) of the rows to hold out (default: %(default)s)",
+    )
+    add_target(parser, needed=True)
+    add_relation(parser)
+    model = parser.add_argument_group("model and training")
+    model.add_argument(
+        "--loss", choices=("logistic", "squared"), default="logistic", help="(default: %(default)s)"
+    )
+    model.add_argument("--l2", type=number, default=0.0, help="regulariser >= 0")
+    model.add_argument(
+        "--batch-size",
+        type=whole,
+        metavar="B",
+        help="expected batch, in [1, n] (default: 3 sqrt(n), at least 64)",
+    )
+    model.add_argument("--epochs", type=number, default=20.0, help="> 0 (default: %(default)g)")
+    model.add_argument(
+        "--max-norm",
+        type=number,
+        default=1.0,
+        metavar="C",
+        help="clipping norm > 0 of a record's gradient (default: %(default)g)",
+    )
+    model.add_argument(
+        "--learning-rate", type=number, help="> 0 (default: follows from public numbers)"
+    )
+    model.add_argument(
+        "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("dpcal-report"),
+        metavar="FOLDER",
+        help="report to write or replace (default: %(default)s)",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Read, calibrate, train, and write the report."""
+    from dpcal.report import check_replaceable
+
+    check_replaceable(options.output)
+    data = _read(options)
+    plan = _plan(options, data.task)
+    run = _train(data.task, plan, options.seed)
+    document = _document(options, data, run)
+    _write(options.output, document, data, run)
+    present(options, document, _summary(options, data.task, run))
+    return 0
+
+
+# -- data
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Data:
+    """The table as a task, and how it was scaled."""
+
+    features: list[str]
+    task: Task
+    ranges: Ranges | None
+    target_range: Ranges | None
+    key: bytes
+
+    def scaling(self) -> dict[str, Any]:
+        """Return what was done to the records, as JSON values."""
+        scaling: dict[str, Any] = {"features": "used as they are; privacy rests on clipping"}
+        if self.ranges is not None:
+            scaling["features"] = self.ranges.to_dict(self.features)
+        if self.target_range is not None:
+            scaling["target"] = self.target_range.to_dict(["target"])
+        return scaling
+
+
+def _read(options: Namespace) -> _Data:
+    """Read the table, scale it by public ranges, and split it."""
+    from dpcal.commands._tables import read_csv, read_ranges, split
+    from dpcal.commands._training import Task
+
+    table = read_csv(options.csv)
+    y, target_range = _target(options, table)
+    features = [name for name in table.columns if name != options.target]
+    if not features:
+        raise ValueError(f"csv must hold a column beside the target, got only {options.target!r}.")
+    X = table.numbers(features)
+    ranges = None
+    if options.bounds is not None:
+        ranges = read_ranges(options.bounds, features)
+        X = ranges.scale(X)
+    if not 0 <= options.test_fraction < 1:
+        raise ValueError(f"test_fraction must be a number in [0, 1), got {options.test_fraction}.")
+    training, held_out = split(len(y), math.floor(options.test_fraction * len(y)))
+    task = Task(
+        loss=options.loss,
+        X_train=X[training],
+        y_train=y[training],
+        X_test=X[held_out],
+        y_test=y[held_out],
+        l2=options.l2,
+        unit=1.0 if target_range is None else _unit(target_range),
+    )
+    return _Data(
+        features=features,
+        task=task,
+        ranges=ranges,
+        target_range=target_range,
+        key=secrets.token_bytes(32),
+    )
+
+
+def _target(options: Namespace, table: Table) -> tuple[NDArray[Any], Ranges | None]:
+    """Labels as text, or numbers scaled by their public range."""
+    import numpy as np
+
+    from dpcal.commands._tables import read_ranges
+
+    labels = table.column(options.target)
+    if options.loss == "logistic":
+        if options.target_bounds is not None:
+            raise ValueError("--target-bounds is for --loss squared.")
+        return _classes(options, table, labels), None
+    y = table.numbers([options.target])
+    if options.target_bounds is None:
+        return y[:, 0], None
+    ranges = read_ranges(options.target_bounds, [options.target], option="target_bounds")
+    return np.asarray(ranges.scale(y)[:, 0]), ranges
+
+
+def _classes(options: Namespace, table: Table, labels: list[str]) -> NDArray[np.str_]:
+    """Return two-class labels, or say which they are instead."""
+    import numpy as np
+
+    array = np.array([label.strip() for label in labels])
+    missing = [line for line, label in zip(table.lines, array, strict=True) if not label]
+    if missing:
+        raise ValueError(
+            f"Every record must have a label, got none in row {missing[0]}, column "
+            f"{options.target!r}."
+        )
+    classes = np.unique(array)
+    if len(classes) != 2:
+        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
+        raise ValueError(
+            f"target must hold two classes for --loss logistic, got {len(classes)} in column "
+            f"{options.target!r}: {shown}."
+        )
+    return array
+
+
+def _unit(ranges: Ranges) -> float:
+    """How much of the original target one unit of the scaled one is."""
+    from dpcal.commands._tables import REACH
+
+    return float(ranges.high[0] - ranges.low[0]) / (2 * REACH)
+
+
+# -- the run
+
+
+def _plan(options: Namespace, task: Task) -> Plan:
+    from dpcal import calibrate
+
+    n = task.objective.n
+    batch_size = options.batch_size
+    if batch_size is None:
+        batch_size = min(n, max(64, math.ceil(3 * math.sqrt(n))))
+    return calibrate.dpsgd(
+        n=n,
+        batch_size=batch_size,
+        epochs=options.epochs,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        max_norm=options.max_norm,
+        learning_rate=options.learning_rate,
+        neighboring_relation=options.neighboring_relation,
+    )
+
+
+def _train(task: Task, plan: Plan, seed: int | None) -> Run:
+    import warnings
+
+    from dpcal.commands._training import progress_bar, train
+
+    with progress_bar(plan.query("gradient").count, "training") as bar, warnings.catch_warnings():
+        # A run that diverged says so in its message.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        run = train(task, plan, seed=seed, advance=bar.update)
+    if not run.result.complete:
+        raise ValueError(f"The run {run.result.message}; nothing was written.")
+    return run
+
+
+# -- the report
+
+
+def _document(options: Namespace, data: _Data, run: Run) -> dict[str, Any]:
+    """Everything that ``report.json`` says."""
+    from dpcal.commands._training import AVERAGING
+    from dpcal.report import (
+        FORMAT,
+        composed_epsilon,
+        fingerprint,
+        privacy_statement,
+        released,
+        software,
+    )
+
+    task, result = data.task, run.result
+    arrays = [task.X_train, task.y_train, task.X_test, task.y_test]
+    return {
+        "format": FORMAT,
+        "version": 1,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "privacy": privacy_statement(result, outside=OUTSIDE),
+        "data": {
+            "name": options.csv.name,
+            "training_records": task.objective.n,
+            "held_out_records": len(task.y_test),
+            "features": len(data.features),
+            "scaling": data.scaling(),
+            "fingerprint": fingerprint(arrays, key=data.key),
+        },
+        "training": {"loss": task.loss, "l2": task.l2, "averaging": AVERAGING},
+        "model": _model(data, run),
+        "runs": [{**released(result), "seed_given": options.seed is not None}],
+        "everything": composed_epsilon([result.ledger], result.plan.delta),
+        "evaluation": {
+            "covered_by_the_claim": False,
+            "metric": task.metric,
+            "held_out": task.score(result.w) if len(task.y_test) else None,
+        },
+        "software": software(),
+    }
+
+
+def _model(data: _Data, run: Run) -> dict[str, Any]:
+    """The released parameters, for scaled features."""
+    from dpcal.optim import Logistic
+
+    *weights, intercept = run.result.w.tolist()
+    model = {
+        "weights": dict(zip(data.features, weights, strict=True)),
+        "intercept": intercept,
+        "for": "scaled features, as under data.scaling",
+    }
+    if isinstance(data.task.objective, Logistic):
+        model["classes"] = data.task.objective.classes_.tolist()
+        model["predicts"] = "the second class where <weights, features> + intercept > 0"
+    return model
+
+
+def _write(folder: Path, document: dict[str, Any], data: _Data, run: Run) -> None:
+    from dpcal import plot
+    from dpcal.report import replacing
+
+    plan = run.result.plan
+    curve = plot.Curve.of(
+        plan.event,
+        f"epsilon = {plan.epsilon:g}",
+        target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
+        accountants=("characteristic", "renyi"),
+        neighboring_relation=plan.neighboring_relation,
+    )
+    with replacing(folder) as temporary:
+        (temporary / "report.json").write_text(dump(document) + "\n")
+        secret = temporary / "fingerprint.key"
+        secret.touch(mode=0o600)
+        secret.write_text(data.key.hex() + "\n")
+        plot.save(plot.profile([curve]), temporary / "privacy-profile.png")
+        if run.scores:
+            plot.save(_picture(data.task, run), temporary / "accuracy.png")
+
+
+def _picture(task: Task, run: Run) -> Any:
+    """Held-out score along the run, against the epsilon spent until then."""
+    from dpcal import plot
+    from dpcal.optim import Ledger
+
+    plan = run.result.plan
+    query = plan.query("gradient")
+
+    def spent(steps: int) -> float:
+        entry = dataclasses.replace(query, count=steps)
+        return Ledger(plan.n, plan.neighboring_relation, entries=[entry]).epsilon(plan.delta)
+
+    return plot.along_run(
+        [spent(steps) for steps, _ in run.scores],
+        [score for _, score in run.scores],
+        final=task.score(run.result.w),
+        ylabel=f"held-out {task.metric}",
+        share=task.loss == "logistic",
+    )
+
+
+def _summary(options: Namespace, task: Task, run: Run) -> str:
+    result = run.result
+    query = result.plan.query("gradient")
+    lines = [
+        f"{result.message}, noise multiplier {query.noise_multiplier:.5f}, sampling probability "
+        f"{query.sampling_probability:.5g}, {task.objective.n} training records",
+        answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
+    ]
+    if len(task.y_test):
+        score = task.score(result.w)
+        lines.append(f"held-out {task.metric} (not private): {score:.4g}")
+    return "\n".join([*lines, f"report written to {options.output}/"])

@@ -1,0 +1,263 @@
+"""What does a finished run claim? A folder that says so, written whole or not at all.
+
+``report.json`` holds the privacy statement, the plans, the ledgers, and epsilon recomputed from
+the ledgers; :func:`verify` recomputes it again from the file alone.
+
+>>> import tempfile
+>>> parent = Path(tempfile.mkdtemp())
+>>> with replacing(parent / "report") as folder:
+...     _ = (folder / "report.json").write_text('{"format": "dpcal-report"}')
+>>> [path.name for path in parent.iterdir()], (parent / "report" / "report.json").exists()
+(['report'], True)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import platform
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dpcal.optim import Ledger, Result
+
+__all__ = [
+    "FORMAT",
+    "check_replaceable",
+    "composed_epsilon",
+    "fingerprint",
+    "privacy_statement",
+    "released",
+    "replace_file",
+    "replacing",
+    "software",
+    "verify",
+]
+
+FORMAT = "dpcal-report"
+PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "scikit-learn")
+
+
+# -- files
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = _beside(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Return an unused name in the same folder, hence on the same file system."""
+    return path.absolute().with_name(f"{path.name}.{secrets.token_hex(4)}")
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise ``ValueError`` unless ``folder`` is absent, empty or a report.
+
+    A report is a folder whose ``report.json`` says that it is one.
+    """
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise ValueError(f"output must be in an existing folder, got {str(folder)!r}.")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        document = json.loads((folder / "report.json").read_text())
+        known = document["format"] == FORMAT
+    except (OSError, ValueError, TypeError, KeyError):
+        known = False
+    if not known:
+        raise ValueError(
+            f"output must be a new folder or an earlier report, but {str(folder)!r} holds "
+            "something else; nothing was changed."
+        )
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces ``folder`` when the block ends without an error.
+
+    Raises
+    ------
+    ValueError
+        If ``folder`` exists and is neither empty nor a report.
+    """
+    check_replaceable(folder)
+    temporary = _beside(folder)
+    temporary.mkdir()
+    try:
+        yield temporary
+        _swap(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Put ``new`` in the place of ``folder``, and the old one back if that fails."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    old = _beside(folder)
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+# -- what a report says
+
+
+def software() -> dict[str, str]:
+    """Return the versions of Python and of the packages that the numbers came from."""
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> dict[str, str]:
+    """Return a SHA-256 fingerprint of arrays: their shapes, types and bytes, in order.
+
+    Parameters
+    ----------
+    arrays
+        Numbers or strings.
+    key
+        A secret that makes the fingerprint an HMAC. A plain hash of private records is not private:
+        whoever knows all records but one can test guesses of that one against it.
+    """
+    digest = hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
+    for array in arrays:
+        head = json.dumps({"shape": array.shape, "dtype": array.dtype.str})
+        digest.update(head.encode())
+        digest.update(array.tobytes())
+    name = "sha256" if key is None else "hmac-sha256"
+    return {"algorithm": name, "value": digest.hexdigest()}
+
+
+def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what a run's claim covers, and what it does not.
+
+    Parameters
+    ----------
+    result
+        A DP-SGD run.
+    outside
+        Sentences on what else the claim leaves out.
+    """
+    query = result.plan.query("gradient")
+    return {
+        "unit": "one training record (one row of the table)",
+        "neighboring_relation": result.plan.neighboring_relation,
+        "mechanism": (
+            "DP-SGD (Abadi et al. 2016, Algorithm 1): each step samples every training record "
+            f"independently with probability {query.sampling_probability!r}, clips each sampled "
+            f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
+            "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
+        ),
+        "covered": "the released parameters and every iterate of the run",
+        "not_covered": [
+            "The number of training records, the columns and the classes are treated as public.",
+            "A seed that others know voids the claim: the noise can then be subtracted.",
+            "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian in "
+            "floating point, not in real numbers: attacks on either are outside the claim.",
+            *outside,
+        ],
+    }
+
+
+def released(result: Result) -> dict[str, Any]:
+    """Return a run's plan, its ledger, and epsilon recomputed from the ledger."""
+    delta = result.plan.delta
+    return {
+        "plan": json.loads(result.plan.to_json()),
+        "ledger": json.loads(result.ledger.to_json()),
+        "delta": delta,
+        "epsilon": result.epsilon(delta).to_dict(),
+        "complete": result.complete,
+        "message": result.message,
+    }
+
+
+def composed_epsilon(ledgers: Iterable[Ledger], delta: float) -> dict[str, Any]:
+    """Return the epsilon of releasing every run about the same records."""
+    from dpcal.accountants import epsilon, events
+
+    ledgers = list(ledgers)
+    event = events.ComposedDpEvent([ledger.event for ledger in ledgers])
+    relation = ledgers[0].neighboring_relation
+    price = epsilon(event, delta=delta, neighboring_relation=relation)
+    return {"runs": len(ledgers), "delta": delta, "epsilon": price.to_dict()}
+
+
+# -- reading it back
+
+
+def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Recompute the claims of a ``report.json`` from the ledgers in it.
+
+    Parameters
+    ----------
+    document
+        The parsed file.
+
+    Returns
+    -------
+    list of dict
+        One row a claim: ``claim``, ``claimed`` and ``recomputed`` (upper bounds of epsilon), and
+        ``holds``, which says that the claim is not below what the ledger proves.
+
+    Raises
+    ------
+    ValueError
+        If the document is not a report.
+    """
+    from dpcal.optim import Ledger
+
+    try:
+        if document["format"] != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
+        rows, ledgers = [], []
+        for run in document["runs"]:
+            ledger = Ledger.from_json(json.dumps(run["ledger"]))
+            ledgers.append(ledger)
+            proved = ledger.epsilon(run["delta"]).to_dict()
+            rows.append(_checked(f"target epsilon {run['plan']['epsilon']:g}", run, proved))
+        everything = document["everything"]
+        proved = composed_epsilon(ledgers, everything["delta"])["epsilon"]
+        return [*rows, _checked("all runs together", everything, proved)]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
+
+
+def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:
+    """Claim and proof agree if their intervals meet, so that the claim is not below the truth."""
+    claimed = claim["epsilon"]
+    holds = claimed["upper"] >= proved["lower"]
+    same = claimed["neighboring_relation"] == proved["neighboring_relation"]
+    return {
+        "claim": name,
+        "claimed": claimed["upper"],
+        "recomputed": proved["upper"],
+        "holds": bool(holds and same),
+    }

@@ -1,0 +1,128 @@
+"""A report is written whole or not at all, and a claim below its ledger is found out."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from dpcal.calibrate import Plan, Query
+from dpcal.cli import main
+from dpcal.optim import Logistic, dpsgd
+from dpcal.report import (
+    FORMAT,
+    composed_epsilon,
+    fingerprint,
+    privacy_statement,
+    released,
+    replace_file,
+    replacing,
+    verify,
+)
+
+
+@pytest.fixture(scope="module")
+def document():
+    """A report on two runs."""
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="poisson",
+        sampling_probability=0.2,
+        max_norm=1.0,
+        noise_multiplier=2.0,
+        count=20,
+    )
+    plan = Plan(optimizer="dpsgd", n=50, queries=(query,), epsilon=5.0, delta=1e-5)
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    runs = [dpsgd(Logistic(X, X[:, 0] > 0), plan, seed=seed) for seed in (0, 1)]
+    return {
+        "format": FORMAT,
+        "privacy": privacy_statement(runs[0]),
+        "runs": [released(run) for run in runs],
+        "everything": composed_epsilon([run.ledger for run in runs], 1e-5),
+    }
+
+
+def test_verify_agrees_with_what_was_written(document):
+    rows = verify(json.loads(json.dumps(document)))
+    assert len(rows) == 3
+    assert all(row["holds"] for row in rows)
+    assert rows[2]["recomputed"] > rows[0]["recomputed"]
+
+
+def test_verify_finds_a_claim_that_is_too_small(document, tmp_path, capsys):
+    false = copy.deepcopy(document)
+    false["runs"][1]["epsilon"]["upper"] *= 0.999
+    assert [row["holds"] for row in verify(false)] == [True, False, True]
+    (tmp_path / "report.json").write_text(json.dumps(false))
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "DOES NOT HOLD" in capsys.readouterr().out
+
+
+def test_verify_finds_a_longer_ledger(document):
+    false = copy.deepcopy(document)
+    false["runs"][0]["ledger"]["entries"][0]["count"] += 1
+    assert [row["holds"] for row in verify(false)] == [False, True, False]
+
+
+@pytest.mark.parametrize("damage", ["format", "runs", "everything"])
+def test_verify_refuses_what_is_not_a_report(document, damage):
+    broken = {key: value for key, value in document.items() if key != damage}
+    with pytest.raises(ValueError, match=damage):
+        verify(broken)
+
+
+def test_two_releases_cost_more_than_one(document):
+    one = document["runs"][0]["epsilon"]["upper"]
+    assert one < document["everything"]["epsilon"]["upper"] < 2 * one
+
+
+def test_an_old_report_is_replaced(tmp_path):
+    folder = tmp_path / "report"
+    for content in ("old", "new"):
+        with replacing(folder) as temporary:
+            (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
+            (temporary / content).touch()
+    assert {path.name for path in folder.iterdir()} == {"report.json", "new"}
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_a_failure_leaves_the_old_report(tmp_path):
+    folder = tmp_path / "report"
+    with replacing(folder) as temporary:
+        (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
+
+    def interrupted():
+        with replacing(folder) as temporary:
+            (temporary / "half").touch()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [path.name for path in folder.iterdir()] == ["report.json"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("content", ["not JSON", "[]", "{}", '{"format": "other"}'])
+def test_a_folder_with_something_else_is_kept(tmp_path, content):
+    (tmp_path / "report.json").write_text(content)
+    with pytest.raises(ValueError, match="something else"), replacing(tmp_path):
+        pytest.fail("must not start")
+    assert (tmp_path / "report.json").read_text() == content
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "plan.json"
+    replace_file(path, b"one")
+    replace_file(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_fingerprints_tell_shapes_types_and_order_apart():
+    a, b = np.arange(6.0), np.arange(6.0)[::-1].copy()
+    cases = [[a], [a.reshape(2, 3)], [a.astype("f4")], [b], [a, b], [b, a]]
+    values = {fingerprint(case)["value"] for case in cases}
+    assert len(values) == len(cases)
+    assert fingerprint([a]) == fingerprint([np.arange(6.0)])
