@@ -161,7 +161,12 @@ class Inversion:
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
-        values, slopes = np.array([contour.slopes(epsilon) for contour in self.contours]).T
+        pairs = [contour.slopes(epsilon) for contour in self.contours]
+        # A part too small for its own rounding has no logarithm and no weight.
+        known = [pair for pair in pairs if not math.isnan(pair[0])]
+        if not known:
+            return math.nan, math.nan
+        values, slopes = np.array(known).T
         total = float(np.logaddexp.reduce(values))
         return total, float(np.exp(values - total) @ slopes)
 
