@@ -26,7 +26,7 @@ from scipy.optimize import brentq
 from dpcal.accountants import renyi
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
-from dpcal.accountants.contour import Contour
+from dpcal.accountants.contour import FURTHEST, Contour
 from dpcal.accountants.loss import UNIT, OutOfReach
 from dpcal.accountants.measures import Measure, Total, split
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
@@ -37,8 +37,6 @@ Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
 _ACCEPTED_WIDTH = 2e-12
-# A root this close, relatively, to where its contour has the saddle needs no better contour.
-_ACCEPTED_STEP = 1e-6
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # A contour that takes more complex multiplications than this is tried in two parts.
@@ -139,6 +137,11 @@ class Inversion:
                 return
             found.append((bounds.upper, self.contours, self._rest))
         _, self.contours, self._rest = min(found, key=lambda choice: choice[0])
+
+    @property
+    def reach(self) -> float:
+        """Aliases grow at most by exp(reach times the distance) away from the saddles' epsilon."""
+        return FURTHEST * max(contour.width for contour in self.contours)
 
     @property
     def whole(self) -> Contour | None:
@@ -308,14 +311,14 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     """Newton's method in epsilon on the nodes of one inversion; None where that fails."""
     epsilon = max(0.0, _epsilon_estimate(total, log_delta))
-    for attempt in range(6):
+    for _ in range(6):
         inversion = Inversion(total, epsilon)
         found = _newton(inversion, epsilon, log_delta)
         if found is None:
             return None
         bounds = inversion.log_bounds(found)
         tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
-        if tight or (attempt and abs(found - epsilon) <= _ACCEPTED_STEP * epsilon):
+        if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
         epsilon = found
     return None

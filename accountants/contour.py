@@ -33,13 +33,15 @@ from dpcal.accountants.loss import UNIT
 from dpcal.accountants.measures import Measure, ProductLine
 from dpcal.accountants.saddle import log_chernoff
 
-__all__ = ["Contour"]
+__all__ = ["FURTHEST", "Contour"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Largest relative error that aliasing and truncation may each contribute.
 _TOLERANCE = 2e-15
+# Distance of the furthest trial tilt from the saddle, in widths of the peak.
+FURTHEST = 20.0
 # The same where only the size of the value matters.
 _CRUDEST = 1e-2
 # Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
@@ -94,7 +96,7 @@ class Contour:
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
         """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
         c, w = self.c, self.width
-        spread = w * np.array([0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, 20.0])
+        spread = w * np.array([0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
         left_end = 0.0 if c > 0 else -1.0
         trials = np.concatenate([[left_end], c - spread, c + spread])
         right_end = math.inf if c > 0 else 0.0

@@ -19,12 +19,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dpcal import _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
-from dpcal.accountants.bounds import Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
-from dpcal.accountants.composition import Composition, decompose
+from dpcal.accountants.bounds import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
+from dpcal.accountants.composition import Composition, Direction, decompose
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.measures import Total
+from dpcal.accountants.saddle import log_chernoff
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = [
@@ -66,10 +70,35 @@ def _epsilon(composition: Composition, name: str, delta: float, options: dict[st
     target = math.log(delta)
     found: list[Bounds] = []
     for direction in composition.directions:
-        # A direction whose losses cannot exceed what another one needs is not asked.
-        if not found or Total(direction.parts).upper > found[0].lower:
+        # A direction that provably needs no more than another one is not asked.
+        if not found or not _needs_less(direction, found[0], target, module):
             found.append(module.epsilon_bounds(direction, target))
     return Bounds.worst(found)
+
+
+def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: Any) -> bool:
+    """Whether a direction provably needs no larger epsilon than the one found for another."""
+    if _chernoff_suffices(direction, found.lower, log_delta):
+        return True
+    return bool(module.log_delta_bounds(direction, found.upper).upper <= log_delta)
+
+
+def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -> bool:
+    """Whether a few Chernoff bounds prove log delta(epsilon) <= log_delta, at little cost."""
+    total = Total(direction.parts)
+    if total.upper <= epsilon:
+        return True
+    if epsilon <= 0:
+        return False
+    # Around the saddle of a Gaussian loss.
+    tilts = -log_delta / epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+    try:
+        log_mgf = total.cumulants(tilts)[:, 0]
+    except OutOfReach:
+        return False
+    margin = 64 * UNIT * (np.abs(log_mgf) + tilts * epsilon + 4)
+    bounds = log_mgf - tilts * epsilon + log_chernoff(tilts) + margin
+    return bool(bounds.min() <= log_delta)
 
 
 def _log_delta(

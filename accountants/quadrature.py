@@ -46,17 +46,31 @@ class QuadratureTilt(Tilt):
         Complex weights that sum to 1.
     moments
         Mean, variance and fourth central moment of L under the law.
+    restricted
+        Probability, variance and fourth central moment of the law restricted to some events,
+        shape (k, 3); the whole law when omitted.
+    nearer
+        Points and weights on a second line, closer to the real one, for bounds only.
     """
 
     def __init__(
-        self, values: Complexes, weights: Complexes, moments: tuple[float, float, float]
+        self,
+        values: Complexes,
+        weights: Complexes,
+        moments: tuple[float, float, float],
+        restricted: Reals | None = None,
+        nearer: tuple[Complexes, Complexes] | None = None,
     ) -> None:
-        self.mean, self._variance, self._fourth = moments
+        self.mean, variance, fourth = moments
+        if restricted is None:
+            restricted = np.array([[1.0, variance, fourth]])
+        self._restricted = restricted
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
         self.points = len(weights)
         self._sizes = np.abs(weights)
+        self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         self.amplification = float(self._sizes.sum())
         self._half_time: float | None = None
 
@@ -69,36 +83,45 @@ class QuadratureTilt(Tilt):
         return power_sums(step * (self._centered + (self.mean - center)), self._weights, 0, nodes)
 
     def absolute(self, t: Reals) -> Reals:
-        """Return the bound sum_j abs(weight_j) exp(-t Im L_j) on abs(psi(t)); it falls with t."""
-        return np.asarray(np.exp(-np.outer(t, self._centered.imag)) @ self._sizes)
+        """Return the smaller sum abs(weight_j) exp(-t Im L_j), a bound on abs(psi(t))."""
+        total = np.exp(-np.outer(t, self._centered.imag)) @ self._sizes
+        if self._nearer is not None:
+            decay, sizes = self._nearer
+            total = np.minimum(total, np.exp(-np.outer(t, decay)) @ sizes)
+        return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Smallest of three bounds: fourth moment, doubling, and the absolute sum.
+        """Smallest of three bounds: fourth moments, doubling, absolute sum.
 
         With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
-        is at least t^2 E[D^2] / 2 - t^4 E[D^4] / 24, and at least a quarter of
-        1 - abs(psi(2 t))^2.
+        is at least E[t^2 D^2 / 2 - t^4 D^4 / 24; both copies in S] for every event S, and at
+        least a quarter of 1 - abs(psi(2 t))^2.
         """
-        v, fourth = self._variance, self._fourth + 3 * self._variance**2
-        falling = (ratio * t) ** 2 <= 6 * v / fourth
-        square = np.where(falling, t * t, 0.0)
-        moment = 0.5 * np.log1p(-square * (v - square * fourth / 12))
+        bound = self._moment_bound(t, ratio)
         half = self._time_of_half_power()
         halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
-        bound = np.minimum(moment, 0.5 * np.log1p(-0.5 * 0.25**halvings))
+        bound = np.minimum(bound, 0.5 * np.log1p(-0.5 * 0.25**halvings))
         late = t >= half
         if late.any():
             with np.errstate(divide="ignore"):
                 bound[late] = np.minimum(bound[late], np.log(self.absolute(t[late])))
         return bound
 
+    def _moment_bound(self, t: Reals, ratio: float) -> Reals:
+        """The bound by moments, where it still falls on all of [t, ratio t]."""
+        share, variance, fourth = self._restricted[:, :, None].transpose(1, 0, 2)
+        total = fourth + 3 * variance**2
+        square = np.where((ratio * t) ** 2 * total <= 6 * variance, t * t, 0.0)
+        drop = share**2 * square * (variance - square * total / 12)
+        return np.asarray(0.5 * np.log1p(-drop.max(axis=0)))
+
     def _time_of_half_power(self) -> float:
         """A time from which abs(psi)^2 <= 1/2, by the absolute sum; infinite for an atom."""
         if self._half_time is None:
-            decay = self._centered.imag
-            t = 0.35 / max(float(self._sizes @ decay), 1 / _NEVER)
-            while float(self._sizes @ np.exp(-t * decay)) > math.sqrt(0.5):
-                t *= 1.25
+            decay, sizes = self._nearer or (self._centered.imag, self._sizes)
+            t = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
+            while float(sizes @ np.exp(-t * decay)) > math.sqrt(0.5):
+                t *= 1.1
                 if t > _NEVER:
                     t = math.inf
                     break

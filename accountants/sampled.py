@@ -32,6 +32,8 @@ _QUADRATURE_TOLERANCE = 1e-19
 _RANGE = 9.5
 # More quadrature points than this and the caller is told to use a bound in closed form.
 _MAX_POINTS = 400_000
+# Probabilities of the events to which a law is restricted when its decay is bounded.
+_SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
 # Largest disagreement between the real and the shifted line that a split may show.
 _SPLIT_TOLERANCE = 1e-9
 
@@ -185,7 +187,7 @@ class _Lattice:
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
         self.high = _RANGE * sigma + self.highest
-        angle = min(cap, 1.0 / sigma)
+        angle = min(cap, 1.5 / sigma)
         if self.lowest < 0:
             angle = self._angle_for_negative_powers(angle)
         self.angle = angle
@@ -217,16 +219,16 @@ class _Lattice:
             angle /= math.sqrt(2.0)
 
     def tilted(
-        self, power: float, moments: Reals, log_share: Complexes | float = 0.0
+        self, power: float, moments: Reals, angle: float, log_share: Complexes | float = 0.0
     ) -> tuple[Complexes, Complexes, NDArray[np.bool_]]:
-        """Log w and exp(log_share) w^power / mass on the shifted line, and which points count.
+        """Log w and exp(log_share) w^power / mass on a shifted line, and which points count.
 
         ``moments`` holds log mass, mean and variance of log w. Points whose weight is negligible,
         also in the variance, are left out.
         """
-        ell = self.log_weight(self.x, self.angle)
+        ell = self.log_weight(self.x, angle)
         log_mass, mean, variance = moments[:3]
-        exponents = self.log_density(self.x, self.angle) + power * ell - log_mass + log_share
+        exponents = self.log_density(self.x, angle) + power * ell - log_mass + log_share
         relevant = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
         keep = relevant > math.log(_QUADRATURE_TOLERANCE) + relevant.max()
         return ell[keep], np.exp(exponents[keep]), keep
@@ -244,6 +246,25 @@ class _Lattice:
         return mixture_log_weights(x, self.q, self.sigma, angle)
 
 
+def _restricted(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Reals:
+    """Probability, variance and fourth central moment of a tilted law on the events x <= x_j.
+
+    ``moments`` holds its log mass and mean. Leaving out rare large losses makes the fourth moment
+    commensurate with the variance.
+    """
+    weights = np.exp(log_base + power * ell - moments[0])
+    centered = ell - moments[1]
+    table = np.cumsum(weights * centered ** np.arange(5.0)[:, None], axis=1)
+    chosen = np.searchsorted(table[0], _SHARES * table[0, -1])
+    mass, *raw = table[:, np.minimum(chosen, len(weights) - 1)]
+    m1, m2, m3, m4 = raw / mass
+    variance = m2 - m1**2
+    fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
+    # Rounding outward; an event too small for its digits is no help anyway.
+    rows = np.column_stack([mass * (1 - 1e-9), variance * (1 - 1e-6), fourth * (1 + 1e-6)])
+    return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])
+
+
 class _SampledTilt(QuadratureTilt):
     """The tilted law of a sampled Gaussian."""
 
@@ -253,11 +274,15 @@ class _SampledTilt(QuadratureTilt):
         lattice = loss._lattice(np.array([power]))
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         moments = np.array([log_mgf, loss._sign * mean, variance])
-        ell, weights, keep = lattice.tilted(power, moments)
+        ell, weights, keep = lattice.tilted(power, moments, lattice.angle)
+        near, sizes, _ = lattice.tilted(power, moments, min(lattice.angle, 0.6 / lattice.sigma))
         self._x, self._angle = lattice.x[keep], lattice.angle
         if loss.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
-        super().__init__(ell, weights, (float(mean), float(variance), float(fourth)))
+        restricted = _restricted(lattice.ell, lattice.log_base, power, moments)
+        super().__init__(
+            ell, weights, (float(mean), float(variance), float(fourth)), restricted, (near, sizes)
+        )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Derivative of log M along the nodes, from the same points with other weights."""
@@ -272,9 +297,7 @@ class _SampledTilt(QuadratureTilt):
             factor = np.exp(math.log(q) + u - values) * (1 - x) / sigma**3
         else:
             factor = np.exp(u - values) - np.exp(-values)
-        weights = QuadratureTilt(
-            self._centered, self._weights * factor, (0.0, self._variance, self._fourth)
-        )
+        weights = QuadratureTilt(self._centered, self._weights * factor, (0.0, 1.0, 3.0))
         sums = weights.ratio(step, nodes, 0.0)
         power = loss._power(self._c + 1j * step * np.arange(nodes))
         return np.asarray(power * sums / np.exp(self.log_ratio(step, nodes)))
@@ -353,18 +376,21 @@ class SplitLoss:
         scaled = (lattice.x - self.cut) / self._blur
         shifted = scaled + 1j * lattice.angle * self.loss.noise_multiplier**2 / self._blur
         return (
-            self._tilt(c, bulk[0], shifted),
-            self._tilt(c, jumps[0], -shifted),
+            self._tilt(c, bulk[0], shifted, self._log_bulk),
+            self._tilt(c, jumps[0], -shifted, self._log_jump),
         )
 
-    def _tilt(self, c: float, moments: Reals, argument: Any) -> QuadratureTilt:
+    def _tilt(self, c: float, moments: Reals, argument: Any, log_base: Reals) -> QuadratureTilt:
         """One side of the cut, whose share of each point is the normal law of -argument."""
         lattice = self._points(np.array([1.0 + c]))
-        ell, weights, _ = lattice.tilted(1.0 + c, moments, log_ndtr(-argument))
+        ell, weights, _ = lattice.tilted(1.0 + c, moments, lattice.angle, log_ndtr(-argument))
         if abs(weights.sum() - 1) > _SPLIT_TOLERANCE:
             raise OutOfReach
         # The law has mass 1 and its own mean by definition: take out what rounding left.
         weights = weights / weights.sum()
         mean = float(moments[1])
         ell = ell - ((weights @ ell) - mean)
-        return QuadratureTilt(ell, weights, (mean, float(moments[2]), float(moments[3])))
+        restricted = _restricted(lattice.ell, log_base, 1.0 + c, moments)
+        return QuadratureTilt(
+            ell, weights, (mean, float(moments[2]), float(moments[3])), restricted
+        )
