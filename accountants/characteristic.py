@@ -54,7 +54,7 @@ _CUTS = (1.0, 8.0)
 
 def _first_tilt(guess: float) -> float:
     """A first guess that a quadrature can reach; Newton's method moves on from there."""
-    return min(max(guess, 1e-9), 64.0)
+    return min(max(guess, 1e-9), 8.0)
 
 
 def _saddle(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
@@ -331,9 +331,8 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
         if not (math.isfinite(value) and slope < 0):
             return None
         step = max(epsilon + (log_delta - value) / slope, 0.0)
-        if abs(step - epsilon) <= 4 * UNIT * step or step == epsilon:
-            return step
-        if abs(log_delta - value) < 4 * UNIT * abs(log_delta):
+        # The next correction would be of the order of this one's square.
+        if abs((step - epsilon) * slope) < 1e-7 or step == epsilon:
             return step
         epsilon = step
     return epsilon

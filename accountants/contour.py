@@ -79,6 +79,8 @@ class Contour:
         curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
+        # The integrand at the epsilon asked for last.
+        self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
         self._choose_nodes()
 
@@ -183,10 +185,12 @@ class Contour:
         return self.mean + self.smoothing**2 * (self.c + 0.5)
 
     def _integrand(self, epsilon: float) -> Complexes:
-        t, values, _, _ = self._nodes
-        integrand = np.exp(values + 1j * t * (self._mean - epsilon))
-        integrand[0] = 0.5
-        return np.asarray(integrand)
+        if self._last[0] != epsilon:
+            t, values, _, _ = self._nodes
+            integrand = np.exp(values + 1j * t * (self._mean - epsilon))
+            integrand[0] = 0.5
+            self._last = epsilon, integrand
+        return self._last[1]
 
     def log_estimate(self, epsilon: float) -> float:
         """Saddle-point estimate of the logarithm of the value, without an error bound."""

@@ -69,7 +69,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         return float(value), float(variance + 1 / (c * (1 + c)))
 
     _, variance = total.at_zero
-    guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 64.0)
+    guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 8.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.cumulants([c])[0, 0])
@@ -104,7 +104,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         return float(value), float(variance + 1 / (c * (1 + c)))
 
     mean, variance = total.at_zero
-    guess = min(max((epsilon - mean) / variance, 0.1), 64.0)
+    guess = min(max((epsilon - mean) / variance, 0.1), 8.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.cumulants([c])[0, 0])
