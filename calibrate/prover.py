@@ -249,7 +249,7 @@ def _short(value: Fraction) -> str:
 def _decide_identity(claim: Any, deadline: float) -> Verdict:
     left, right = claim.left, claim.right
     domain = Domain(claim, (left, right))
-    proof = _equal(left, right)
+    proof = _equal(left, right, domain)
     if proof is not None:
         return proof
     arithmetic = best(BITS)
@@ -263,10 +263,11 @@ def _decide_identity(claim: Any, deadline: float) -> Verdict:
     return Verdict("OPEN", "none", "neither equal by rewriting nor different at any point tried")
 
 
-def _equal(left: Any, right: Any) -> Verdict | None:
+def _equal(left: Any, right: Any, domain: Domain) -> Verdict | None:
     """Prove an identity by normal forms, or else by a sympy reduction to zero."""
     try:
-        if normal(left) == normal(right):
+        sums = normal(left), normal(right)
+        if sums[0] == sums[1] and all(_has_real_powers(e, domain) for e in (left, right)):
             reason = "both sides have the same normal form"
             return Verdict("PROVED", "normal form", reason, {"form": encode(as_expression(normal(left)))})
     except TooLarge:
@@ -274,6 +275,17 @@ def _equal(left: Any, right: Any) -> Verdict | None:
     if sympy.cancel(sympy.together(sympy.expand(left - right))) == 0 or sympy.simplify(left - right) == 0:
         return Verdict("PROVED", "reduction to 0", "the difference reduces to 0", {"form": encode(left)})
     return None
+
+
+def _has_real_powers(expression: Any, domain: Domain) -> bool:
+    """Return whether every sum under a root or a symbolic power is nonnegative on the domain."""
+    bases = {
+        base
+        for power in expression.atoms(sympy.Pow)
+        if not power.exp.is_Integer
+        for base, _ in itertools.chain.from_iterable(normal(power.base))
+    }
+    return all(base.is_positive or nonnegative_on(base, domain) for base in bases)
 
 
 def _counterexample(
@@ -635,6 +647,14 @@ def _share(term: Any, target: Any, used: Any, multipliers: Sequence[Any]) -> Any
 
 
 def _at_most_one(total: Any, domain: Domain) -> bool:
+    """Decide whether shares add up to at most 1; a power of one prime is decided by its exponent."""
+    single = as_single(normal(total))
+    if single is not None and single[0]:
+        powers = dict(single[0])
+        for prime, count in sympy.factorint(single[1]).items():
+            powers[sympy.Integer(prime)] = powers.get(sympy.Integer(prime), sympy.S.Zero) + count
+        if len(powers) == 1 and next(iter(powers)).is_Integer:
+            return nonnegative_on(-next(iter(powers.values())), domain)
     return nonnegative_on(1 - total, domain)
 
 
@@ -780,7 +800,8 @@ def _width(part: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction]) ->
 
 
 def _decide_feasible(claim: Any, deadline: float) -> Verdict:
-    verdicts, evidence = [], []
+    verdicts: list[Verdict] = []
+    evidence: list[dict[str, Any]] = []
     for small, large, _ in (p for condition in claim.conditions for p in inequalities(condition)):
         part = part_of(claim, small, large)
         verdict = _decide_bound(part, deadline)
@@ -789,6 +810,8 @@ def _decide_feasible(claim: Any, deadline: float) -> Verdict:
             return Verdict("REFUTED", "counterexample", f"{small} <= {large} fails {verdict.reason}", point)
         verdicts.append(verdict)
         evidence.append({"status": verdict.status, "method": verdict.method, "evidence": dict(verdict.evidence)})
+    if not verdicts:
+        return Verdict("OPEN", "none", "no condition is left to decide")
     weakest = max((v.status for v in verdicts), key=("PROVED", "SAMPLED", "OPEN").index, default="PROVED")
     methods = ", ".join(dict.fromkeys(v.method for v in verdicts))
     return Verdict(weakest, "conditions", f"{len(verdicts)} conditions: {methods}", {"parts": evidence})

@@ -138,6 +138,8 @@ class Claim:
         Settings that stay symbols instead of being replaced by their expressions.
     printed
         Settings taken as printed instead of as corrected.
+    at
+        Values ``{symbol: expression}`` put in after the settings: a special case.
     points
         Exact points worth trying first when looking for a counterexample.
     """
@@ -149,6 +151,7 @@ class Claim:
     on: Point = field(default_factory=dict, kw_only=True, hash=False)
     free: tuple[Any, ...] = field(default=(), kw_only=True)
     printed: tuple[Any, ...] = field(default=(), kw_only=True)
+    at: Point = field(default_factory=dict, kw_only=True, hash=False)
     points: tuple[Point, ...] = field(default=(), kw_only=True, hash=False)
 
     @property
@@ -573,7 +576,10 @@ class Schedule:
             for setting in self.settings
             if str(setting.symbol) not in free
         }
-        resolved = claim.substitute(lambda expression: unfold(expression, table))
+        special = {symbol: sympy.sympify(value) for symbol, value in claim.at.items()}
+        resolved = claim.substitute(
+            lambda e: unfold(unfold(e, table).subs(special, simultaneous=True), table)
+        )
         if isinstance(resolved, Units) and not resolved.scales:
             scales = {q.symbol: dict(q.units) for q in self.quantities}
             resolved = dataclasses.replace(resolved, scales=scales)

@@ -108,17 +108,25 @@ def _collect(parts: Any) -> Sum:
 def _times(left: Sum, right: Sum) -> Sum:
     if len(left) * len(right) > _MOST_TERMS:
         raise TooLarge(f"product of {len(left)} by {len(right)} terms")
-    products = (
-        _monomial(dict(a), dict(b), x * y) for a, x in left.items() for b, y in right.items()
+    return _collect(
+        _product(dict(a), dict(b), x * y) for a, x in left.items() for b, y in right.items()
     )
-    return _collect({monomial: value} for monomial, value in products)
 
 
-def _monomial(left: dict[Any, Any], right: dict[Any, Any], value: Fraction) -> tuple[Monomial, Fraction]:
+def _product(left: dict[Any, Any], right: dict[Any, Any], value: Fraction) -> Sum:
     powers = dict(left)
     for base, exponent in right.items():
         powers[base] = canonical_exponent(powers.get(base, sympy.S.Zero) + exponent)
-    return _settle(powers, value)
+    return _opened(*_settle(powers, value))
+
+
+def _opened(monomial: Monomial, value: Fraction) -> Sum:
+    """Multiply out sums that are raised to whole positive powers."""
+    for base, exponent in monomial:
+        if base.is_Add and exponent.is_Integer and 0 < exponent <= 8:
+            rest: Sum = {monomial - {(base, exponent)}: value}
+            return reduce(_times, [normal(base)] * int(exponent), rest)
+    return {monomial: value}
 
 
 def _settle(powers: dict[Any, Any], value: Fraction) -> tuple[Monomial, Fraction]:
@@ -148,6 +156,8 @@ def _power(base: Any, exponent: Any) -> Sum:
     exponent = canonical_exponent(exponent)
     if base is sympy.S.Exp1:
         return _exponential(exponent)
+    if base.is_Add and not (exponent.is_Integer and exponent > 0):
+        base = sympy.together(base)
     inner = normal(base)
     if not inner:
         return _atom(base**exponent) if exponent.is_positive is not True else {}
@@ -162,7 +172,7 @@ def _power(base: Any, exponent: Any) -> Sum:
         powers[prime] = canonical_exponent(powers.get(prime, sympy.S.Zero) + count * exponent)
     monomial, coefficient = _settle(powers, Fraction(sign))
     if len(primitive) == 1:
-        return {monomial: coefficient}
+        return _opened(monomial, coefficient)
     rest = as_expression(primitive)
     return _times({monomial: coefficient}, {frozenset({(rest, exponent)}): Fraction(1)})
 
