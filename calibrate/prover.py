@@ -46,6 +46,7 @@ from dpcal.calibrate.schedules._monomials import (
     as_single,
     canonical_exponent,
     normal,
+    prime_powers,
 )
 
 __all__ = ["STATUSES", "Verdict", "prove"]
@@ -651,8 +652,8 @@ def _at_most_one(total: Any, domain: Domain) -> bool:
     single = as_single(normal(total))
     if single is not None and single[0]:
         powers = dict(single[0])
-        for prime, count in sympy.factorint(single[1]).items():
-            powers[sympy.Integer(prime)] = powers.get(sympy.Integer(prime), sympy.S.Zero) + count
+        for prime, count in prime_powers(single[1]).items():
+            powers[prime] = powers.get(prime, sympy.S.Zero) + count
         if len(powers) == 1 and next(iter(powers)).is_Integer:
             return nonnegative_on(-next(iter(powers.values())), domain)
     return nonnegative_on(1 - total, domain)

@@ -21,7 +21,7 @@ from typing import Any
 
 import sympy
 
-__all__ = ["Monomial", "Sum", "as_expression", "as_single", "normal"]
+__all__ = ["Monomial", "Sum", "as_expression", "as_single", "normal", "prime_powers"]
 
 Monomial = frozenset[tuple[Any, Any]]
 Sum = dict[Monomial, Fraction]
@@ -156,8 +156,6 @@ def _power(base: Any, exponent: Any) -> Sum:
     exponent = canonical_exponent(exponent)
     if base is sympy.S.Exp1:
         return _exponential(exponent)
-    if base.is_Add and not (exponent.is_Integer and exponent > 0):
-        base = sympy.together(base)
     inner = normal(base)
     if not inner:
         return _atom(base**exponent) if exponent.is_positive is not True else {}
@@ -168,12 +166,16 @@ def _power(base: Any, exponent: Any) -> Sum:
         return _atom(base**exponent)
     sign = -1 if value < 0 and exponent % 2 == 1 else 1
     powers = {b: canonical_exponent(e * exponent) for b, e in content}
-    for prime, count in _factors(abs(value)).items():
+    for prime, count in prime_powers(abs(value)).items():
         powers[prime] = canonical_exponent(powers.get(prime, sympy.S.Zero) + count * exponent)
     monomial, coefficient = _settle(powers, Fraction(sign))
     if len(primitive) == 1:
         return _opened(monomial, coefficient)
-    rest = as_expression(primitive)
+    rest = sympy.together(as_expression(primitive))
+    if rest.is_Mul:
+        factors = (factor.as_base_exp() for factor in rest.args)
+        powers_of_rest = [_power(inner, power * exponent) for inner, power in factors]
+        return reduce(_times, powers_of_rest, {monomial: coefficient})
     return _times({monomial: coefficient}, {frozenset({(rest, exponent)}): Fraction(1)})
 
 
@@ -183,7 +185,8 @@ def _exponential(exponent: Any) -> Sum:
     return {frozenset({(sympy.E, whole)}): Fraction(1)} if whole != 0 else {_ONE: Fraction(1)}
 
 
-def _factors(value: Fraction) -> dict[Any, int]:
+def prime_powers(value: Fraction) -> dict[Any, int]:
+    """Return the exponents of the primes of a positive fraction."""
     factors = {sympy.Integer(p): k for p, k in sympy.factorint(value.numerator).items()}
     for prime, count in sympy.factorint(value.denominator).items():
         factors[sympy.Integer(prime)] = -count
@@ -215,7 +218,7 @@ def _logarithm(argument: Any) -> Sum:
     parts = [_log_power(base, exponent) for base, exponent in shared]
     parts += [
         {frozenset({(sympy.log(prime), sympy.S.One)}): Fraction(count)}
-        for prime, count in _factors(size).items()
+        for prime, count in prime_powers(size).items()
     ]
     if len(rest) > 1:
         parts.append(_atom(sympy.log(as_expression(rest))))
