@@ -577,9 +577,13 @@ class Schedule:
             if str(setting.symbol) not in free
         }
         special = {symbol: sympy.sympify(value) for symbol, value in claim.at.items()}
-        resolved = claim.substitute(
-            lambda e: unfold(unfold(e, table).subs(special, simultaneous=True), table)
-        )
+
+        def replace(expression: Any) -> Any:
+            for _ in range(2):  # a special value may name a setting, and that setting other special values
+                expression = unfold(expression, table).subs(special, simultaneous=True)
+            return unfold(expression, table)
+
+        resolved = claim.substitute(replace)
         if isinstance(resolved, Units) and not resolved.scales:
             scales = {q.symbol: dict(q.units) for q in self.quantities}
             resolved = dataclasses.replace(resolved, scales=scales)
