@@ -15,6 +15,7 @@ False
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any
@@ -195,19 +196,25 @@ def prime_powers(value: Fraction) -> dict[Any, int]:
 
 def _content(total: Sum) -> tuple[Monomial, Fraction, Sum]:
     """Split off the monomial and the rational factor that all terms share."""
-    first, *others = [dict(monomial) for monomial in total]
-    shared = frozenset(
-        (base, exponent)
-        for base, exponent in first.items()
-        if all(other.get(base) == exponent for other in others)
-    )
+    terms = [dict(monomial) for monomial in total]
+    lowest = {base: _lowest(base, terms) for base in set().union(*terms)}
+    shared = {base: power for base, power in lowest.items() if power != 0}
     values = list(total.values())
     size = Fraction(
         math.gcd(*(value.numerator for value in values)),
         math.lcm(*(value.denominator for value in values)),
     )
     size *= -1 if all(value < 0 for value in values) else 1
-    return shared, size, {monomial - shared: value / size for monomial, value in total.items()}
+    inverse: Sum = {frozenset((base, -power) for base, power in shared.items()): 1 / size}
+    return frozenset(shared.items()), size, _times(total, inverse)
+
+
+def _lowest(base: Any, terms: Sequence[dict[Any, Any]]) -> Any:
+    """Return the smallest exponent of a base over all terms, or zero when the exponents do not compare."""
+    powers = [term.get(base, sympy.S.Zero) for term in terms]
+    steps = [canonical_exponent(power - powers[0]) for power in powers]
+    comparable = all(step.is_number for step in steps)
+    return canonical_exponent(powers[0] + min(steps)) if comparable else sympy.S.Zero
 
 
 def _logarithm(argument: Any) -> Sum:
