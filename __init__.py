@@ -14,7 +14,7 @@ Three rooms, each imported when it is first used:
 ...     sampling_probability=0.01, noise_multiplier=1.0, steps=10_000
 ... )
 >>> print(f"{dpcal.accountants.epsilon(event, delta=1e-6):.6f}")
-6.907385
+6.907384
 """
 
 from importlib import import_module

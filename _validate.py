@@ -1,4 +1,4 @@
-"""Argument checks: one line each at the call, one sentence naming argument, value and range in the error.
+"""Argument checks: a line each at the call, and a sentence in the error.
 
 >>> positive(noise_multiplier=1.5)
 1.5

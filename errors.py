@@ -1,10 +1,17 @@
 """Domain errors: what the library refuses, and why.
 
-Wrong arguments raise ``ValueError`` or ``TypeError``. The classes here are for requests that are well formed but
-that no theorem covers, that would overrun a budget, or whose records disagree.
+Wrong arguments raise ``ValueError`` or ``TypeError``. The classes here are for requests that are
+well formed but that no theorem covers, that would overrun a budget, or whose records disagree.
 """
 
-__all__ = ["BudgetExceeded", "DpcalError", "LedgerMismatch", "TargetUnreachable", "UnsupportedEvent"]
+__all__ = [
+    "BackendRefused",
+    "BudgetExceeded",
+    "DpcalError",
+    "LedgerMismatch",
+    "TargetUnreachable",
+    "UnsupportedEvent",
+]
 
 
 class DpcalError(Exception):
@@ -25,3 +32,7 @@ class LedgerMismatch(DpcalError):  # noqa: N818
 
 class TargetUnreachable(DpcalError):  # noqa: N818
     """No value of the free parameter meets the target."""
+
+
+class BackendRefused(DpcalError):  # noqa: N818
+    """Another package, asked as a backend, gave no answer."""

@@ -9,6 +9,7 @@ Everything declarative is in ``pyproject.toml``. Environment variables:
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -35,6 +36,19 @@ class BuildPackageOnly(build_py):
         return [row for row in modules if row[:2] != ("dpcal", "setup")]
 
 
+def declarations_root():
+    """Return a folder where Cython finds ``dpcal/_ext/*.pxd``, whatever the root is called."""
+    root = Path("build/declarations")
+    folder = root / "dpcal" / "_ext"
+    shutil.rmtree(root, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for package in (folder, folder.parent):
+        (package / "__init__.pxd").touch()
+    for source in Path("_ext").glob("*.pxd"):
+        shutil.copy2(source, folder)
+    return str(root)
+
+
 def compiled_modules():
     """One extension for each ``_ext/*.pyx``."""
     numpy_root = Path(numpy.__file__).parent
@@ -42,7 +56,9 @@ def compiled_modules():
         "library_dirs": [str(numpy_root / "random" / "lib"), str(numpy_root / "_core" / "lib")],
         "libraries": ["npyrandom", "npymath"] + ([] if sys.platform == "win32" else ["m"]),
     }
-    optimise = ["/O2"] if sys.platform == "win32" else ["-O3", "-fno-math-errno"]
+    # Products are not fused into sums, so that sums come out the same on every processor.
+    unix = ["-O3", "-fno-math-errno", "-ffp-contract=off"]
+    optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
     checked = os.environ.get("DPCAL_BOUNDSCHECK") == "1"
@@ -60,6 +76,7 @@ def compiled_modules():
     return cythonize(
         extensions,
         build_dir="build/cython",
+        include_path=[declarations_root()],
         compiler_directives={
             "language_level": "3",
             "boundscheck": checked,

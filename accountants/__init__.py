@@ -1,1 +1,42 @@
-"""What does this cost?"""
+"""What does this cost? Privacy accountants that share one reading of the privacy loss.
+
+>>> from dpcal.accountants import epsilon, events
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+>>> answer = epsilon(event, delta=1e-6)
+>>> print(f"epsilon is between {answer.lower:.10f} and {answer.upper:.10f}")
+epsilon is between 6.9073844950 and 6.9073844950
+"""
+
+from dpcal.accountants import events
+from dpcal.accountants.bounds import Delta, Epsilon, LogDelta
+from dpcal.accountants.interface import (
+    ACCOUNTANTS,
+    Comparison,
+    compare,
+    delta,
+    delta_bounds,
+    epsilon,
+    epsilon_bounds,
+    log_delta,
+)
+from dpcal.accountants.loss import Gaussian, PrivacyLoss, SampledGaussian
+from dpcal.errors import BudgetExceeded
+
+__all__ = [
+    "ACCOUNTANTS",
+    "BudgetExceeded",
+    "Comparison",
+    "Delta",
+    "Epsilon",
+    "Gaussian",
+    "LogDelta",
+    "PrivacyLoss",
+    "SampledGaussian",
+    "compare",
+    "delta",
+    "delta_bounds",
+    "epsilon",
+    "epsilon_bounds",
+    "events",
+    "log_delta",
+]

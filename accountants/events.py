@@ -1,4 +1,4 @@
-"""The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, and shorthands for common compositions.
+"""The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, and shorthands.
 
 >>> dpsgd(sampling_probability=0.01, noise_multiplier=1.1, steps=100)
 ... # doctest: +NORMALIZE_WHITESPACE
@@ -60,7 +60,8 @@ def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -
     sampling_probability
         Probability in (0, 1] that a record joins a step's batch.
     noise_multiplier
-        Standard deviation > 0 of the noise on the sum of clipped gradients, in units of the clipping norm.
+        Standard deviation > 0 of the noise on the sum of clipped gradients, in units of the
+        clipping norm.
     steps
         Number of steps, a whole number >= 1.
     """

@@ -1,8 +1,9 @@
-"""What may a run ask of the data? A plan lists every noisy answer before the first record is touched.
+"""What may a run ask of the data? A plan lists every noisy answer before it is asked.
 
-A :class:`Query` is one kind of noisy answer: what is summed over the sampled records, how records are sampled, the bound on
-one record's contribution, the noise, and how often it may be asked. A :class:`Plan` is a set of queries with the target
-they were calibrated to. ``plan.event`` is a ``DpEvent``, so every accountant can price a plan before anything runs.
+A :class:`Query` is one kind of noisy answer: what is summed over the sampled records, how records
+are sampled, the bound on one record's contribution, the noise, and how often it may be asked. A
+:class:`Plan` is a set of queries with the target they were calibrated to. ``plan.event`` is a
+``DpEvent``, so every accountant can price a plan before anything runs.
 
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
 ...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
@@ -26,8 +27,8 @@ from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
+    from dpcal.accountants.bounds import Epsilon
     from dpcal.accountants.events import DpEvent
-    from dpcal.accountants.interface import Epsilon
 
 __all__ = ["Plan", "Query"]
 
@@ -50,14 +51,16 @@ class Query:
     kind
         ``"gradient"``, ``"gradient difference"`` (between two parameter vectors) or ``"scalar"``.
     sampler
-        ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"`` (``batch_size``
-        distinct records, uniformly) or ``"full"`` (every record).
+        ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
+        (``batch_size`` distinct records, uniformly) or ``"full"`` (every record).
     max_norm
-        Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record clipping. With
-        ``proportional`` it is the bound per unit of distance between the two parameter vectors.
+        Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record
+        clipping. With ``proportional`` it is the bound per unit of distance between the two
+        parameter vectors.
     noise_multiplier
-        Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The sum's L2 sensitivity
-        is C when a record is added, removed or zeroed, 2 C when it is replaced.)
+        Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
+        sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
+        replaced.)
     count
         How often the query may be asked, at most.
     sampling_probability
@@ -67,7 +70,8 @@ class Query:
     proportional
         Whether C is per unit of ``||w - w'||``; for gradient differences only.
     composition
-        ``"sequential"``, or ``"disjoint"`` when each answer uses records that no other answer of this query uses.
+        ``"sequential"``, or ``"disjoint"`` when each answer uses records that no other answer of
+        this query uses.
     """
 
     name: str
@@ -221,7 +225,8 @@ class Plan:
         Raises
         ------
         ValueError
-            If the document is not JSON, lacks a field, has an unknown one, or a value is out of range.
+            If the document is not JSON, lacks a field, has an unknown one, or a value is out of
+            range.
         """
         try:
             fields = json.loads(document)
@@ -237,8 +242,9 @@ def compose(asked: Any, n: int, neighboring_relation: str) -> DpEvent:
     Raises
     ------
     UnsupportedEvent
-        For disjoint queries under a relation that moves records between parts: parallel composition is a theorem
-        when one record is replaced in place, not when its removal shifts the others.
+        For disjoint queries under a relation that moves records between parts: parallel
+        composition is a theorem when one record is replaced in place, not when its removal shifts
+        the others.
     """
     from dpcal.accountants import events
 

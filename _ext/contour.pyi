@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+def expm2_real(s: Reals) -> Reals: ...
+def tilted_moments(ell: Reals, log_base: Reals, powers: Reals) -> Reals: ...
+def second_order_sums(theta: Complexes, weights: Complexes, start: int, stop: int) -> Complexes: ...

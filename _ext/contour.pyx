@@ -1,0 +1,215 @@
+"""Sums over quadrature points of a privacy loss: real tilts, and equally spaced nodes of a vertical contour.
+
+Both kernels keep the digits of ``M - 1`` when the moment-generating function M is close to 1 (a
+tiny sampling probability): they sum terms of second order in the loss, never differences of terms
+of first order.
+"""
+
+import numpy as np
+
+from libc.math cimport cos, exp, fabs, log, log1p, sin
+
+# Nodes between two direct evaluations of the recurrence, and points per block of the inner loop
+# (so that the compiler can use vector instructions without reordering a sum).
+cdef enum:
+    ANCHOR = 128
+    LANES = 8
+
+
+cdef inline double expm2(double s) noexcept nogil:
+    """exp(s) - 1 - s to full relative precision."""
+    cdef double term
+    cdef int k
+    if fabs(s) > 0.5:
+        return exp(s) - 1.0 - s
+    term = 0.0
+    for k in range(16, 2, -1):
+        term = (1.0 + term) * s / k
+    return 0.5 * s * s * (1.0 + term)
+
+
+cdef inline void complex_expm2(double re, double im, double *out_re, double *out_im) noexcept nogil:
+    """exp(z) - 1 - z for z = re + i im, to full precision relative to |z|^2 / 2."""
+    cdef double a, b, t, size
+    cdef int k
+    if re * re + im * im > 0.25:
+        size = exp(re)
+        out_re[0] = size * cos(im) - 1.0 - re
+        out_im[0] = size * sin(im) - im
+        return
+    a = 0.0
+    b = 0.0
+    for k in range(16, 2, -1):
+        t = ((1.0 + a) * re - b * im) / k
+        b = ((1.0 + a) * im + b * re) / k
+        a = t
+    a += 1.0
+    t = 0.5 * (re * re - im * im)
+    size = re * im
+    out_re[0] = t * a - size * b
+    out_im[0] = t * b + size * a
+
+
+def expm2_real(const double[::1] s):
+    """Return exp(s) - 1 - s for each entry."""
+    cdef Py_ssize_t j
+    out = np.empty(s.shape[0])
+    cdef double[::1] view = out
+    for j in range(s.shape[0]):
+        view[j] = expm2(s[j])
+    return out
+
+
+def tilted_moments(
+    const double[::1] ell,
+    const double[::1] log_base,
+    const double[::1] powers,
+):
+    """Moments of ``ell`` under the tilted measures ``base * exp(p * ell) / M(p)``, for each power p.
+
+    The points must satisfy ``sum(base) = sum(base * exp(ell)) = 1`` up to quadrature error, which
+    is used exactly.
+
+    Returns
+    -------
+    ndarray of shape (len(powers), 4)
+        log M(p), mean, variance and fourth central moment of ``ell``.
+    """
+    cdef Py_ssize_t n = ell.shape[0], i, j
+    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, d
+    out = np.empty((powers.shape[0], 4))
+    cdef double[:, ::1] result = out
+    cdef double[::1] second = np.empty(n)
+    cdef double[::1] weights = np.empty(n)
+    cdef double[::1] base = np.empty(n)
+    with nogil:
+        for j in range(n):
+            second[j] = expm2(ell[j]) if ell[j] < 600.0 else 0.0
+            base[j] = exp(log_base[j])
+        for i in range(powers.shape[0]):
+            p = powers[i]
+            largest = -1e308
+            for j in range(n):
+                largest = max(largest, log_base[j] + p * ell[j])
+            m0 = 0.0
+            m1 = 0.0
+            total = 0.0
+            if largest < 500.0:
+                for j in range(n):
+                    a = p * ell[j]
+                    if log_base[j] > -600.0 and a < 600.0 and ell[j] < 600.0:
+                        e2 = expm2(a)
+                        weight = base[j] * (1.0 + a + e2)
+                        m0 += base[j] * (e2 - p * second[j])
+                        m1 += base[j] * (ell[j] * (a + e2) - second[j])
+                    else:
+                        weight = exp(log_base[j] + a)
+                        m0 += weight
+                        m1 += weight * ell[j]
+                    weights[j] = weight
+                    total += weight
+                result[i, 0] = log1p(m0)
+                m1 /= 1.0 + m0
+            else:
+                for j in range(n):
+                    weight = exp(log_base[j] + p * ell[j] - largest)
+                    weights[j] = weight
+                    total += weight
+                    m1 += weight * ell[j]
+                result[i, 0] = largest + log(total)
+                m1 /= total
+            m2 = 0.0
+            m4 = 0.0
+            for j in range(n):
+                d = (ell[j] - m1) * (ell[j] - m1)
+                m2 += weights[j] * d
+                m4 += weights[j] * d * d
+            result[i, 1] = m1
+            result[i, 2] = m2 / total
+            result[i, 3] = m4 / total
+    return out
+
+
+def second_order_sums(
+    const double complex[::1] theta, const double complex[::1] weights, Py_ssize_t start, Py_ssize_t stop
+):
+    """Return ``sum_j weights_j (exp(i k theta_j) - 1 - i k theta_j)`` for k = start, ..., stop - 1.
+
+    One complex multiplication a point and node; the recurrence restarts from a direct evaluation
+    every 128 nodes. ``theta_j`` needs a non-negative imaginary part, so that no factor exceeds 1
+    in modulus.
+    """
+    cdef Py_ssize_t n = theta.shape[0], j, k, lane, row, stop_row
+    cdef Py_ssize_t rows = (n + LANES - 1) // LANES
+    cdef Py_ssize_t padded = rows * LANES
+    out = np.zeros(stop - start, dtype=np.complex128)
+    cdef double complex[::1] result = out
+    # Rows: state, step factor exp(i theta), constant and slope of the increment; real and
+    # imaginary parts apart.
+    cdef double[:, ::1] table = np.zeros((8, padded))
+    cdef double *sr
+    cdef double *si
+    cdef double *er
+    cdef double *ei
+    cdef double *gr
+    cdef double *gi
+    cdef double *fr
+    cdef double *fi
+    cdef double a, b, x, y, wr, wi, dr, di, slope
+    cdef double[LANES] sum_r
+    cdef double[LANES] sum_i
+    sr = &table[0, 0]
+    si = &table[1, 0]
+    er = &table[2, 0]
+    ei = &table[3, 0]
+    gr = &table[4, 0]
+    gi = &table[5, 0]
+    fr = &table[6, 0]
+    fi = &table[7, 0]
+    with nogil:
+        for j in range(n):
+            x = -theta[j].imag
+            y = theta[j].real
+            wr = weights[j].real
+            wi = weights[j].imag
+            complex_expm2(x, y, &a, &b)
+            er[j] = 1.0 + x + a
+            ei[j] = y + b
+            gr[j] = wr * a - wi * b
+            gi[j] = wr * b + wi * a
+            # i theta (exp(i theta) - 1)
+            dr = x * (x + a) - y * (y + b)
+            di = x * (y + b) + y * (x + a)
+            fr[j] = wr * dr - wi * di
+            fi[j] = wr * di + wi * dr
+        k = start
+        while k < stop:
+            for j in range(n):
+                complex_expm2(-k * theta[j].imag, k * theta[j].real, &a, &b)
+                wr = weights[j].real
+                wi = weights[j].imag
+                sr[j] = wr * a - wi * b
+                si[j] = wr * b + wi * a
+            stop_row = min(stop, k + ANCHOR)
+            while k < stop_row:
+                for lane in range(LANES):
+                    sum_r[lane] = 0.0
+                    sum_i[lane] = 0.0
+                slope = <double> k
+                for row in range(rows):
+                    for lane in range(LANES):
+                        j = row * LANES + lane
+                        a = sr[j]
+                        b = si[j]
+                        sum_r[lane] += a
+                        sum_i[lane] += b
+                        sr[j] = a * er[j] - b * ei[j] + (gr[j] + slope * fr[j])
+                        si[j] = a * ei[j] + b * er[j] + (gi[j] + slope * fi[j])
+                a = 0.0
+                b = 0.0
+                for lane in range(LANES):
+                    a += sum_r[lane]
+                    b += sum_i[lane]
+                result[k - start] = a + 1j * b
+                k += 1
+    return out

@@ -1,0 +1,297 @@
+"""Sums of clipped per-record gradients, without ever forming one of them.
+
+A linear model's loss at record i is ``value(<w, x_i>, y_i)``, so its gradient is ``slope(<w, x_i>,
+y_i) * x_i``: a number times a row. Its norm is ``|slope| * ||x_i||``, and the row's norm is known
+beforehand, so clipping costs one comparison and the whole pass reads each row once: dot product,
+slope, clip, add, while the row is in the first-level cache.
+
+>>> import numpy as np
+>>> X, y = np.array([[3.0, 4.0]]), np.array([1.0])
+>>> kernel = LinearClippedSum(SquaredLoss(), X, y, intercept=False)
+>>> kernel(np.zeros(2), max_norm=1.0).round(12).tolist()  # (0 - 1) * (3, 4), clipped to norm 1
+[-0.6, -0.8]
+"""
+
+cimport cython
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, copysign, exp, fabs, fmax, fmin, log1p, nextafter, sqrt
+
+import numpy as np
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__) || defined(__clang__)
+    #define dpcal_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define dpcal_prefetch(address) ((void)(address))
+    #endif
+
+    #if defined(_MSC_VER)
+    #define restrict __restrict
+    #endif
+
+    /* Where the loader can choose, these two are compiled for wider registers as well. The order of
+       every addition is written out and products are never fused into sums, so that all versions
+       give the same bits. */
+    #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+    #define DPCAL_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
+    #else
+    #define DPCAL_WIDER
+    #endif
+
+    /* Inner product in eight partial sums; size is a multiple of 8. */
+    DPCAL_WIDER static double dpcal_dot(const double *a, const double *b, Py_ssize_t size) {
+        double s[8] = {0};
+        for (Py_ssize_t i = 0; i < size; i += 8)
+            for (int lane = 0; lane < 8; lane++)
+                s[lane] += a[i + lane] * b[i + lane];
+        return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    }
+
+    /* y += factor * x */
+    DPCAL_WIDER static void dpcal_axpy(
+        double factor, const double *restrict x, double *restrict y, Py_ssize_t size
+    ) {
+        for (Py_ssize_t i = 0; i < size; i++)
+            y[i] += factor * x[i];
+    }
+    """
+    void dpcal_prefetch(const void* address) noexcept nogil
+    double dot "dpcal_dot"(const double* a, const double* b, Py_ssize_t size) noexcept nogil
+    void axpy "dpcal_axpy"(
+        double factor, const double* x, double* y, Py_ssize_t size
+    ) noexcept nogil
+
+cdef enum:
+    LANES = 8  # numbers in a cache line; rows are padded to whole lines, so the loops have no tail
+    AHEAD = 8  # rows fetched before their turn; many more evict one another from the nearest cache
+
+cdef double UNIT = 2.0**-53  # relative rounding error of one operation
+
+
+cdef inline double clipped(double slope, double norm, double max_norm) noexcept nogil:
+    """Return the slope whose product with a row of this norm has norm at most ``max_norm``.
+
+    A slope that overflowed keeps its sign and is clipped like any other; one that is not a number
+    becomes zero, because a NaN in the sum would give its record away.
+    """
+    cdef double size = fabs(slope) * norm
+    if size <= max_norm:
+        return slope
+    if size > max_norm:
+        return copysign(fmin(max_norm / norm, DBL_MAX), slope)
+    return 0.0
+
+
+cdef double norm_rounded_up(const double* row, Py_ssize_t size) noexcept nogil:
+    """Norm of a row, rounded up by enough to cover the rounding of the clipped product too."""
+    cdef double largest = 0, total = 0
+    cdef Py_ssize_t i
+    for i in range(size):
+        largest = fmax(largest, fabs(row[i]))
+    if largest == 0:
+        return 0.0
+    for i in range(size):  # scaled, so that squares neither overflow nor vanish
+        total += (row[i] / largest) ** 2
+    return nextafter(largest * sqrt(total) * (1 + (size + 8) * UNIT), INFINITY)
+
+
+cpdef object aligned_zeros(Py_ssize_t size):
+    """Return ``size`` zeros whose first byte starts a cache line."""
+    raw = np.zeros(size + LANES)
+    cdef size_t past_line = <size_t>raw.ctypes.data % (LANES * sizeof(double)) // sizeof(double)
+    cdef Py_ssize_t start = LANES - <Py_ssize_t>past_line
+    return raw[start : start + size]
+
+
+cdef class PointLoss:
+    """Loss of one score against one target, and its derivative with respect to the score."""
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        return 0.0
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        return 0.0
+
+
+@cython.final
+cdef class LogisticLoss(PointLoss):
+    """``log(1 + exp(-target * score))``, target in {-1, +1}."""
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        cdef double margin = target * score
+        if margin > 0:
+            return log1p(exp(-margin))
+        return log1p(exp(margin)) - margin
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        return -target / (1.0 + exp(target * score))
+
+
+@cython.final
+cdef class SquaredLoss(PointLoss):
+    """``(score - target)**2 / 2``."""
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        return 0.5 * (score - target) * (score - target)
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        return score - target
+
+
+cdef class ClippedSum:
+    """What a private step asks of its records: the sum of clipped gradients over given rows.
+
+    Subclasses implement ``add``, which adds to ``total``; ``w`` and ``total`` hold ``stride``
+    numbers, of which those from ``dimension`` on are zero and stay zero. No record's contribution
+    may have a norm above ``max_norm``.
+    """
+
+    cdef void add(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        pass
+
+    def __call__(self, w, rows=None, *, double max_norm=INFINITY):
+        """Return the sum of clipped gradients over ``rows``, all of them when omitted.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        rows
+            Row numbers in [0, n), any order, repetitions counted.
+        max_norm
+            Bound > 0 on each record's contribution; infinite for the plain gradient.
+        """
+        if rows is None:
+            rows = np.arange(self.n, dtype=np.intp)
+        cdef const Py_ssize_t[::1] index = np.ascontiguousarray(rows, dtype=np.intp)
+        cdef Py_ssize_t i
+        for i in range(index.shape[0]):
+            if index[i] < 0 or index[i] >= self.n:
+                raise ValueError(f"rows must be in [0, n) with n={self.n}, got {index[i]}.")
+        if not max_norm > 0:
+            raise ValueError(f"max_norm must be a number > 0, got {max_norm!r}.")
+        total = aligned_zeros(self.stride)
+        cdef double[::1] total_view = total
+        cdef const double[::1] parameters = self.padded(w)
+        if index.shape[0]:
+            with nogil:
+                self.add(
+                    &parameters[0], &index[0], index.shape[0], max_norm, &total_view[0]
+                )
+        return total[: self.dimension].copy()
+
+    def padded(self, w):
+        """Return a copy of ``w`` with zeros up to the stride."""
+        w = np.asarray(w, dtype=np.float64)
+        if w.shape != (self.dimension,):
+            raise ValueError(f"w must have shape ({self.dimension},), got {w.shape}.")
+        parameters = aligned_zeros(self.stride)
+        parameters[: self.dimension] = w
+        return parameters
+
+
+@cython.final
+cdef class LinearClippedSum(ClippedSum):
+    """Clipped gradient sums of a linear model.
+
+    The records are copied, padded with zeros to whole cache lines, and nobody else holds the copy:
+    the norms that clipping relies on cannot come apart from the rows that they belong to.
+
+    Parameters
+    ----------
+    loss
+        The loss of one score.
+    X
+        Records, shape (n, d), finite.
+    targets
+        Shape (n,), finite.
+    intercept
+        Whether each record gets the constant feature 1 at its end, which counts in its norm.
+    """
+
+    cdef PointLoss loss
+    cdef object owner
+    cdef double* rows
+    cdef double* targets_and_norms
+
+    def __init__(self, PointLoss loss not None, X, targets, *, bint intercept):
+        n, d = X.shape
+        if targets.shape != (n,):
+            raise ValueError(f"targets must have shape ({n},), got {targets.shape}.")
+        self.loss = loss
+        self.n = n
+        self.dimension = d + intercept
+        self.stride = (self.dimension + LANES - 1) // LANES * LANES
+        rows = aligned_zeros(n * self.stride)
+        table = rows.reshape(n, self.stride)
+        table[:, :d] = X
+        if intercept:
+            table[:, d] = 1.0
+        pairs = aligned_zeros(2 * n)
+        pairs[::2] = targets
+        cdef double[::1] rows_view = rows
+        cdef double[::1] pairs_view = pairs
+        self.owner = (rows, pairs)
+        self.rows = &rows_view[0]
+        self.targets_and_norms = &pairs_view[0]
+        cdef Py_ssize_t i
+        for i in range(self.n):
+            self.targets_and_norms[2 * i + 1] = norm_rounded_up(
+                self.rows + i * self.stride, self.dimension
+            )
+
+    @property
+    def norms(self):
+        """The rows' norms, rounded up, shape (n,)."""
+        return self.owner[1][1::2].copy()
+
+    def mean_loss(self, w):
+        """Return the mean loss over all records. Not private."""
+        cdef const double[::1] parameters = self.padded(w)
+        cdef double total = 0
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.n):
+                total += self.loss.value(
+                    dot(self.rows + i * self.stride, &parameters[0], self.stride),
+                    self.targets_and_norms[2 * i],
+                )
+        return total / self.n
+
+    cdef inline void prefetch(self, Py_ssize_t row) noexcept nogil:
+        cdef Py_ssize_t i
+        dpcal_prefetch(self.targets_and_norms + 2 * row)
+        for i in range(0, self.stride, 8):
+            dpcal_prefetch(self.rows + row * self.stride + i)
+
+    cdef void add(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef const double* x
+        cdef const double* pair
+        cdef double slope
+        cdef Py_ssize_t i
+        for i in range(min(count, AHEAD)):
+            self.prefetch(rows[i])
+        for i in range(count):
+            if i + AHEAD < count:
+                self.prefetch(rows[i + AHEAD])
+            x = self.rows + rows[i] * self.stride
+            pair = self.targets_and_norms + 2 * rows[i]
+            slope = self.loss.slope(dot(x, w, self.stride), pair[0])
+            slope = clipped(slope, pair[1], max_norm)
+            if slope != 0:
+                axpy(slope, x, total, self.stride)

@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def add_gaussian(
+    out: NDArray[np.float64], standard_deviation: float, generator: np.random.Generator
+) -> None: ...
+def poisson_sample(
+    n: int, sampling_probability: float, generator: np.random.Generator
+) -> NDArray[np.intp]: ...

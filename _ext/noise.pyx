@@ -1,0 +1,135 @@
+"""Randomness for kernels, from numpy's bit generators: Gaussian noise and Poisson samples.
+
+Both read the stream of a ``numpy.random.Generator`` exactly as its own methods would, so that plain
+numpy can replay a run. These generators are not cryptographic, and Gaussian noise in floating point
+is not the real-valued Gaussian of the theorems (Mironov 2012): attacks on either are outside the
+privacy claim.
+
+>>> import numpy as np
+>>> poisson_sample(5, 1.0, np.random.default_rng(0)).tolist()
+[0, 1, 2, 3, 4]
+>>> noisy = np.zeros(3)
+>>> add_gaussian(noisy, 2.0, np.random.default_rng(0))
+>>> bool((noisy == 2 * np.random.default_rng(0).standard_normal(3)).all())
+True
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.math cimport INFINITY, isinf, log1p
+from numpy.random cimport bitgen_t
+from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
+
+import numpy as np
+
+cdef enum:
+    BLOCK = 1024
+
+
+cdef bitgen_t* bits_of(object generator) except NULL:
+    """Return the C interface of a generator, valid while the generator lives."""
+    if not isinstance(generator, np.random.Generator):
+        raise TypeError(
+            "generator must be a numpy.random.Generator, "
+            f"got {generator!r} of type {type(generator).__name__}."
+        )
+    return <bitgen_t*>PyCapsule_GetPointer(generator.bit_generator.capsule, "BitGenerator")
+
+
+cdef double skip_rate(double sampling_probability) noexcept nogil:
+    """Rate of the exponential law whose whole part is the number of records passed over."""
+    return -log1p(-sampling_probability) if sampling_probability < 1 else INFINITY
+
+
+cdef Py_ssize_t next_rows(
+    bitgen_t* bits,
+    double rate,
+    Py_ssize_t n,
+    Py_ssize_t* position,
+    Py_ssize_t* rows,
+    Py_ssize_t capacity,
+) noexcept nogil:
+    """Write the next sampled rows at or after ``position``, at most ``capacity``; return how many.
+
+    With E standard exponential, P(floor(E / rate) >= k) = exp(-k rate) = (1 - q)^k: the gap before
+    the next sampled record. The gap is compared as a double before it becomes an integer, so that
+    none is too large. The sample is complete when fewer than ``capacity`` rows come back.
+    """
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t at = position[0]
+    cdef double gap
+    while count < capacity and at < n:
+        if not isinf(rate):
+            gap = random_standard_exponential(bits) / rate
+            if gap >= n - at:
+                at = n
+                break
+            at += <Py_ssize_t>gap
+        rows[count] = at
+        count += 1
+        at += 1
+    position[0] = at
+    return count
+
+
+cdef void add_normals(
+    bitgen_t* bits, double standard_deviation, double* out, Py_ssize_t size
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(size):
+        out[i] += standard_deviation * random_standard_normal(bits)
+
+
+def add_gaussian(double[::1] out not None, double standard_deviation, generator):
+    """Add independent centred Gaussians to ``out``, in place.
+
+    Parameters
+    ----------
+    out
+        Shape (d,).
+    standard_deviation
+        At least 0.
+    generator
+        Read like ``generator.standard_normal(d)``.
+    """
+    cdef bitgen_t* bits = bits_of(generator)
+    if out.shape[0]:
+        with generator.bit_generator.lock, nogil:
+            add_normals(bits, standard_deviation, &out[0], out.shape[0])
+
+
+def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
+    """Return which of ``n`` records are sampled, each independently with the same probability.
+
+    The time is proportional to the size of the sample. Every record's probability is right to an
+    absolute error below 2^-50, the granularity of the exponential numbers that the gaps come from.
+
+    Parameters
+    ----------
+    n
+        Number of records, at least 0.
+    sampling_probability
+        In (0, 1].
+    generator
+        Read like ``generator.standard_exponential()``, once per gap; not at all when the
+        probability is 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Row numbers in increasing order, dtype ``intp``.
+    """
+    if not 0 < sampling_probability <= 1:
+        raise ValueError(
+            f"sampling_probability must be a number in (0, 1], got {sampling_probability!r}."
+        )
+    cdef bitgen_t* bits = bits_of(generator)
+    cdef double rate = skip_rate(sampling_probability)
+    cdef Py_ssize_t[BLOCK] block
+    cdef Py_ssize_t position = 0
+    cdef Py_ssize_t count = BLOCK
+    parts = []
+    with generator.bit_generator.lock:
+        while count == BLOCK:
+            count = next_rows(bits, rate, n, &position, block, BLOCK)
+            parts.append(np.array(<Py_ssize_t[:BLOCK]>block, dtype=np.intp)[:count])
+    return np.concatenate(parts)

@@ -1,0 +1,118 @@
+"""Answers that carry their error: an interval, and numbers that equal their safe end.
+
+>>> answer = Epsilon(1.5, lower=1.25, accountant="renyi", method="Renyi order 4.2",
+...                  neighboring_relation="add-or-remove-one")
+>>> answer + 1.0, answer.lower, answer.upper
+(2.5, 1.25, 1.5)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+__all__ = ["Bounds", "Delta", "Epsilon", "LogDelta"]
+
+UNIT = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """An interval that contains the true value, and the method that proved it."""
+
+    lower: float
+    upper: float
+    method: str
+
+    @staticmethod
+    def worst(bounds: list[Bounds]) -> Bounds:
+        """Bounds on the maximum of several quantities."""
+        largest = max(bounds, key=lambda item: item.upper)
+        return Bounds(max(item.lower for item in bounds), largest.upper, largest.method)
+
+
+class _Answer(float):
+    """A float equal to its upper bound, with the interval and its provenance."""
+
+    lower: float
+    accountant: str
+    method: str
+    neighboring_relation: str
+
+    def __new__(
+        cls, upper: float, *, lower: float, accountant: str, method: str, neighboring_relation: str
+    ) -> Self:
+        self = super().__new__(cls, upper)
+        self.lower = lower
+        self.accountant = accountant
+        self.method = method
+        self.neighboring_relation = neighboring_relation
+        return self
+
+    @property
+    def upper(self) -> float:
+        """The value itself, as a plain float."""
+        return float(self)
+
+    def to_dict(self) -> dict[str, float | str]:
+        """Return the interval and its provenance as JSON values."""
+        return {"lower": self.lower, "upper": self.upper, **self._provenance()}
+
+    def _provenance(self) -> dict[str, str]:
+        return {
+            "accountant": self.accountant,
+            "method": self.method,
+            "neighboring_relation": self.neighboring_relation,
+        }
+
+    def __repr__(self) -> str:
+        return float.__repr__(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.upper, {"lower": self.lower, **self._provenance()})
+
+
+def _rebuild(cls: type[_Answer], upper: float, fields: dict[str, Any]) -> _Answer:
+    return cls(upper, **fields)
+
+
+class Epsilon(_Answer):
+    """The smallest proved epsilon at a delta: a float equal to ``.upper``.
+
+    Attributes
+    ----------
+    lower, upper
+        Interval that contains the true epsilon.
+    accountant, method
+        Who computed it, and how.
+    neighboring_relation
+        The relation that it holds for.
+    """
+
+
+class Delta(_Answer):
+    """The smallest proved delta at an epsilon: a float equal to ``.upper``.
+
+    Has the attributes of :class:`Epsilon`. A delta below the range of a double is reported as the
+    smallest positive double; :func:`dpcal.accountants.log_delta` keeps its digits.
+    """
+
+
+class LogDelta(_Answer):
+    """The natural logarithm of a :class:`Delta` of any size, with the same attributes."""
+
+
+def exp_down(log_value: float) -> float:
+    """A double not above exp(log_value)."""
+    if log_value < -745.0:
+        return 0.0
+    return math.exp(log_value) * (1 - (4 + abs(log_value)) * UNIT)
+
+
+def exp_up(log_value: float) -> float:
+    """A double not below exp(log_value), at most 1 for a probability's logarithm <= 0."""
+    if log_value == -math.inf:
+        return 0.0
+    value = math.exp(max(log_value, -745.0)) * (1 + (4 + abs(log_value)) * UNIT)
+    return max(min(value, 1.0), 5e-324)

@@ -1,0 +1,127 @@
+"""Which privacy losses does an event compose? From a ``DpEvent`` to dominating pairs.
+
+>>> from dpcal.accountants import events
+>>> composition = decompose(
+...     events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=50), "add-or-remove-one"
+... )
+>>> [direction.name for direction in composition.directions]
+['remove', 'add']
+>>> composition.directions[0].parts
+((SampledGaussian(sampling_probability=0.01, noise_multiplier=1.0, direction='remove'), 50),)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.loss import Gaussian, PrivacyLoss, SampledGaussian
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["RELATIONS", "Composition", "Direction", "decompose", "leaves"]
+
+RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of the neighboring relation: the losses that add up, and how often each."""
+
+    name: str
+    parts: tuple[tuple[PrivacyLoss, int], ...]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The directions of a composed event, whose privacy is the worst of their composed values.
+
+    ``private`` is False when the event contains a non-private release; then every epsilon is
+    infinite.
+    """
+
+    neighboring_relation: str
+    directions: tuple[Direction, ...]
+    private: bool = True
+
+
+def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+    """Flatten any nesting of compositions into distinct elementary events and their counts.
+
+    Raises
+    ------
+    TypeError
+        If ``event`` is not a ``DpEvent``.
+    ValueError
+        If a count is not a whole number >= 0.
+    """
+    counts: dict[events.DpEvent, int] = {}
+    stack = [(event, 1)]
+    while stack:
+        item, times = stack.pop()
+        if isinstance(item, events.SelfComposedDpEvent):
+            if item.count != 0:
+                stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in reversed(item.events))
+        elif isinstance(item, events.DpEvent):
+            counts[item] = counts.get(item, 0) + times
+        else:
+            raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
+    return counts
+
+
+def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
+    """Return the dominating pairs that ``event`` composes.
+
+    Parameters
+    ----------
+    event
+        Any nesting of ``ComposedDpEvent`` and ``SelfComposedDpEvent`` over supported mechanisms.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem in this package covers a mechanism under this relation.
+    """
+    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    forward: dict[PrivacyLoss, int] = {}
+    backward: dict[PrivacyLoss, int] = {}
+    private = True
+    for leaf, times in leaves(event).items():
+        if isinstance(leaf, events.NonPrivateDpEvent):
+            private = False
+        elif not isinstance(leaf, events.NoOpDpEvent):
+            remove, add = _dominating_pairs(leaf, neighboring_relation)
+            forward[remove] = forward.get(remove, 0) + times
+            backward[add] = backward.get(add, 0) + times
+    directions: tuple[Direction, ...]
+    if forward == backward:
+        directions = (Direction("both", tuple(forward.items())),)
+    else:
+        directions = (
+            Direction("remove", tuple(forward.items())),
+            Direction("add", tuple(backward.items())),
+        )
+    return Composition(neighboring_relation, directions, private)
+
+
+def _dominating_pairs(event: events.DpEvent, relation: str) -> tuple[PrivacyLoss, PrivacyLoss]:
+    """Dominating pairs of one elementary event, for removing and for adding a record."""
+    if isinstance(event, events.GaussianDpEvent):
+        sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
+        # A replaced record moves the sum by up to twice the bound on its norm.
+        loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+        return loss, loss
+    if isinstance(event, events.PoissonSampledDpEvent):
+        q = _validate.rate(sampling_probability=event.sampling_probability)
+        if q == 1:
+            return _dominating_pairs(event.event, relation)
+        if isinstance(event.event, events.GaussianDpEvent) and relation != "replace-one":
+            sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier)
+            return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
+    raise UnsupportedEvent(
+        f"No theorem here prices {event!r} under neighboring relation {relation!r}."
+    )

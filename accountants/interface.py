@@ -1,0 +1,312 @@
+"""What does an event cost? The front door to every accountant.
+
+>>> from dpcal.accountants import events
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+>>> answer = epsilon(event, delta=1e-6)
+>>> print(f"{answer:.8f} {answer.accountant} {answer.neighboring_relation}")
+6.90738450 characteristic add-or-remove-one
+>>> print(f"{delta(event, epsilon=8.0):.10e}")
+2.0283809415e-08
+>>> print(f"{log_delta(event, epsilon=200.0):.6f}")
+-1467.030678
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpcal import _validate
+from dpcal.accountants import characteristic, pld, prv, renyi
+from dpcal.accountants.bounds import Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
+from dpcal.accountants.composition import Composition, decompose
+from dpcal.accountants.events import DpEvent
+from dpcal.errors import BackendRefused, UnsupportedEvent
+
+__all__ = [
+    "ACCOUNTANTS",
+    "Compared",
+    "Comparison",
+    "compare",
+    "delta",
+    "delta_bounds",
+    "epsilon",
+    "epsilon_bounds",
+    "log_delta",
+]
+
+ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
+
+
+def _chosen(accountant: str) -> str:
+    name = _validate.choice(ACCOUNTANTS, accountant=accountant)
+    return "characteristic" if name == "auto" else name
+
+
+def _no_options(accountant: str, options: dict[str, Any]) -> None:
+    if options:
+        raise TypeError(
+            f"accountant {accountant!r} takes no options, got {', '.join(sorted(options))}."
+        )
+
+
+def _epsilon(composition: Composition, name: str, delta: float, options: dict[str, Any]) -> Bounds:
+    if not composition.private:
+        return Bounds(math.inf, math.inf, "non-private event")
+    if name == "pld":
+        return pld.epsilon_bounds(composition, delta, **options)
+    if name == "prv":
+        return prv.epsilon_bounds(composition, delta, **options)
+    _no_options(name, options)
+    module = characteristic if name == "characteristic" else renyi
+    target = math.log(delta)
+    return Bounds.worst([module.epsilon_bounds(item, target) for item in composition.directions])
+
+
+def _log_delta(
+    composition: Composition, name: str, epsilon: float, options: dict[str, Any]
+) -> Bounds:
+    if not composition.private:
+        return Bounds(0.0, 0.0, "non-private event")
+    if name == "pld":
+        return pld.log_delta_bounds(composition, epsilon, **options)
+    if name == "prv":
+        return prv.log_delta_bounds(composition, epsilon, **options)
+    _no_options(name, options)
+    module = characteristic if name == "characteristic" else renyi
+    return Bounds.worst([module.log_delta_bounds(item, epsilon) for item in composition.directions])
+
+
+def epsilon(
+    event: DpEvent,
+    *,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+    accountant: str = "auto",
+    **options: Any,
+) -> Epsilon:
+    """Return the epsilon of an event at a given delta, rounded up.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    delta
+        A number in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    accountant
+        ``"auto"`` (the characteristic accountant), ``"characteristic"``, ``"renyi"``, ``"pld"`` or
+        ``"prv"``.
+    **options
+        Passed to the backend: ``interval`` (pld), ``eps_error`` and ``delta_error`` (prv).
+
+    Returns
+    -------
+    Epsilon
+        A float equal to its upper bound, with ``.lower``, ``.upper``, ``.accountant``, ``.method``
+        and ``.neighboring_relation``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+    UnsupportedEvent
+        If no theorem here covers the event under this relation.
+    BackendRefused
+        If the chosen backend gives no answer.
+    """
+    target = _validate.probability(delta=delta)
+    name = _chosen(accountant)
+    composition = decompose(event, neighboring_relation)
+    bounds = _epsilon(composition, name, target, options)
+    return Epsilon(
+        bounds.upper,
+        lower=bounds.lower,
+        accountant=name,
+        method=bounds.method,
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def log_delta(
+    event: DpEvent,
+    *,
+    epsilon: float,
+    neighboring_relation: str = "add-or-remove-one",
+    accountant: str = "auto",
+    **options: Any,
+) -> LogDelta:
+    """Return the natural logarithm of the event's delta at a given epsilon >= 0, rounded up.
+
+    Parameters and errors as for :func:`epsilon`; deltas far below the range of a double keep their
+    digits.
+    """
+    target = _validate.non_negative(epsilon=epsilon)
+    name = _chosen(accountant)
+    bounds = _log_delta(decompose(event, neighboring_relation), name, target, options)
+    return LogDelta(
+        bounds.upper,
+        lower=bounds.lower,
+        accountant=name,
+        method=bounds.method,
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def delta(
+    event: DpEvent,
+    *,
+    epsilon: float,
+    neighboring_relation: str = "add-or-remove-one",
+    accountant: str = "auto",
+    **options: Any,
+) -> Delta:
+    """Return the delta of an event at a given epsilon >= 0, rounded up.
+
+    Parameters and errors as for :func:`epsilon`.
+    """
+    bounds = log_delta(
+        event,
+        epsilon=epsilon,
+        neighboring_relation=neighboring_relation,
+        accountant=accountant,
+        **options,
+    )
+    return Delta(
+        exp_up(bounds.upper),
+        lower=exp_down(bounds.lower),
+        accountant=bounds.accountant,
+        method=bounds.method,
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def epsilon_bounds(event: DpEvent, *, delta: float, **options: Any) -> tuple[float, float]:
+    """Return (lower, upper) of :func:`epsilon`.
+
+    >>> from dpcal.accountants import events
+    >>> low, high = epsilon_bounds(events.GaussianDpEvent(1.0), delta=1e-5)
+    >>> print(f"{low:.6f} {high:.6f}")
+    4.377178 4.377178
+    """
+    answer = epsilon(event, delta=delta, **options)
+    return answer.lower, answer.upper
+
+
+def delta_bounds(event: DpEvent, *, epsilon: float, **options: Any) -> tuple[float, float]:
+    """Return (lower, upper) of :func:`delta`."""
+    answer = delta(event, epsilon=epsilon, **options)
+    return answer.lower, answer.upper
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One accountant's interval for epsilon, its time, and a note where it gave no answer."""
+
+    accountant: str
+    lower: float | None
+    upper: float | None
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answers of several accountants to one question; ``str()`` is a table."""
+
+    delta: float
+    neighboring_relation: str
+    rows: tuple[Compared, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
+        return {
+            "delta": self.delta,
+            "neighboring_relation": self.neighboring_relation,
+            "rows": [vars(row) for row in self.rows],
+        }
+
+    @property
+    def disagreements(self) -> tuple[str, ...]:
+        """Sentences naming pairs of accountants whose intervals do not meet."""
+        found = []
+        answered = [row for row in self.rows if row.lower is not None and row.upper is not None]
+        for i, one in enumerate(answered):
+            for other in answered[i + 1 :]:
+                low, high = sorted((one, other), key=lambda row: row.upper or 0.0)
+                if (high.lower or 0.0) > (low.upper or 0.0):
+                    found.append(
+                        f"{low.accountant} gives at most {low.upper:.9g} where "
+                        f"{high.accountant} proves at least {high.lower:.9g}."
+                    )
+        return tuple(found)
+
+    def __str__(self) -> str:
+        lines = [
+            f"epsilon at delta = {self.delta:g}, {self.neighboring_relation}",
+            f"{'accountant':<16}{'lower':>16}{'upper':>16}{'time':>12}",
+        ]
+        for row in self.rows:
+            if row.upper is None:
+                lines.append(f"{row.accountant:<16}{row.note}")
+            else:
+                lower = f"{row.lower:.10g}" if row.lower else "-"
+                lines.append(
+                    f"{row.accountant:<16}{lower:>16}{row.upper:>16.10g}{_duration(row.seconds):>12}"
+                )
+        return "\n".join([*lines, *self.disagreements])
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _timed(question: Callable[[], Bounds]) -> tuple[Bounds | None, float, str]:
+    start = time.perf_counter()
+    try:
+        bounds, note = question(), ""
+    except (BackendRefused, UnsupportedEvent) as error:
+        bounds, note = None, str(error)
+    return bounds, time.perf_counter() - start, note
+
+
+def compare(
+    event: DpEvent,
+    *,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+    accountants: tuple[str, ...] = ACCOUNTANTS[1:],
+) -> Comparison:
+    """Ask several accountants for the epsilon of one event.
+
+    Parameters
+    ----------
+    event, delta, neighboring_relation
+        As for :func:`epsilon`.
+    accountants
+        Which ones to ask.
+
+    Returns
+    -------
+    Comparison
+        One row an accountant: interval, time, and a note where it gave no answer.
+
+    >>> from dpcal.accountants import events
+    >>> result = compare(events.GaussianDpEvent(2.0), delta=1e-5,
+    ...                  accountants=("characteristic", "renyi"))
+    >>> [f"{row.accountant} {row.upper:.4f}" for row in result.rows]
+    ['characteristic 1.9931', 'renyi 2.1657']
+    """
+    target = _validate.probability(delta=delta)
+    composition = decompose(event, neighboring_relation)
+    rows = []
+    for accountant in accountants:
+        name = _chosen(accountant)
+        bounds, seconds, note = _timed(lambda name=name: _epsilon(composition, name, target, {}))  # type: ignore[misc]
+        lower, upper = (bounds.lower, bounds.upper) if bounds else (None, None)
+        rows.append(Compared(name, lower, upper, seconds, note))
+    return Comparison(target, neighboring_relation, tuple(rows))

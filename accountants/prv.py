@@ -1,0 +1,120 @@
+"""What does Microsoft's prv-accountant say? A backend and check for add-or-remove-one.
+
+>>> from dpcal.accountants import events
+>>> from dpcal.accountants.composition import decompose
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+>>> bounds = epsilon_bounds(decompose(event, "add-or-remove-one"), 1e-6, eps_error=0.1)
+>>> bounds.lower < 2.1095 < bounds.upper
+True
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from dpcal.accountants import renyi
+from dpcal.accountants.bounds import Bounds
+from dpcal.accountants.composition import Composition
+from dpcal.accountants.loss import Gaussian, SampledGaussian
+from dpcal.errors import BackendRefused, UnsupportedEvent
+
+__all__ = ["epsilon_bounds", "log_delta_bounds"]
+
+
+def _accountant(
+    composition: Composition, eps_error: float, delta_error: float
+) -> tuple[Any, list[int]]:
+    import prv_accountant
+    from prv_accountant import privacy_random_variables as variables
+
+    if composition.neighboring_relation != "add-or-remove-one":
+        raise UnsupportedEvent(
+            "The PRV backend answers for neighboring relation 'add-or-remove-one' only, "
+            f"got {composition.neighboring_relation!r}."
+        )
+    losses, counts = [], []
+    for loss, times in composition.directions[0].parts:
+        if isinstance(loss, Gaussian):
+            losses.append(variables.GaussianMechanism(loss.noise_multiplier))
+        elif isinstance(loss, SampledGaussian):
+            losses.append(
+                variables.PoissonSubsampledGaussianMechanism(
+                    loss.sampling_probability, loss.noise_multiplier
+                )
+            )
+        else:
+            raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
+        counts.append(times)
+    accountant = prv_accountant.PRVAccountant(
+        prvs=losses, max_self_compositions=counts, eps_error=eps_error, delta_error=delta_error
+    )
+    return accountant, counts
+
+
+def _ask(question: Any) -> Any:
+    """Answer of the package, or its refusal in one sentence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return question()
+        except (ValueError, RuntimeError, FloatingPointError, OverflowError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise BackendRefused(f"prv-accountant refused: {reason}") from error
+
+
+def epsilon_bounds(
+    composition: Composition,
+    delta: float,
+    *,
+    eps_error: float = 0.01,
+    delta_error: float | None = None,
+) -> Bounds:
+    """Bounds on epsilon at delta.
+
+    Parameters
+    ----------
+    composition
+        What is composed.
+    delta
+        In (0, 1); prv-accountant refuses small ones.
+    eps_error, delta_error
+        Its error budget; ``delta_error`` is delta / 1000 when omitted.
+
+    Raises
+    ------
+    BackendRefused
+        Where prv-accountant gives no answer.
+    """
+
+    def question() -> Any:
+        accountant, counts = _accountant(composition, eps_error, delta_error or delta / 1000)
+        return accountant.compute_epsilon(delta, counts)
+
+    lower, _, upper = _ask(question)
+    return Bounds(max(0.0, float(lower)), float(upper), f"PRV, eps_error {eps_error:g}")
+
+
+def log_delta_bounds(
+    composition: Composition,
+    epsilon: float,
+    *,
+    eps_error: float = 0.01,
+    delta_error: float | None = None,
+) -> Bounds:
+    """Bounds on log delta at epsilon; ``delta_error`` is 1/1000 of the Renyi bound when omitted."""
+    if delta_error is None:
+        bound = max(renyi.log_delta_bounds(item, epsilon).upper for item in composition.directions)
+        delta_error = math.exp(bound) / 1000
+
+    def question() -> Any:
+        accountant, counts = _accountant(composition, eps_error, delta_error)
+        return accountant.compute_delta(epsilon, counts)
+
+    lower, _, upper = _ask(question)
+    return Bounds(
+        math.log(lower) if lower > 0 else -math.inf,
+        math.log(upper) if upper > 0 else -math.inf,
+        f"PRV, eps_error {eps_error:g}",
+    )

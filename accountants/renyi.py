@@ -1,0 +1,115 @@
+r"""What does Renyi differential privacy say? The log-MGF on the real axis, at real orders.
+
+The Renyi divergence of order 1 + c is log M(c) / c; it adds under composition. Its conversion
+
+    delta(epsilon) <= exp(log M(c) - c epsilon) c^c / (1 + c)^(1 + c)     for every c > 0
+
+(Canonne, Kamath and Steinke 2020, Proposition 12) is the Chernoff bound of the privacy loss. Both
+questions are smooth one-dimensional problems in c, solved by Newton's method rather than on a grid
+of orders.
+
+>>> from dpcal.accountants import events
+>>> from dpcal.accountants.composition import decompose
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+>>> direction = decompose(event, "add-or-remove-one").directions[0]
+>>> print(f"{epsilon_bounds(direction, math.log(1e-6)).upper:.4f}")
+7.4137
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcal.accountants.bounds import UNIT, Bounds
+from dpcal.accountants.composition import Direction
+from dpcal.accountants.loss import OutOfReach
+from dpcal.accountants.sums import LossSum, increasing_root, log_chernoff
+
+# Of the root finder over orders; the loss in log delta is its square.
+_TOLERANCE = 1e-7
+
+__all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
+
+
+def divergence(direction: Direction, order: float) -> float:
+    """Return the Renyi divergence of the composition.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    order
+        Any real order > 1.
+    """
+    c = order - 1.0
+    log_mgf = float(LossSum(direction.parts)([c])[0, 0])
+    return log_mgf * (1 + 32 * UNIT) / c
+
+
+def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
+    """Upper bound on epsilon at a given log delta, optimised over the order; the lower bound is 0.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    log_delta
+        Negative number, of any size.
+    """
+    if not direction.parts:
+        return Bounds(0.0, 0.0, "no loss")
+    sum_ = LossSum(direction.parts)
+
+    def equation(c: float) -> tuple[float, float]:
+        # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
+        log_mgf, mean, variance = sum_([c])[0]
+        slope = mean + math.log(c) - math.log1p(c)
+        value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
+        return float(value), float(variance + 1 / (c * (1 + c)))
+
+    _, variance = sum_.at_zero
+    guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 64.0)
+    try:
+        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
+        log_mgf = float(sum_([c])[0, 0])
+    except OutOfReach:
+        c = guess
+        log_mgf = sum_.log_mgf_bound(c)
+    value = log_mgf + float(log_chernoff(c)) - log_delta
+    margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
+    upper = min(max(0.0, (value + margin) / c), sum_.upper)
+    return Bounds(0.0, upper, f"Renyi order {1 + c:.6g}")
+
+
+def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
+    """Upper bound on log delta(epsilon), optimised over the order; the lower bound is -infinity.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    epsilon
+        Any finite number >= 0.
+    """
+    if not direction.parts:
+        return Bounds(-math.inf, -math.inf, "no loss")
+    sum_ = LossSum(direction.parts)
+    if epsilon >= sum_.upper:
+        return Bounds(-math.inf, -math.inf, "support")
+
+    def equation(c: float) -> tuple[float, float]:
+        _, mean, variance = sum_([c])[0]
+        value = mean - epsilon + math.log(c) - math.log1p(c)
+        return float(value), float(variance + 1 / (c * (1 + c)))
+
+    mean, variance = sum_.at_zero
+    guess = min(max((epsilon - mean) / variance, 0.1), 64.0)
+    try:
+        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
+        log_mgf = float(sum_([c])[0, 0])
+    except OutOfReach:
+        c = guess
+        log_mgf = sum_.log_mgf_bound(c)
+    margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
+    value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
+    return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")

@@ -1,0 +1,1 @@
+"""Timings against peers; each module runs as ``python -m benchmarks.NAME`` from the root."""

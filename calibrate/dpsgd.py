@@ -1,0 +1,101 @@
+"""From a target to a DP-SGD run: the plan of Poisson-sampled, per-example clipped SGD.
+
+>>> plan = dpsgd(n=60_000, epochs=10, batch_size=600, epsilon=2.0, delta=1e-6)
+>>> print(f"{plan.parameters['steps']} steps, sigma {plan.query('gradient').noise_multiplier:.4f}")
+1000 steps, sigma 1.0290
+>>> 2.0 - 1e-4 < plan.price() <= 2.0
+True
+"""
+
+from __future__ import annotations
+
+import math
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.plan import Plan, Query
+
+__all__ = ["dpsgd"]
+
+
+def dpsgd(
+    *,
+    n: int,
+    batch_size: int,
+    epsilon: float,
+    delta: float,
+    epochs: float | None = None,
+    steps: int | None = None,
+    max_norm: float = 1.0,
+    learning_rate: float | None = None,
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    n
+        Number of records, >= 1. Its value is treated as public.
+    batch_size
+        Expected batch size, in [1, n]; each record joins a batch with probability batch_size / n.
+    epsilon
+        Target, >= 0.
+    delta
+        Target, in (0, 1).
+    epochs, steps
+        Exactly one of: passes over the data (> 0, rounded up to whole steps), or steps (>= 1).
+    max_norm
+        Bound > 0 to which each record's gradient is clipped.
+    learning_rate
+        Step size > 0; the optimizer's default when omitted.
+    neighboring_relation
+        ``"add-or-remove-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+    TargetUnreachable
+        If sampling alone meets the target, so that no noise level is the smallest.
+    """
+    n = _validate.count(n=n)
+    batch_size = _validate.count(batch_size=batch_size)
+    if batch_size > n:
+        raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
+    if (epochs is None) == (steps is None):
+        raise ValueError(
+            "Exactly one of epochs and steps must be given, "
+            f"got epochs={epochs!r}, steps={steps!r}."
+        )
+    if steps is None:
+        steps = math.ceil(_validate.positive(epochs=epochs) * n / batch_size)
+    count = _validate.count(steps=steps)
+    q = batch_size / n
+    sigma = noise_multiplier(
+        lambda value: events.dpsgd(sampling_probability=q, noise_multiplier=value, steps=count),
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=neighboring_relation,
+    )
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="poisson",
+        sampling_probability=q,
+        max_norm=_validate.positive(max_norm=max_norm),
+        noise_multiplier=sigma,
+        count=count,
+    )
+    parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
+    if learning_rate is not None:
+        parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
+    return Plan(
+        optimizer="dpsgd",
+        n=n,
+        queries=(query,),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters=parameters,
+    )

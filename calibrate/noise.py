@@ -1,0 +1,298 @@
+"""How much noise does a target need? One free parameter of an event, solved for (epsilon, delta).
+
+Every solver asks the characteristic accountant for the *upper* bound of log delta at the target
+epsilon, so what it returns meets the target; the derivative along the free parameter comes from the
+same contour nodes, and Newton's steps are safeguarded by bisection.
+
+>>> from dpcal.accountants import events
+>>> def event(noise_multiplier):
+...     return events.dpsgd(
+...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=10_000
+...     )
+>>> print(f"{noise_multiplier(event, epsilon=2.0, delta=1e-6):.6f}")
+2.355618
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpcal import _validate
+from dpcal.accountants import characteristic
+from dpcal.accountants.composition import RELATIONS, Composition, decompose
+from dpcal.accountants.events import DpEvent
+from dpcal.errors import TargetUnreachable
+
+__all__ = ["batch_size", "noise_multiplier", "sampling_probability", "steps"]
+
+EventOf = Callable[[float], DpEvent]
+EventOfCount = Callable[[int], DpEvent]
+
+# The answer is within this relative distance of a value that misses the target.
+_RELATIVE_WIDTH = 5e-7
+
+
+class _Target:
+    """The excess of log delta over its target, and its slope, along the free parameter."""
+
+    def __init__(self, epsilon: float, delta: float, relation: str) -> None:
+        self.epsilon = _validate.non_negative(epsilon=epsilon)
+        self.log_delta = math.log(_validate.probability(delta=delta))
+        self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
+
+    def __call__(self, event: DpEvent, moved: DpEvent, change: float) -> tuple[float, float | None]:
+        """Worst excess over directions, and its derivative along event -> moved."""
+        here, there = self._decompose(event), self._decompose(moved)
+        worst, slope = -math.inf, None
+        if len(here.directions) != len(there.directions):
+            there = here
+        for direction, shifted in zip(here.directions, there.directions, strict=True):
+            bounds, candidate = characteristic.log_delta_slope(
+                direction, self.epsilon, shifted, change
+            )
+            if bounds.upper >= worst:
+                worst, slope = bounds.upper, candidate
+        return worst - self.log_delta, slope
+
+    def _decompose(self, event: DpEvent) -> Composition:
+        composition = decompose(event, self.relation)
+        if not composition.private:
+            raise TargetUnreachable(
+                "The event contains a non-private release: no target can be met."
+            )
+        return composition
+
+
+def _safe_root(
+    excess: Callable[[float], tuple[float, float | None]],
+    start: float,
+    lowest: float,
+    highest: float,
+    width: float,
+) -> tuple[float, float]:
+    """Neighboring points (miss, meet) with excess(miss) > 0 >= excess(meet), in any order.
+
+    The sign must change exactly once in [lowest, highest]; a missing side is returned as NaN.
+    Steps are Newton's where a slope is given, probes just past a converged root, and bisections.
+    """
+    miss = meet = math.nan
+    x = start
+    for _ in range(200):
+        value, slope = excess(x)
+        miss, meet = (x, meet) if value > 0 else (miss, x)
+        if abs(meet - miss) <= width:
+            break
+        newton = x - value / slope if slope else math.nan
+        if abs(newton - x) < width / 4:
+            # Converged: step over the root, so that both sides get known.
+            newton = x + math.copysign(width / 2, newton - x if newton != x else -value)
+        x = _next_point(x, newton, miss, meet, lowest, highest, value > 0)
+        if math.isnan(x):
+            break
+    return miss, meet
+
+
+def _next_point(
+    x: float, newton: float, miss: float, meet: float, lowest: float, highest: float, missed: bool
+) -> float:
+    """Newton's point if it lies between the known sides, else their middle, else a step outward."""
+    if not (math.isnan(miss) or math.isnan(meet)):
+        inside = min(miss, meet) < newton < max(miss, meet)
+        return newton if inside else 0.5 * (miss + meet)
+    if x in (lowest, highest) and not lowest < newton < highest:
+        return math.nan
+    reach = 2.0
+    if math.isnan(newton):
+        # Excess falls towards higher x: a miss moves up, a hit moves down.
+        newton = x + (reach if missed else -reach)
+    return min(max(newton, x - reach, lowest), x + reach, highest)
+
+
+def noise_multiplier(
+    event_of_sigma: EventOf,
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> float:
+    """Return the smallest noise multiplier that meets (epsilon, delta), to a relative 1e-6.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows.
+    epsilon
+        Target, >= 0.
+    delta
+        Target, in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    float
+        sigma with epsilon(sigma) <= target and epsilon(sigma (1 - 1e-6)) > target.
+
+    Raises
+    ------
+    TargetUnreachable
+        If no value between 1e-3 and 1e9 separates meeting the target from missing it.
+    """
+    target = _Target(epsilon, delta, neighboring_relation)
+
+    def excess(x: float) -> tuple[float, float | None]:
+        sigma, change = math.exp(x), 1e-6
+        return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
+
+    lowest, highest = math.log(1e-3), math.log(1e9)
+    miss, meet = _safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
+    if math.isnan(meet):
+        raise TargetUnreachable(
+            f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
+        )
+    if math.isnan(miss):
+        raise TargetUnreachable(
+            f"Every noise multiplier down to 1e-3 gives epsilon={epsilon!r} at delta={delta!r}: "
+            "sampling alone meets the target. Choose a smaller delta."
+        )
+    return math.exp(meet)
+
+
+def sampling_probability(
+    event_of_probability: EventOf,
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> float:
+    """Return the largest sampling probability that meets (epsilon, delta), to a relative 1e-6.
+
+    Parameters
+    ----------
+    event_of_probability
+        Maps a sampling probability in (0, 1] to an event whose epsilon grows with it.
+    epsilon, delta, neighboring_relation
+        As for :func:`noise_multiplier`.
+
+    Raises
+    ------
+    TargetUnreachable
+        If even a probability of 1e-12 misses the target.
+
+    >>> from dpcal.accountants import events
+    >>> def event(q):
+    ...     return events.dpsgd(sampling_probability=q, noise_multiplier=1.0, steps=1000)
+    >>> print(f"{sampling_probability(event, epsilon=2.0, delta=1e-6):.6f}")
+    0.009442
+    """
+    target = _Target(epsilon, delta, neighboring_relation)
+
+    def excess(x: float) -> tuple[float, float | None]:
+        q, change = math.exp(-x), 1e-6
+        return target(event_of_probability(q), event_of_probability(q * math.exp(-change)), change)
+
+    highest = -math.log(1e-12)
+    miss, meet = _safe_root(excess, -math.log(1e-2), 0.0, highest, _RELATIVE_WIDTH)
+    if math.isnan(meet):
+        raise TargetUnreachable(
+            f"No sampling probability down to 1e-12 gives epsilon={epsilon!r} at delta={delta!r}."
+        )
+    return 1.0 if math.isnan(miss) else math.exp(-meet)
+
+
+def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, highest: int) -> int:
+    """Largest whole number in [1, highest] that meets the target; Newton on the whole numbers."""
+
+    def excess(count: int) -> tuple[float, float | None]:
+        neighbor = count + 1 if count < highest else count - 1
+        return target(event_of_count(count), event_of_count(neighbor), float(neighbor - count))
+
+    good, bad = 0, highest + 1
+    count = min(100, highest)
+    while bad - good > 1:
+        value, slope = excess(count)
+        good, bad = (good, count) if value > 0 else (count, bad)
+        guess = count - value / slope if slope and slope > 0 else math.nan
+        if math.isfinite(guess):
+            # One past a root below: the two sides of it are then asked in turn.
+            count = math.floor(guess) + (1 if good == math.floor(guess) else 0)
+        if not good < count < bad or not math.isfinite(guess):
+            count = 4 * good if bad > highest and 0 < 4 * good < bad else (good + bad) // 2
+        if bad > highest and good:
+            count = min(count, 64 * good)
+    if good == 0:
+        raise TargetUnreachable(
+            f"Even {name}=1 misses epsilon={target.epsilon!r} at log delta={target.log_delta:.6g}."
+        )
+    return good
+
+
+def steps(
+    event_of_steps: EventOfCount,
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+    at_most: int = 10**12,
+) -> int:
+    """Return the largest number of steps that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    event_of_steps
+        Maps a whole number >= 1 to an event whose epsilon grows with it.
+    epsilon, delta, neighboring_relation
+        As for :func:`noise_multiplier`.
+    at_most
+        Returned if even that many meet the target.
+
+    Raises
+    ------
+    TargetUnreachable
+        If one step already misses the target.
+
+    >>> from dpcal.accountants import events
+    >>> def event(count):
+    ...     return events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=count)
+    >>> steps(event, epsilon=2.0, delta=1e-6)
+    874
+    """
+    target = _Target(epsilon, delta, neighboring_relation)
+    return _largest_count("steps", event_of_steps, target, _validate.count(at_most=at_most))
+
+
+def batch_size(
+    event_of_batch_size: EventOfCount,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> int:
+    """Return the largest (expected) batch size in [1, n] that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    event_of_batch_size
+        Maps a whole number in [1, n] to an event whose epsilon grows with it.
+    n
+        Number of records, >= 1.
+    epsilon, delta, neighboring_relation
+        As for :func:`noise_multiplier`.
+
+    Raises
+    ------
+    TargetUnreachable
+        If a batch of one record already misses the target.
+
+    >>> from dpcal.accountants import events
+    >>> def event(batch_size):
+    ...     return events.dpsgd(
+    ...         sampling_probability=batch_size / 60_000, noise_multiplier=1.0, steps=1000
+    ...     )
+    >>> batch_size(event, n=60_000, epsilon=2.0, delta=1e-6)
+    566
+    """
+    target = _Target(epsilon, delta, neighboring_relation)
+    return _largest_count("batch_size", event_of_batch_size, target, _validate.count(n=n))

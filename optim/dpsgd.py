@@ -1,0 +1,283 @@
+"""DP-SGD (Abadi et al. 2016, Algorithm 1): noisy gradient steps on Poisson samples of the records.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import Logistic, dpsgd
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((1_000, 3))
+>>> y = X @ [1.0, -2.0, 0.5] > 0
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.1,
+...               max_norm=1.0, noise_multiplier=2.0, count=200)
+>>> plan = Plan(optimizer="dpsgd", n=1_000, queries=(query,), epsilon=4.0, delta=1e-6)
+>>> objective = Logistic(X, y)
+>>> result = dpsgd(objective, plan, seed=0)
+>>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
+True
+>>> bool(result.epsilon(1e-6) <= plan.epsilon), result.message
+(True, 'took all 200 planned steps')
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.objectives import Objective, Vector, numbers, parameters
+from dpcal.optim.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
+from dpcal.optim.result import Result, Trace
+
+__all__ = ["Progress", "default_learning_rate", "dpsgd"]
+
+AVERAGING = ("none", "uniform", "tail")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Progress:
+    """What a callback sees: released values only.
+
+    Parameters
+    ----------
+    step, steps
+        Steps taken, and planned.
+    w
+        The iterate, shape (dimension,); a copy.
+    """
+
+    step: int
+    steps: int
+    w: Vector
+
+
+def dpsgd(
+    objective: Objective,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    learning_rate: ArrayLike | None = None,
+    initial: ArrayLike | None = None,
+    averaging: str = "none",
+    radius: float = math.inf,
+    callback: Callable[[Progress], object] | None = None,
+    callback_every: int | None = None,
+) -> Result:
+    """Minimise an objective by DP-SGD, spending a plan.
+
+    Step t: sample records, clip each one's gradient to norm C, sum, add Gaussian noise of standard
+    deviation ``noise_multiplier * C``, divide by the expected sample size q n, add the
+    regulariser's gradient, and move against it by the learning rate. The size of the actual sample
+    is never used; n is public.
+
+    Parameters
+    ----------
+    objective
+        What to minimise, over the plan's number of records.
+    plan
+        A plan for ``"dpsgd"`` with one query of kind ``"gradient"``; the query says how many steps
+        are taken. Of ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and
+        ``"max_norm"`` must agree with the query.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. Equal seeds give equal iterates; a seed that others know voids the privacy claim.
+    learning_rate
+        A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
+        :func:`default_learning_rate`.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    averaging
+        ``"none"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
+        the last half.
+    radius
+        Radius > 0 of a ball around the origin that every iterate is projected onto; infinite for
+        none.
+    callback
+        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
+        answer stops the run. What it returns must not depend on the records, except through the
+        progress.
+    callback_every
+        A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
+
+    Returns
+    -------
+    Result
+        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
+        the last iterate before that callback interval.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+
+    References
+    ----------
+    Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1; averaging: Polyak and
+    Juditsky 1992, Rakhlin, Shamir and Sridharan 2012.
+    """
+    query = _planned_query(plan)
+    steps = query.count
+    rates = _schedule(learning_rate, objective, plan, query, radius)
+    start = np.zeros(objective.dimension) if initial is None else numbers("initial", initial)
+    _validate.choice(AVERAGING, averaging=averaging)
+    every = _validate.count(
+        callback_every=max(1, steps // 100) if callback_every is None else callback_every
+    )
+    run = _Run(
+        PrivateOracle(objective, plan, seed=seed),
+        query=query,
+        w=parameters(start, objective.dimension),
+        radius=radius,
+        average_after={"none": steps, "uniform": 0, "tail": steps // 2}[averaging],
+    )
+    message = f"took all {steps} planned steps"
+    for first in range(0, steps, every):
+        run.advance(rates[first : first + every])
+        if not run.finite:
+            message = (
+                f"stopped after {run.step} of {steps} planned steps, because iterates became "
+                "infinite: the learning rate is too large"
+            )
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            break
+        progress = Progress(step=run.step, steps=steps, w=run.w.copy())
+        if callback is not None and callback(progress) and run.step < steps:
+            message = f"stopped by the callback after {run.step} of {steps} planned steps"
+            break
+    return run.result(message)
+
+
+def default_learning_rate(
+    *, dimension: int, query: Query, n: int, radius: float = math.inf
+) -> float:
+    """Return a learning rate that depends on public numbers alone.
+
+    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
+    ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
+    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). D, the distance to
+    the optimum, is the radius when there is one, and otherwise a guess: ``sqrt(d)``, one unit per
+    parameter, which suits features of unit scale.
+
+    Parameters
+    ----------
+    dimension
+        Number of parameters d, at least 1.
+    query
+        Gives C (``max_norm``), sigma (``noise_multiplier``), T (``count``) and the sampler.
+    n
+        Number of records, at least 1; b is the expected sample size.
+    radius
+        Radius > 0 of the ball that iterates are kept in; infinite for none.
+
+    Examples
+    --------
+    >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
+    ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
+    >>> default_learning_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
+    0.1414213562373095
+    """
+    check_radius(radius)
+    dimension = _validate.count(dimension=dimension)
+    distance = radius if math.isfinite(radius) else math.sqrt(dimension)
+    batch_size = expected_batch_size(query, _validate.count(n=n))
+    noise = dimension * (query.noise_multiplier / batch_size) ** 2
+    return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
+
+
+class _Run:
+    """The state of a run between callbacks."""
+
+    def __init__(
+        self, oracle: PrivateOracle, *, query: Query, w: Vector, radius: float, average_after: int
+    ) -> None:
+        self.oracle = oracle
+        self.query = query
+        self.w = w
+        self.mean = np.zeros_like(w)
+        self.radius = radius
+        self.average_after = average_after
+        self.step = 0
+        self.finite = True
+        self.rows: list[tuple[int, float, float]] = []
+
+    def advance(self, learning_rates: Vector) -> None:
+        """Take one step per learning rate; keep the last finite iterate."""
+        before = self.average_after - self.step
+        for rates in (learning_rates[: max(before, 0)], learning_rates[max(before, 0) :]):
+            if len(rates) and self.finite:
+                self._descend(rates)
+
+    def _descend(self, learning_rates: Vector) -> None:
+        averaged = self.step - self.average_after
+        w, mean = self.oracle.descend(
+            self.w,
+            self.query.name,
+            learning_rates=learning_rates,
+            radius=self.radius,
+            average=(self.mean, averaged) if averaged >= 0 else None,
+        )
+        self.step += len(learning_rates)
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm, distance = float(np.linalg.norm(w)), float(np.linalg.norm(w - self.w))
+        self.finite = math.isfinite(norm)
+        if self.finite:
+            self.w = w
+            self.mean = self.mean if mean is None else mean
+            self.rows.append((self.step, norm, distance))
+
+    def result(self, message: str) -> Result:
+        step, norm, distance = zip(*self.rows, strict=True) if self.rows else ((), (), ())
+        return Result(
+            w=self.mean if self.step > self.average_after else self.w,
+            trace=Trace(
+                step=np.array(step, dtype=np.int64),
+                norm=np.array(norm),
+                distance=np.array(distance),
+            ),
+            ledger=self.oracle.ledger,
+            plan=self.oracle.plan,
+            complete=self.finite and self.step == self.query.count,
+            message=message,
+        )
+
+
+def _planned_query(plan: Plan) -> Query:
+    """Return the query that steps are made of, or say why the plan does not fit."""
+    if plan.optimizer != "dpsgd":
+        raise ValueError(f"plan must be for optimizer 'dpsgd', got one for {plan.optimizer!r}.")
+    if len(plan.queries) != 1 or plan.queries[0].kind != "gradient":
+        raise ValueError(
+            "plan must have one query, of kind 'gradient', got "
+            f"{[(query.name, query.kind) for query in plan.queries]}."
+        )
+    (query,) = plan.queries
+    for name, planned in (("steps", query.count), ("max_norm", query.max_norm)):
+        if plan.parameters.get(name, planned) != planned:
+            raise ValueError(
+                f"plan.parameters[{name!r}] must agree with the plan's query, which has {planned}, "
+                f"got {plan.parameters[name]!r}."
+            )
+    return query
+
+
+def _schedule(
+    learning_rate: ArrayLike | None, objective: Objective, plan: Plan, query: Query, radius: float
+) -> Vector:
+    """Return one learning rate per step."""
+    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    if chosen is None:
+        chosen = default_learning_rate(
+            dimension=objective.dimension, query=query, n=plan.n, radius=radius
+        )
+    rates = numbers("learning_rate", chosen)
+    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
+        raise ValueError(
+            f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
+            f"got {chosen!r}."
+        )
+    return np.array(np.broadcast_to(rates, query.count))

@@ -1,0 +1,162 @@
+"""What was really released? A ledger holds every noisy answer, and epsilon is recomputed from it.
+
+>>> from dpcal.calibrate import Query
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
+...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
+>>> ledger = Ledger(n=50_000)
+>>> ledger.record(query, 4_000)
+>>> ledger.record(query, 6_000)
+>>> len(ledger.entries), ledger.count("gradient")
+(1, 10000)
+>>> print(f"{ledger.epsilon(1e-6):.4f}")
+6.9074
+>>> Ledger.from_json(ledger.to_json()) == ledger
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dpcal import _validate
+from dpcal.calibrate.plan import RELATIONS, Query, compose
+
+if TYPE_CHECKING:
+    from dpcal.accountants import Epsilon
+    from dpcal.accountants.events import DpEvent
+
+__all__ = ["Ledger"]
+
+
+class Ledger:
+    """Append-only record of noisy answers, in the order in which they were released.
+
+    An entry is the :class:`~dpcal.calibrate.Query` that was answered, its ``count`` being how many
+    times in a row.
+
+    Parameters
+    ----------
+    n
+        Number of records that the answers are about, at least 1.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    entries
+        What was released already.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        neighboring_relation: str = "add-or-remove-one",
+        *,
+        entries: Iterable[Query] = (),
+    ) -> None:
+        self._n = _validate.count(n=n)
+        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self._entries: list[Query] = []
+        self._counts: dict[str, int] = {}
+        for entry in entries:
+            self.record(entry, entry.count)
+
+    @property
+    def n(self) -> int:
+        """Number of records that the answers are about."""
+        return self._n
+
+    @property
+    def neighboring_relation(self) -> str:
+        """Which data sets count as neighbours."""
+        return self._relation
+
+    @property
+    def entries(self) -> tuple[Query, ...]:
+        """The answers so far; a query's ``count`` is how many times in a row it was answered."""
+        return tuple(self._entries)
+
+    def record(self, query: Query, count: int = 1) -> None:
+        """Append ``count`` >= 1 answers to ``query``, whatever ``query.count`` would allow."""
+        entry = dataclasses.replace(query, count=_validate.count(count=count))
+        last = self._entries[-1] if self._entries else None
+        if last is not None and dataclasses.replace(last, count=entry.count) == entry:
+            self._entries[-1] = dataclasses.replace(last, count=last.count + entry.count)
+        else:
+            self._entries.append(entry)
+        self._counts[entry.name] = self.count(entry.name) + entry.count
+
+    def count(self, name: str) -> int:
+        """Return how often the query called ``name`` was answered."""
+        return self._counts.get(name, 0)
+
+    @property
+    def totals(self) -> tuple[Query, ...]:
+        """The distinct mechanisms in order of first use; ``count`` is how often each was used."""
+        counts: dict[Query, int] = {}
+        for entry in self._entries:
+            mechanism = dataclasses.replace(entry, count=1)
+            counts[mechanism] = counts.get(mechanism, 0) + entry.count
+        return tuple(dataclasses.replace(query, count=k) for query, k in counts.items())
+
+    @property
+    def event(self) -> DpEvent:
+        """The event of everything released; order costs nothing, so equal ones are gathered."""
+        return compose(((query, query.count) for query in self.totals), self._n, self._relation)
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of everything released.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1).
+        **options
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the ledger's
+            unless given.
+        """
+        from dpcal.accountants import epsilon
+
+        options.setdefault("neighboring_relation", self._relation)
+        return epsilon(self.event, delta=delta, **options)
+
+    def to_json(self) -> str:
+        """Return the ledger as a JSON document."""
+        document = {
+            "n": self._n,
+            "neighboring_relation": self._relation,
+            "entries": [dataclasses.asdict(entry) for entry in self._entries],
+        }
+        return json.dumps(document, indent=2, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, document: str) -> Ledger:
+        """Read a ledger written by :meth:`to_json`.
+
+        Raises
+        ------
+        ValueError
+            If the document is not JSON, lacks a field, has an unknown one, or a value is out of
+            range.
+        """
+        try:
+            fields = json.loads(document)
+            entries = [Query(**entry) for entry in fields.pop("entries")]
+            return cls(**fields, entries=entries)
+        except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(f"document must be a ledger in JSON, got {error}.") from error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        return (self._n, self._relation, self._entries) == (
+            other._n,
+            other._relation,
+            other._entries,
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it grows
+
+    def __repr__(self) -> str:
+        answers = sum(entry.count for entry in self._entries)
+        return f"<Ledger of {answers} answers about {self._n} records, {self._relation}>"

@@ -1,0 +1,128 @@
+"""What does a private run return? Parameters, a trace without leaks, the ledger, the plan.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=10.0, count=2)
+>>> plan = Plan(optimizer="dpsgd", n=3, queries=(query,), epsilon=1.0, delta=1e-6)
+>>> ledger = Ledger(n=3)
+>>> ledger.record(query)
+>>> trace = Trace(step=np.array([1]), norm=np.array([0.5]), distance=np.array([0.5]))
+>>> result = Result(w=np.array([0.3, 0.4]), trace=trace, ledger=ledger, plan=plan, complete=True,
+...                 message="took all 2 planned steps")
+>>> result.epsilon(1e-6)
+Traceback (most recent call last):
+    ...
+dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1 times.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import LedgerMismatch
+from dpcal.optim.ledger import Ledger
+
+if TYPE_CHECKING:
+    from dpcal.accountants import Epsilon
+
+__all__ = ["Result", "Trace"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trace:
+    """How a run went, in numbers that anyone may see: functions of released iterates alone.
+
+    Parameters
+    ----------
+    step
+        Steps taken when each row was written, shape (r,), increasing.
+    norm
+        L2 norm of the iterate, shape (r,).
+    distance
+        L2 distance from the iterate of the row before (of the first row: from the start), shape
+        (r,).
+    """
+
+    step: NDArray[np.int64]
+    norm: NDArray[np.float64]
+    distance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """Outcome of a private run.
+
+    Parameters
+    ----------
+    w
+        The private parameters, shape (dimension,): the last iterate, or the mean that averaging
+        asked for.
+    trace
+        How the run went, free of private information.
+    ledger
+        What was released.
+    plan
+        What was planned.
+    complete
+        Whether the run took all its planned steps. A run that stopped early has spent less.
+    message
+        One sentence on how the run ended.
+    """
+
+    w: NDArray[np.float64]
+    trace: Trace
+    ledger: Ledger
+    plan: Plan
+    complete: bool
+    message: str
+
+    def verify(self) -> None:
+        """Check the ledger against the plan: equal if the run is complete, within it otherwise.
+
+        Raises
+        ------
+        LedgerMismatch
+            If they disagree.
+        """
+        about = (self.ledger.n, self.ledger.neighboring_relation)
+        if about != (self.plan.n, self.plan.neighboring_relation):
+            raise LedgerMismatch(
+                f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
+                f"n={self.plan.n} under {self.plan.neighboring_relation!r}."
+            )
+        planned = {query.name: query for query in self.plan.queries}
+        for released in self.ledger.totals:
+            query = planned.get(released.name)
+            if query is None or dataclasses.replace(query, count=released.count) != released:
+                raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
+        for name, query in planned.items():
+            spent = self.ledger.count(name)
+            if spent > query.count or (self.complete and spent < query.count):
+                raise LedgerMismatch(
+                    f"query {name!r} was planned {query.count} times and answered {spent} times."
+                )
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of what was released, recomputed from the ledger.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1).
+        **options
+            Passed to :func:`dpcal.accountants.epsilon`.
+
+        Raises
+        ------
+        LedgerMismatch
+            If the ledger disagrees with the plan.
+        """
+        self.verify()
+        return self.ledger.epsilon(delta, **options)

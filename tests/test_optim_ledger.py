@@ -1,0 +1,133 @@
+"""The ledger holds what was released, and its event is the composition of that."""
+
+import dataclasses
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpcal.accountants.events import (
+    GaussianDpEvent,
+    NoOpDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+)
+from dpcal.calibrate import Plan, Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim import Ledger
+
+GRADIENT = Query(
+    name="gradient",
+    kind="gradient",
+    sampler="poisson",
+    sampling_probability=0.1,
+    max_norm=1.0,
+    noise_multiplier=2.0,
+    count=1_000,
+)
+DIFFERENCE = Query(
+    name="difference",
+    kind="gradient difference",
+    sampler="full",
+    max_norm=0.5,
+    noise_multiplier=3.0,
+    count=1_000,
+    proportional=True,
+)
+
+
+def test_empty_ledger_costs_nothing():
+    assert Ledger(n=10).event == NoOpDpEvent()
+
+
+def test_event_is_the_composition_of_what_was_recorded():
+    ledger = Ledger(n=10)
+    ledger.record(GRADIENT, 3)
+    once = PoissonSampledDpEvent(0.1, GaussianDpEvent(2.0))
+    assert ledger.event == SelfComposedDpEvent(once, 3)
+
+
+@given(st.lists(st.tuples(st.sampled_from([GRADIENT, DIFFERENCE]), st.integers(1, 9)), min_size=1))
+def test_runs_are_compressed_and_nothing_is_lost(answers):
+    ledger = Ledger(n=10)
+    for query, count in answers:
+        ledger.record(query, count)
+    flat = [query.name for query, count in answers for _ in range(count)]
+    assert [entry.name for entry in ledger.entries for _ in range(entry.count)] == flat
+    names = [entry.name for entry in ledger.entries]
+    assert all(a != b for a, b in itertools.pairwise(names))
+    assert all(ledger.count(query.name) == flat.count(query.name) for query, _ in answers)
+
+
+def test_order_does_not_change_the_number_of_mechanisms():
+    alternating = Ledger(n=10)
+    for _ in range(5):
+        alternating.record(GRADIENT)
+        alternating.record(DIFFERENCE)
+    plan = Plan(
+        optimizer="spiderboost",
+        n=10,
+        queries=(
+            dataclasses.replace(GRADIENT, count=5),
+            dataclasses.replace(DIFFERENCE, count=5),
+        ),
+        epsilon=1.0,
+        delta=1e-5,
+    )
+    assert len(alternating.entries) == 10
+    assert alternating.event == plan.event
+
+
+def test_same_name_with_other_noise_is_another_mechanism():
+    ledger = Ledger(n=10)
+    ledger.record(GRADIENT)
+    ledger.record(dataclasses.replace(GRADIENT, noise_multiplier=1.0))
+    assert [query.noise_multiplier for query in ledger.totals] == [2.0, 1.0]
+    assert ledger.count("gradient") == 2
+
+
+def test_json_round_trip_keeps_every_entry():
+    ledger = Ledger(n=10, neighboring_relation="replace-one")
+    ledger.record(GRADIENT, 7)
+    ledger.record(DIFFERENCE)
+    again = Ledger.from_json(ledger.to_json())
+    assert again == ledger
+    assert again.event == ledger.event
+    again.record(DIFFERENCE)
+    assert again != ledger
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"n": 3, "entries": [{}]}',
+        '{"n": 3, "entries": [], "spare": 1}',
+        '{"n": 0, "entries": []}',
+    ],
+)
+def test_other_documents_are_refused(document):
+    with pytest.raises(ValueError, match=r"must be a ledger in JSON|n must be a whole number"):
+        Ledger.from_json(document)
+
+
+def test_entries_out_of_range_are_refused():
+    ledger = Ledger(n=10)
+    ledger.record(GRADIENT)
+    fields = json.loads(ledger.to_json())
+    fields["entries"][0]["noise_multiplier"] = -1
+    with pytest.raises(ValueError, match="noise_multiplier must be"):
+        Ledger.from_json(json.dumps(fields))
+    with pytest.raises(ValueError, match="count must be a whole number >= 1, got 0"):
+        ledger.record(GRADIENT, 0)
+
+
+def test_disjoint_parts_are_not_priced_where_no_theorem_covers_them():
+    ledger = Ledger(n=10)
+    ledger.record(dataclasses.replace(GRADIENT, composition="disjoint"), 2)
+    with pytest.raises(UnsupportedEvent):
+        _ = ledger.event
