@@ -239,12 +239,11 @@ def _log_power(base: Any, exponent: Any) -> Sum:
 
 def _extremum(expression: Any) -> Sum:
     sums = [normal(argument) for argument in expression.args]
-    keys = [set(monomial) for total in sums for monomial in total]
-    shared = frozenset(set.intersection(*keys)) if keys and all(sums) else _ONE
-    reduced = [
-        as_expression({monomial - shared: value for monomial, value in total.items()})
-        for total in sums
-    ]
+    terms = [dict(monomial) for total in sums for monomial in total]
+    lowest = {base: _lowest(base, terms) for base in set().union(*terms)} if all(sums) else {}
+    shared = frozenset((base, power) for base, power in lowest.items() if power != 0)
+    inverse: Sum = {frozenset((base, -power) for base, power in shared): Fraction(1)}
+    reduced = [as_expression(_times(total, inverse)) for total in sums]
     atom = expression.func(*reduced)
     if not isinstance(atom, expression.func):
         return _times({shared: Fraction(1)}, normal(atom))
