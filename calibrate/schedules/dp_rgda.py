@@ -288,6 +288,14 @@ _ERM: tuple[Claim, ...] = (
         statement="increments are at least as many as the period",
     ),
     Identity(
+        "E17.value",
+        S2,
+        n / (1 + u),
+        free=(T, eb),
+        at={T: (1 + u) ** 2 / K, eb: sqrt((1 + x) * (1 + u) / (n * T))},
+        statement="S2 where the amplified branch decides",
+    ),
+    Identity(
         "E18",
         T1 * eb,
         (sqrt(L * F0) / M) ** _R(2, 3) * eb ** _R(-1, 3),

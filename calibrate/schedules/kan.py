@@ -521,6 +521,28 @@ _CORRELATED = (
         at={u: n * sqrt(epsilon / T)},
         statement="D.9 with that batch",
     ),
+    Identity(
+        "I33.small",
+        B55,
+        n / (1 + u),
+        free=(T55,),
+        at={T55: epsilon * n * (1 + x) / gamma**2, gamma: sqrt(n) / (1 + u)},
+        statement="batch where the utility branch decides",
+    ),
+    Identity(
+        "I32.early",
+        T53,
+        sqrt(n) / gamma,
+        at={d: n * epsilon**2 * gamma**4 / (1 + x) ** 2},
+        statement="steps where sampling decides",
+    ),
+    Identity(
+        "I32.late",
+        T53,
+        sqrt(n) / (gamma * (1 + x)),
+        at={d: n * epsilon**2 * gamma**4 * (1 + x) ** 2},
+        statement="steps where privacy decides",
+    ),
     Feasible(
         "I33.batch",
         (Le(B55, n), Le(1, B55)),

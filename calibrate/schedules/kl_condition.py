@@ -521,6 +521,13 @@ _PROXIMAL = (
         at={u: Phi ** ((2 - kappa) / kappa) / (8 * gamma**2)},
         statement="largest contraction of a stage",
     ),
+    Identity(
+        "C9.weight",
+        y,
+        Rational(1, 4),
+        at={Ltil: Phi ** ((2 - kappa) / kappa) / (8 * gamma**2 * (1 + x))},
+        statement="the staged weight contracts by the most wherever Ltil is smaller",
+    ),
     Bound("C9.cap", y, Rational(1, 4), on=_FROM_TWO, statement="y is at most 1/4"),
     Bound(
         "C9.half", Phi / 4, 4 ** (-2 / kappa) * Phi, on=_FROM_TWO, statement="splitting at Phi/4"
