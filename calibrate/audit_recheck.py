@@ -214,8 +214,15 @@ def _equal(claim: Any, left: Any, right: Any) -> bool:
     left, right = sympy.sympify(left), sympy.sympify(right)
     symbols = left.free_symbols | right.free_symbols
     points = _random_points(claim, symbols, 5 * TESTS)
-    found = [match for match in (_agree(left, right, p) for p in points) if match is not None]
-    return len(found) >= min(TESTS, len(points)) and all(found)
+    defined = 0
+    for point in points:
+        match = _agree(left, right, point)
+        if match is False:
+            return False
+        defined += match is True
+        if defined == min(TESTS, len(points)):
+            return True
+    return False
 
 
 # ------------------------------------------------------------------------------------------------------------ proofs
@@ -523,7 +530,7 @@ def _gcd(a: list[Fraction], b: list[Fraction]) -> list[Fraction]:
 def _check_boxes(claim: Any, evidence: Mapping[str, Any]) -> None:
     _require(not claim.where, "a box without conditions")
     difference = sympy.sympify(claim.right - claim.left)
-    box = {}
+    box: dict[Any, tuple[Fraction, Fraction]] = {}
     for symbol in sorted(difference.free_symbols, key=str):
         low, high = (Fraction(end) for end in evidence["box"][str(symbol)])
         limits = [sympy.sympify(end) for end in claim.on[symbol]]

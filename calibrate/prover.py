@@ -745,7 +745,7 @@ def _inner(low: Any, high: Any) -> Any:
 def _by_boxes(claim: Any, domain: Domain, deadline: float) -> Verdict | None:
     """Bisect the box until an enclosure of right - left is positive on every part."""
     sides = [domain.range(symbol) for symbol in domain.symbols]
-    if domain.conditions or not sides or not all(end.is_finite for side in sides for end in side):
+    if domain.conditions or not all(end.is_finite for side in sides for end in side):
         return None
     box = {s: tuple(map(language.exact, side)) for s, side in zip(domain.symbols, sides, strict=True)}
     tree = bisect(claim.right - claim.left, box, best(96), deadline)

@@ -590,8 +590,8 @@ _PRIVACY_ERRATA = (
     erratum(
         "ER-06",
         "At k = 0 the increment noise is 0 although x moved.",
-        Bound("", L * x, L * sqrt(x**2 + u**2), statement="joint movement covers the increment"),
-        printed=Bound("", L * x, L * u, statement="movement of y covers the increment"),
+        Bound("", L**2 * x**2, L**2 * (x**2 + u**2), statement="joint movement covers it"),
+        printed=Bound("", L**2 * x**2, L**2 * u**2, statement="movement of y covers it"),
         use="Scale noise and clip by the joint movement of (x, y).",
         severity="privacy",
         source="B.1, B.2",

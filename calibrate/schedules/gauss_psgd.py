@@ -842,7 +842,7 @@ _ERRATA = (
             "",
             log(2 * d / w) / log(2 / w),
             Rational(101, 100) + log(d) / log(2),
-            on={d: (2, 1000), w: (Rational(1, 100), 1)},
+            on={d: (2, 50), w: (Rational(1, 10), 1)},
             statement="at most 1.01 + log2(d)",
         ),
         printed=Bound(

@@ -369,8 +369,8 @@ _ANALYSIS = (
         "I27",
         1 / (1 + exp(x)),
         log(1 + exp(-x)),
-        on={x: (0, 20)},
-        statement="self-bounding logistic loss on [0, 20]",
+        on={x: (0, 5)},
+        statement="self-bounding logistic loss on [0, 5]",
     ),
     Bound("I27.second", x / (1 + x) ** 2, _R(1, 4), statement="second derivative, x = e^z"),
     Enumeration(
@@ -526,7 +526,7 @@ _CORRELATED = (
         B55,
         n / (1 + u),
         free=(T55,),
-        at={T55: epsilon * n * (1 + x) / gamma**2, gamma: sqrt(n) / (1 + u)},
+        at={T55: epsilon * n * (1 + x) ** 2 / gamma**2, gamma: sqrt(n) / (1 + u)},
         statement="batch where the utility branch decides",
     ),
     Identity(

@@ -1145,10 +1145,10 @@ _UTILITY_ERRATA = (
         "A scalar Gaussian exceeds sqrt(ell) with probability about exp(-ell/2), not exp(-ell).",
         Bound(
             "",
-            u * erfc(sqrt(log(2 * u / beta))),
-            beta,
-            on={u: (1, 10000), beta: (Rational(1, 100), _HALF)},
-            statement="union bound at sqrt(2 log(2 Mit/beta))",
+            erfc(sqrt(x)),
+            2 * exp(-x),
+            on={x: (_HALF, 40)},
+            statement="union bound at sqrt(2 x), x = log(2 Mit/beta): Mit P <= beta",
         ),
         printed=Bound(
             "",
@@ -1400,7 +1400,7 @@ _LOWER_ERRATA = (
             (1 + r) / 2 * u**tau + (1 - r) / 2 * u,
             on={
                 u: (Rational(1, 20), Rational(9, 25)),
-                tau: (Rational(21, 20), 2),
+                tau: (Rational(6, 5), 2),
                 r: (0, Rational(1, 10)),
             },
             statement="growth on the restricted ball",
