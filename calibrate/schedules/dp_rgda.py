@@ -15,6 +15,7 @@ from typing import Any
 from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, pi, sqrt
 from sympy import gamma as gamma_function
 
+from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
     Balance,
     Bound,
@@ -1303,4 +1304,5 @@ SCHEDULE = Schedule(
         *_ESCAPE_ERRATA,
         *_OTHER_ERRATA,
     ),
+    planner=_planning.dp_rgda,
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from sympy import Ge, Le, Max, Rational, erfc, exp, log, oo, sqrt
 
+from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
     Balance,
     Bound,
@@ -985,4 +986,5 @@ SCHEDULE = Schedule(
     settings=SETTINGS,
     claims=(*_ESCAPE, *_E_RATES, *_SELECTION),
     errata=_ERRATA,
+    planner=_planning.gauss_psgd,
 )

@@ -17,6 +17,7 @@ from typing import Any
 
 from sympy import Ge, Le, Max, Min, Rational, diff, erfc, exp, log, oo, sqrt
 
+from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
     Bound,
     Enumeration,
@@ -904,4 +905,5 @@ SCHEDULE = Schedule(
     settings=SETTINGS,
     claims=(*_NOISE, *_ANALYSIS, *_PRIVACY, *_CORRELATED),
     errata=_ERRATA,
+    planner=_planning.kan,
 )

@@ -17,6 +17,7 @@ from typing import Any
 from sympy import E, Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 from sympy import gamma as gamma_function
 
+from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
     Bound,
     Enumeration,
@@ -1453,4 +1454,5 @@ SCHEDULE = Schedule(
         *_UNITS,
     ),
     errata=(*_PRIVACY_ERRATA, *_ALGORITHM_ERRATA, *_UTILITY_ERRATA, *_LOWER_ERRATA),
+    planner=_planning.kl_condition,
 )

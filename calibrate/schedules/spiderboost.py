@@ -17,6 +17,7 @@ from typing import Any
 
 from sympy import Ge, Le, Lt, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
+from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
     Balance,
     Bound,
@@ -1397,4 +1398,5 @@ SCHEDULE = Schedule(
         *_GLM_ERRATA,
         *_OTHER_ERRATA,
     ),
+    planner=_planning.spiderboost,
 )
