@@ -1,4 +1,4 @@
-"""The commands ``audit`` and ``schedule``: thin layers over :mod:`dpcal.calibrate.auditing` and the planners.
+"""The commands ``audit`` and ``schedule``: thin layers over the audit and the planners.
 
 >>> main(["audit", "gauss_psgd", "--explain", "E3"])  # doctest: +ELLIPSIS
 E3 (Lemmas 2 and 6): 26/5 rounds per unit of log(1/omega) are enough only for base-2 logarithms.
@@ -27,16 +27,22 @@ _FORMATS = ("table", "json", "markdown", "html")
 def add_commands(commands: Any) -> None:
     """Register ``audit`` and ``schedule`` on the sub-parsers of a command line.
 
-    Each sub-parser sets ``run``, a function of the parsed arguments that returns an exit code: 0 answered, 1 a check
-    failed, 2 wrong input.
+    Each sub-parser sets ``run``, a function of the parsed arguments that returns an exit code: 0
+    answered, 1 a check failed, 2 wrong input.
     """
     audit = commands.add_parser("audit", help="prove or refute the settings of five papers")
     audit.add_argument("paper", nargs="?", help="one paper; all five when omitted")
-    audit.add_argument("--explain", metavar="NAME", help="one claim or erratum, with formula and evidence")
-    audit.add_argument("--format", choices=_FORMATS, default="table", help="how to print the report")
+    audit.add_argument(
+        "--explain", metavar="NAME", help="one claim or erratum, with formula and evidence"
+    )
+    audit.add_argument(
+        "--format", choices=_FORMATS, default="table", help="how to print the report"
+    )
     audit.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
     audit.set_defaults(run=audit_command)
-    schedule = commands.add_parser("schedule", help="a paper's corrected setting as a calibrated plan (JSON)")
+    schedule = commands.add_parser(
+        "schedule", help="a paper's corrected setting as a calibrated plan (JSON)"
+    )
     schedule.add_argument("paper", help="one paper")
     schedule.add_argument("--n", type=float, required=True, help="number of records")
     schedule.add_argument("--epsilon", type=float, required=True, help="target epsilon")
@@ -50,7 +56,7 @@ def add_commands(commands: Any) -> None:
 
 
 def audit_command(arguments: argparse.Namespace) -> int:
-    """Print the report, or the explanation of one claim; return 1 when a verdict is not as the registry says."""
+    """Print the report or one explanation; return 1 when a verdict is not as expected."""
     from dpcal.calibrate.auditing import audit
 
     if arguments.explain and not arguments.paper:
@@ -68,13 +74,15 @@ def audit_command(arguments: argparse.Namespace) -> int:
 
 
 def schedule_command(arguments: argparse.Namespace) -> int:
-    """Print the plan as JSON, and what the theorem does not promise as a warning on standard error."""
+    """Print the plan as JSON, and on standard error what the theorem does not promise."""
     from dpcal.calibrate.schedules import load
     from dpcal.calibrate.schedules._planning import CONSTANTS
     from dpcal.errors import DpcalError
 
     names = (*CONSTANTS, "neighboring_relation")
-    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    given = {
+        name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None
+    }
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

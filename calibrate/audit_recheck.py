@@ -1,8 +1,9 @@
 """Check the evidence of a verdict again, without trusting the prover.
 
 :func:`recheck` reads the claim and the evidence only. It shares no decision code with
-:mod:`dpcal.calibrate.prover`: counterexamples are evaluated in another interval arithmetic, identities are tested at random
-points with 300-bit enclosures, roots are counted by a Sturm chain in fractions, subdivisions are walked again.
+:mod:`dpcal.calibrate.prover`: counterexamples are evaluated in another interval arithmetic,
+identities are tested at random points with 300-bit enclosures, roots are counted by a Sturm chain
+in fractions, subdivisions are walked again.
 
 >>> from sympy import symbols
 >>> from dpcal.calibrate.prover import prove
@@ -18,6 +19,7 @@ False
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -54,19 +56,28 @@ def recheck(claim: language.Claim, verdict: Verdict) -> bool:
     Returns
     -------
     bool
-        False for a verdict without evidence, with altered evidence, or about another claim. An OPEN verdict
-        claims nothing and passes.
+        False for a verdict without evidence, with altered evidence, or about another claim. An
+        OPEN verdict claims nothing and passes.
     """
     try:
         _check(claim, verdict.status, verdict.method, verdict.evidence)
-    except (Rejected, Undecided, ArithmeticError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (
+        Rejected,
+        Undecided,
+        ArithmeticError,
+        ValueError,
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+    ):
         return False
     return True
 
 
 def _check(claim: Any, status: str, method: str, evidence: Mapping[str, Any]) -> None:
     if status == "OPEN":
-        return
+        return None
     if isinstance(claim, language.Enumeration):
         return _check_cases(claim, status, evidence)
     if isinstance(claim, language.Rate):
@@ -117,7 +128,7 @@ def _delta(epsilon: Any, mu: Any) -> Any:
     return (upper - sympy.exp(epsilon) * lower) / 2
 
 
-# ------------------------------------------------------------------------------------------------------------ points
+# ------------------------------------------------------------------------------------------ points
 
 
 def _symbols(claim: Any) -> set[Any]:
@@ -134,7 +145,7 @@ def _point(claim: Any, document: Mapping[str, str]) -> dict[Any, Fraction]:
 
 
 def _sign(expression: Any, point: Point) -> int | None:
-    """The sign of an expression at an exact point, by intervals first and balls where they lack a function."""
+    """The sign at an exact point, by intervals first and balls where they fail."""
     arithmetics = [Intervals(BITS)] + ([Balls(BITS)] if balls_available() else [])
     for arithmetic in arithmetics:
         try:
@@ -225,7 +236,7 @@ def _equal(claim: Any, left: Any, right: Any) -> bool:
     return False
 
 
-# ------------------------------------------------------------------------------------------------------------ proofs
+# ------------------------------------------------------------------------------------------ proofs
 
 
 def _check_form(claim: Any, evidence: Mapping[str, Any]) -> None:
@@ -249,13 +260,17 @@ def _slope(claim: Any, side: Any) -> int:
 
 def _check_terms(claim: Any, evidence: Mapping[str, Any]) -> None:
     symbols = _symbols(claim)
-    table, fresh = {}, set()
+    table: dict[Any, Any] = {}
+    fresh: set[Any] = set()
     for group in ("isolate", "shift"):
         for name, document in evidence[group]:
             new = {sympy.Symbol(n, positive=True) for n in _names(document)} - symbols
             symbol = next(s for s in symbols if str(s) == name)
             replacement = decode(document, symbols | fresh | new)
-            _require(_reaches(claim, symbol, replacement, new - fresh, group), "the substitution covers the domain")
+            _require(
+                _reaches(claim, symbol, replacement, new - fresh, group),
+                "the substitution covers the domain",
+            )
             fresh |= new
             table[symbol] = replacement
     moved = sympy.sympify(claim.right - claim.left)
@@ -287,7 +302,9 @@ def _reaches(claim: Any, symbol: Any, replacement: Any, fresh: set[Any], group: 
         return replacement in (allowed if low.is_finite else allowed[-1:])
     bounds = [(c.lts, c.gts) for c in claim.where if c != sympy.true]
     from_below = any(large == symbol and replacement == small + u for small, large in bounds)
-    from_above = any(small == symbol and replacement == large * u / (1 + u) for small, large in bounds)
+    from_above = any(
+        small == symbol and replacement == large * u / (1 + u) for small, large in bounds
+    )
     return from_below or (from_above and bool(symbol.is_positive))
 
 
@@ -297,7 +314,7 @@ def _only_positive_terms(expression: Any) -> bool:
 
 
 def _built_positive(expression: Any) -> bool:
-    """Whether an expression is positive because of its parts, wherever its exponents are defined."""
+    """Whether an expression is positive because its parts are."""
     if expression.is_Pow:
         return _built_positive(expression.base)
     if expression.is_Mul or expression.is_Add or isinstance(expression, (sympy.Max, sympy.Min)):
@@ -307,7 +324,9 @@ def _built_positive(expression: Any) -> bool:
 
 def _check_square(claim: Any, evidence: Mapping[str, Any]) -> None:
     root = decode(evidence["square_root"], _symbols(claim))
-    _require(all(s.is_positive for s in root.free_symbols) or root.is_polynomial(), "a real root")
+    roots = [power for power in root.atoms(sympy.Pow) if not power.exp.is_Integer]
+    _require(all(power.base.is_positive for power in roots), "positive bases under roots")
+    _require(all(s.is_real for s in root.free_symbols), "real symbols")
     _require(_equal(claim, claim.right - claim.left, root**2), "difference is the square")
 
 
@@ -338,7 +357,9 @@ def _at_most_one(claim: Any, shares: Any) -> bool:
     primes = {atom for atom in shares.atoms(sympy.Integer) if atom.is_prime}
     if shares.free_symbols and len(primes) >= 1:
         for prime in primes:
-            exponent = sympy.cancel(sympy.expand_log(sympy.log(shares), force=True) / sympy.log(prime))
+            exponent = sympy.cancel(
+                sympy.expand_log(sympy.log(shares), force=True) / sympy.log(prime)
+            )
             if not exponent.atoms(sympy.log):
                 return _nonnegative(claim, -exponent)
     return _nonnegative(claim, 1 - shares)
@@ -377,7 +398,7 @@ def _cases(claim: Any) -> list[tuple[Any, Any, list[Any]]]:
 
 
 def _is_fact(claim: Any, small: Any, large: Any, facts: Sequence[Any]) -> bool:
-    """Whether small <= large follows at once from a fact or a range: fewer terms on the left of a known inequality."""
+    """Whether small <= large is a range or a known fact with terms left out."""
     if small.is_number and large in claim.on:
         return bool(small <= sympy.sympify(claim.on[large][0]))
     if large.is_number and small in claim.on:
@@ -413,22 +434,32 @@ def _check_roots(claim: Any, evidence: Mapping[str, Any]) -> None:
     coefficients = [Fraction(c) for c in evidence["coefficients"]]
     low, high = (sympy.sympify(end) for end in claim.on.get(symbol, (-sympy.oo, sympy.oo)))
     low = sympy.Max(low, 0) if symbol.is_positive else low
-    ends = [_end(sympy.Rational(e) if "oo" not in e else sympy.oo * (-1 if "-" in e else 1)) for e in evidence["interval"]]
+    ends = [
+        _end(sympy.Rational(e) if "oo" not in e else sympy.oo * (-1 if "-" in e else 1))
+        for e in evidence["interval"]
+    ]
     for given, true in zip(ends, (_end(low), _end(high)), strict=True):
-        _require(given == true or (given is not None and given**power == true), "interval of the claim")
+        _require(
+            given == true or (given is not None and given**power == true), "interval of the claim"
+        )
     polynomial = sympy.Poly([sympy.Rational(str(c)) for c in coefficients], root).as_expr()
     moved = difference.subs(symbol, root**power)
     inside = language.Identity(claim.name, moved, polynomial)
     ratio_signs = {
-        _sign(moved, point) == _sign(polynomial, point) for point in _inside_points(inside, root, ends)
+        _sign(moved, point) == _sign(polynomial, point)
+        for point in _inside_points(inside, root, ends)
     }
     _require(ratio_signs == {True}, "polynomial has the sign of the difference")
     numerator, denominator = sympy.fraction(sympy.cancel(sympy.together(moved)))
-    _require(sympy.expand(numerator * denominator - polynomial) == 0, "polynomial of the difference")
+    _require(
+        sympy.expand(numerator * denominator - polynomial) == 0, "polynomial of the difference"
+    )
     _require(_stays_nonnegative(coefficients, *ends), "no sign change")
 
 
-def _inside_points(claim: Any, symbol: Any, ends: Sequence[Fraction | None]) -> list[dict[Any, Fraction]]:
+def _inside_points(
+    claim: Any, symbol: Any, ends: Sequence[Fraction | None]
+) -> list[dict[Any, Fraction]]:
     low, high = ends
     start = low if low is not None else Fraction(-10)
     width = (high - start) if high is not None else Fraction(20)
@@ -440,8 +471,10 @@ def _end(value: Any) -> Fraction | None:
     return language.exact(value) if value.is_finite else None
 
 
-def _stays_nonnegative(coefficients: Sequence[Fraction], low: Fraction | None, high: Fraction | None) -> bool:
-    """Whether a polynomial has no sign change inside an interval and is positive somewhere there."""
+def _stays_nonnegative(
+    coefficients: Sequence[Fraction], low: Fraction | None, high: Fraction | None
+) -> bool:
+    """Whether a polynomial has no sign change inside an interval and is not negative."""
     poly = _trim(list(coefficients))
     if not poly:
         return True
@@ -449,7 +482,7 @@ def _stays_nonnegative(coefficients: Sequence[Fraction], low: Fraction | None, h
     low = -bound if low is None else low
     high = bound if high is None else high
     cuts = sorted({low, high, *_between_roots(_square_free(poly), low, high)})
-    return all(_value(poly, (a + b) / 2) >= 0 for a, b in zip(cuts, cuts[1:], strict=False))
+    return all(_value(poly, (a + b) / 2) >= 0 for a, b in itertools.pairwise(cuts))
 
 
 def _between_roots(poly: list[Fraction], low: Fraction, high: Fraction) -> list[Fraction]:
@@ -472,7 +505,9 @@ def _between_roots(poly: list[Fraction], low: Fraction, high: Fraction) -> list[
     return cuts
 
 
-def _split_at(poly: Any, chain: Any, low: Fraction, root: Fraction, high: Fraction) -> list[Fraction]:
+def _split_at(
+    poly: Any, chain: Any, low: Fraction, root: Fraction, high: Fraction
+) -> list[Fraction]:
     step = (high - low) / 1024
     return [root - step, root - step / 2, root, root + step / 2, root + step]
 
@@ -491,7 +526,7 @@ def _sturm_chain(poly: list[Fraction]) -> list[list[Fraction]]:
 
 def _changes(chain: Sequence[list[Fraction]], at: Fraction) -> int:
     signs = [v for v in (_value(poly, at) for poly in chain) if v != 0]
-    return sum(1 for a, b in zip(signs, signs[1:], strict=False) if a * b < 0)
+    return sum(1 for a, b in itertools.pairwise(signs) if a * b < 0)
 
 
 def _trim(poly: list[Fraction]) -> list[Fraction]:
@@ -517,7 +552,9 @@ def _divide(top: list[Fraction], bottom: list[Fraction]) -> tuple[list[Fraction]
     while len(rest) >= len(bottom):
         factor = rest[0] / bottom[0]
         quotient.append(factor)
-        rest = [a - factor * b for a, b in zip(rest, bottom + [Fraction(0)] * len(rest), strict=False)][1:]
+        rest = [
+            a - factor * b for a, b in zip(rest, bottom + [Fraction(0)] * len(rest), strict=False)
+        ][1:]
     return quotient or [Fraction(0)], _trim(rest)
 
 
@@ -535,7 +572,9 @@ def _check_boxes(claim: Any, evidence: Mapping[str, Any]) -> None:
         low, high = (Fraction(end) for end in evidence["box"][str(symbol)])
         limits = [sympy.sympify(end) for end in claim.on[symbol]]
         bottom = sympy.Max(limits[0], 0) if symbol.is_positive else limits[0]
-        _require((low, high) == (language.exact(bottom), language.exact(limits[1])), "the claim's box")
+        _require(
+            (low, high) == (language.exact(bottom), language.exact(limits[1])), "the claim's box"
+        )
         box[symbol] = (low, high)
     order = [next(s for s in box if str(s) == name) for name in evidence["box"]]
     marks = list(evidence["tree"])
@@ -545,11 +584,16 @@ def _check_boxes(claim: Any, evidence: Mapping[str, Any]) -> None:
         part, mark = pending.pop(), marks.pop(0)
         if mark == ".":
             ranges = {s: arithmetic.box(*part[s]) for s in part}
-            _require(arithmetic.sign(arithmetic.value(difference, ranges)) == 1, "positive on the part")
+            _require(
+                arithmetic.sign(arithmetic.value(difference, ranges)) == 1, "positive on the part"
+            )
             continue
         symbol = order[int(mark)]
         low, high = part[symbol]
-        pending += [{**part, symbol: ((low + high) / 2, high)}, {**part, symbol: (low, (low + high) / 2)}]
+        pending += [
+            {**part, symbol: ((low + high) / 2, high)},
+            {**part, symbol: (low, (low + high) / 2)},
+        ]
     _require(not marks, "nothing left over")
 
 
@@ -564,7 +608,7 @@ _PROOFS: dict[str, Callable[[Any, Mapping[str, Any]], None]] = {
 }
 
 
-# ----------------------------------------------------------------------------------------------------- other kinds
+# ------------------------------------------------------------------------------------- other kinds
 
 
 def _check_cases(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:
@@ -574,7 +618,9 @@ def _check_cases(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:
         return
     cases = [by_text[str(case)] for case in evidence["cases"]]
     _require(cases and all(claim.holds(case) for case in cases), "the cases hold")
-    _require(status == "SAMPLED" or (claim.complete and len(cases) == len(claim.cases)), "all cases")
+    _require(
+        status == "SAMPLED" or (claim.complete and len(cases) == len(claim.cases)), "all cases"
+    )
 
 
 def _plain(case: Any) -> Any:
@@ -594,22 +640,32 @@ def _check_feasible(claim: Any, status: str, evidence: Mapping[str, Any]) -> Non
         return
     _require(len(parts) == len(evidence["parts"]), "one verdict for each condition")
     for part, row in zip(parts, evidence["parts"], strict=True):
-        _require(row["status"] == "PROVED" or status == "SAMPLED" == row["status"] , "no weaker part")
+        _require(
+            row["status"] == "PROVED" or status == "SAMPLED" == row["status"], "no weaker part"
+        )
         _check(part, row["status"], row["method"], row["evidence"])
 
 
 def _check_rate(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:
-    symbols = _symbols(claim) | {s for v in claim.growth.values() for s in sympy.sympify(v).free_symbols}
+    symbols = _symbols(claim) | {
+        s for v in claim.growth.values() for s in sympy.sympify(v).free_symbols
+    }
     if status == "REFUTED":
         term, excess = decode(evidence["term"], symbols), decode(evidence["excess"], symbols)
         point = {s: Fraction(evidence["point"][str(s)]) for s in excess.free_symbols}
-        _require(_in_domain(claim, point) and _sign(excess, point) == 1, "the term outgrows the right side")
+        _require(
+            _in_domain(claim, point) and _sign(excess, point) == 1,
+            "the term outgrows the right side",
+        )
         _require(_dominated(claim, term, sympy.expand(claim.left)), "a term of the left side")
         _require(_growth_matches(claim, term, excess), "the exponent")
         return
     rows = [(decode(term, symbols), decode(excess, symbols)) for term, excess in evidence["terms"]]
     _require(status == "PROVED" and rows, "terms")
-    _require(_equal(claim, claim.left, sympy.Add(*(term for term, _ in rows))), "all terms of the left side")
+    _require(
+        _equal(claim, claim.left, sympy.Add(*(term for term, _ in rows))),
+        "all terms of the left side",
+    )
     for term, excess in rows:
         _require(_growth_matches(claim, term, excess), "the exponent")
         held = _nonnegative(claim, -excess) or _sampled_nonpositive(claim, excess)
@@ -629,7 +685,10 @@ def _growth_matches(claim: Any, term: Any, excess: Any) -> bool:
         values = {s: sympy.Rational(v.numerator, v.denominator) for s, v in point.items()}
         heights = []
         for power in (10**4, 2 * 10**4):
-            far = {s: sympy.Integer(2) ** (sympy.sympify(p).subs(values) * power) for s, p in claim.growth.items()}
+            far = {
+                s: sympy.Integer(2) ** (sympy.sympify(p).subs(values) * power)
+                for s, p in claim.growth.items()
+            }
             expanded = sympy.expand_log(ratio.subs(values).subs(far), force=True)
             heights.append(sympy.N(expanded, 40))
         slope = (heights[1] - heights[0]) / (10**4 * sympy.log(2))

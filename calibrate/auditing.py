@@ -63,7 +63,7 @@ class Finding:
 
     @property
     def as_expected(self) -> bool:
-        """Whether a printed mistake is refuted, any other claim proved or sampled, and the evidence sound."""
+        """Whether the verdict is the one wanted of this side, with sound evidence."""
         if isinstance(self.claim, Prose):
             return self.verdict.status == "OPEN"
         wanted = ("REFUTED",) if self.printed else ("PROVED", "SAMPLED")
@@ -121,7 +121,12 @@ class Audit:
             ``"table"``, ``"json"``, ``"markdown"`` (the errata) or ``"html"``.
         """
         _validate.choice(FORMATS, format=format)
-        renderers = {"table": self._table, "json": self._json, "markdown": self._markdown, "html": self._html}
+        renderers = {
+            "table": self._table,
+            "json": self._json,
+            "markdown": self._markdown,
+            "html": self._html,
+        }
         return renderers[format]()
 
     def _table(self) -> str:
@@ -134,15 +139,25 @@ class Audit:
             f"{name:<14}" + "".join(f"{row[status]:>10}" for status in STATUSES)
             for name, row in self.counts.items()
         ]
-        unexpected = [f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected]
+        unexpected = [
+            f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected
+        ]
         if unexpected:
-            verdict = f"{len(unexpected)} verdicts are not what the registry says: {', '.join(unexpected)}."
+            names = ", ".join(unexpected)
+            verdict = f"{len(unexpected)} verdicts are not what the registry says: {names}."
         else:
-            verdict = "Every printed mistake is refuted, every other decidable claim holds, all evidence re-checked."
+            verdict = (
+                "Every printed mistake is refuted, every other decidable claim holds, "
+                "and all evidence has been re-checked."
+            )
         return [head, *rows, verdict]
 
     def _json(self) -> str:
-        document = {"ok": self.ok, "counts": self.counts, "findings": [f.record() for f in self.findings]}
+        document = {
+            "ok": self.ok,
+            "counts": self.counts,
+            "findings": [f.record() for f in self.findings],
+        }
         return json.dumps(document, indent=1)
 
     def _markdown(self) -> str:
@@ -156,7 +171,9 @@ class Audit:
     def _markdown_counts(self) -> list[str]:
         lines = ["| paper | proved | refuted | sampled | open |", "|---|---|---|---|---|"]
         for name, row in self.counts.items():
-            lines.append(f"| {name} | " + " | ".join(str(row[status]) for status in STATUSES) + " |")
+            lines.append(
+                f"| {name} | " + " | ".join(str(row[status]) for status in STATUSES) + " |"
+            )
         return [*lines, ""]
 
     def _html(self) -> str:
@@ -170,7 +187,9 @@ class Audit:
         head = "".join(f"<th>{name}</th>" for name in heads)
         return (
             '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Audit</title>\n'
-            f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n" + "\n".join(rows) + "\n</tbody></table></html>\n"
+            f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+            + "\n".join(rows)
+            + "\n</tbody></table></html>\n"
         )
 
     def explain(self, name: str) -> str:
@@ -181,7 +200,9 @@ class Audit:
         name
             Of a claim, or of an erratum (both sides are shown).
         """
-        chosen = [f for f in self.findings if name in (f.claim.name, f.erratum.name if f.erratum else "")]
+        chosen = [
+            f for f in self.findings if name in (f.claim.name, f.erratum.name if f.erratum else "")
+        ]
         if not chosen:
             known = {f.erratum.name if f.erratum else f.claim.name for f in self.findings}
             raise ValueError(f"claim {nearest(name, sorted(known))}")
@@ -195,7 +216,9 @@ class Audit:
 
 
 def audit(
-    schedule: Schedule | ModuleType | str | Iterable[Schedule] | None = None, *, only: str | None = None
+    schedule: Schedule | ModuleType | str | Iterable[Schedule] | None = None,
+    *,
+    only: str | None = None,
 ) -> Audit:
     """Decide the claims of a schedule and re-check the evidence.
 
@@ -250,12 +273,18 @@ def _chosen(schedule: Schedule, only: str | None, errata: dict[str, Erratum]) ->
     return found
 
 
-# ----------------------------------------------------------------------------------------------------- rendering
+# --------------------------------------------------------------------------------------- rendering
 
 
 def _cells(finding: Finding) -> tuple[str, ...]:
     name = finding.claim.name
-    return (finding.schedule.name, name, finding.verdict.status, finding.title(), finding.verdict.reason)
+    return (
+        finding.schedule.name,
+        name,
+        finding.verdict.status,
+        finding.title(),
+        finding.verdict.reason,
+    )
 
 
 def _row(finding: Finding) -> str:
@@ -282,23 +311,30 @@ _HEADER = """# Errata of five papers, decided by machine
 
 Generated by `dpcal audit --format markdown -o docs/errata.md`; a test checks that it is current.
 
-*Printed* is what the paper says, *corrected* what holds instead. REFUTED comes with an exact counterexample or exponent
-mismatch, PROVED with a certificate, SAMPLED with the exact points checked, OPEN with the reason. Every piece of evidence
-has passed an independent re-check. `dpcal audit PAPER --explain NAME` shows formulas, counterexample and evidence.
+*Printed* is what the paper says, *corrected* what holds instead. REFUTED comes with an exact
+counterexample or exponent mismatch, PROVED with a certificate, SAMPLED with the exact points
+checked, OPEN with the reason. Every piece of evidence has passed an independent re-check. `dpcal
+audit PAPER --explain NAME` shows formulas, counterexample and evidence.
 """
 
 
-def _markdown_schedule(name: str, findings: Iterable[Finding], by_name: dict[tuple[str, str], Finding]) -> list[str]:
+def _markdown_schedule(
+    name: str, findings: Iterable[Finding], by_name: dict[tuple[str, str], Finding]
+) -> list[str]:
     schedule = next(f.schedule for f in findings if f.schedule.name == name)
     lines = [f"## {schedule.title} (`{name}`)", "", f"{schedule.citation}.", ""]
     lines += ["| erratum | what is wrong | printed | corrected | use |", "|---|---|---|---|---|"]
     remarks = []
     for wrong in schedule.errata:
         if isinstance(wrong.printed, Prose):
-            remarks.append(f"* **{wrong.name}** {wrong.title} Not executable: {wrong.printed.reason}. Use: {wrong.use}")
+            remarks.append(
+                f"* **{wrong.name}** {wrong.title} Not executable: {wrong.printed.reason}. "
+                f"Use: {wrong.use}"
+            )
             continue
         sides = [
-            by_name[name, side.name].verdict.status if side else "" for side in (wrong.printed, wrong.corrected)
+            by_name[name, side.name].verdict.status if side else ""
+            for side in (wrong.printed, wrong.corrected)
         ]
         grave = " (privacy)" if wrong.severity == "privacy" else ""
         where = f" *{wrong.source}.*" if wrong.source else ""

@@ -1,8 +1,8 @@
 """Decide claims about schedules: prove, refute, sample, or leave open.
 
 ``PROVED``
-    With a certificate: equal normal forms, terms of one sign, exact multipliers, exact root counts, or rigorous enclosures
-    of every box of a subdivision.
+    With a certificate: equal normal forms, terms of one sign, exact multipliers, exact root
+    counts, or rigorous enclosures of every box of a subdivision.
 ``REFUTED``
     With an exact rational counterexample, an exact exponent mismatch, or a failing case.
 ``SAMPLED``
@@ -10,8 +10,8 @@
 ``OPEN``
     With the reason.
 
-Nothing is ever proved from floating point. :func:`dpcal.calibrate.audit_recheck.recheck` checks the evidence again without
-trusting this module.
+Nothing is ever proved from floating point. :func:`dpcal.calibrate.audit_recheck.recheck` checks
+the evidence again without trusting this module.
 
 >>> from sympy import symbols, sqrt
 >>> from dpcal.calibrate.schedules._language import Bound, Identity
@@ -107,7 +107,8 @@ def prove(claim: language.Claim, *, seconds: float = SECONDS) -> Verdict:
     Parameters
     ----------
     claim
-        From :meth:`Schedule.resolve <dpcal.calibrate.schedules._language.Schedule.resolve>`, or written without settings.
+        From :meth:`Schedule.resolve <dpcal.calibrate.schedules._language.Schedule.resolve>`, or
+        written without settings.
     seconds
         Time after which searches stop.
 
@@ -125,7 +126,7 @@ def prove(claim: language.Claim, *, seconds: float = SECONDS) -> Verdict:
     return verdict
 
 
-# ---------------------------------------------------------------------------------------------- domain and points
+# ------------------------------------------------------------------------------- domain and points
 
 
 class Domain:
@@ -183,7 +184,9 @@ class Domain:
         if simple:
             size = Fraction(generator.choice((1, 2, 3, 5, 10, 100)))
         else:
-            size = Fraction(generator.randint(100, 999), 100) * Fraction(10) ** generator.randint(0, 3)
+            size = Fraction(generator.randint(100, 999), 100) * Fraction(10) ** generator.randint(
+                0, 3
+            )
         size = 1 / size if generator.random() < 0.5 else size
         if low.is_finite:
             return language.exact(low) + size
@@ -231,7 +234,9 @@ def _point_json(point: Mapping[Any, Fraction]) -> dict[str, str]:
     return {str(symbol): str(value) for symbol, value in point.items()}
 
 
-def _values_text(expressions: Sequence[Any], point: Mapping[Any, Fraction], arithmetic: Any) -> list[str]:
+def _values_text(
+    expressions: Sequence[Any], point: Mapping[Any, Fraction], arithmetic: Any
+) -> list[str]:
     return [arithmetic.text(arithmetic.value(e, point)) for e in expressions]
 
 
@@ -244,7 +249,7 @@ def _short(value: Fraction) -> str:
     return f"{float(value):.6g}" if len(str(value)) > 9 else str(value)
 
 
-# -------------------------------------------------------------------------------------------------------- identity
+# ---------------------------------------------------------------------------------------- identity
 
 
 def _decide_identity(claim: Any, deadline: float) -> Verdict:
@@ -270,11 +275,18 @@ def _equal(left: Any, right: Any, domain: Domain) -> Verdict | None:
         sums = normal(left), normal(right)
         if sums[0] == sums[1] and all(_has_real_powers(e, domain) for e in (left, right)):
             reason = "both sides have the same normal form"
-            return Verdict("PROVED", "normal form", reason, {"form": encode(as_expression(normal(left)))})
+            return Verdict(
+                "PROVED", "normal form", reason, {"form": encode(as_expression(normal(left)))}
+            )
     except TooLarge:
         pass
-    if sympy.cancel(sympy.together(sympy.expand(left - right))) == 0 or sympy.simplify(left - right) == 0:
-        return Verdict("PROVED", "reduction to 0", "the difference reduces to 0", {"form": encode(left)})
+    if (
+        sympy.cancel(sympy.together(sympy.expand(left - right))) == 0
+        or sympy.simplify(left - right) == 0
+    ):
+        return Verdict(
+            "PROVED", "reduction to 0", "the difference reduces to 0", {"form": encode(left)}
+        )
     return None
 
 
@@ -316,7 +328,7 @@ def exponent_of(symbol: Any, expression: Any) -> Any:
     return None if single is None else dict(single[0]).get(symbol, sympy.S.Zero)
 
 
-# ----------------------------------------------------------------------------------------------------------- bound
+# ------------------------------------------------------------------------------------------- bound
 
 
 def _decide_bound(claim: Any, deadline: float) -> Verdict:
@@ -419,7 +431,9 @@ def _signed_quotient(expression: Any) -> tuple[Any, Any] | None:
         sums = normal(numerator), normal(denominator)
     except (TooLarge, sympy.PolynomialError):
         return None
-    if any(not _is_positive_base(base) for total in sums for monomial in total for base, _ in monomial):
+    if any(
+        not _is_positive_base(base) for total in sums for monomial in total for base, _ in monomial
+    ):
         return None
     signs = [{value > 0 for value in total.values()} for total in sums]
     if sums[0] and signs[0] == signs[1] and len(signs[0]) == 1:
@@ -433,7 +447,7 @@ def _is_positive_base(base: Any) -> bool:
 
 
 def _as_square(expression: Any) -> Any | None:
-    """Return a whose square is the expression, for a perfect square of two terms in square roots."""
+    """Return a real root of an expression that is a perfect square."""
     factors = sympy.factor(sympy.expand(expression))
     coefficient, powers = factors.as_coeff_mul()
     root = sympy.S.One
@@ -480,7 +494,7 @@ def _by_multipliers(claim: Any, domain: Domain, deadline: float) -> Verdict | No
 
 
 def branches(claim: Any, domain: Domain) -> list[tuple[Any, Any, list[tuple[Any, Any]]]]:
-    """Split every maximum and minimum; each case comes with the facts (small, large) that define it."""
+    """Split every maximum and minimum; each case brings the facts that define it."""
     facts = [(small, large) for small, large, _ in domain.conditions]
     for symbol in domain.symbols:
         low, high = domain.range(symbol)
@@ -545,7 +559,7 @@ def _single(monomial: Monomial, value: Fraction) -> Any:
 
 
 def _usable(facts: Any) -> list[tuple[Any, dict[Any, Any], Fraction]]:
-    """Facts whose sides are monomials, as (fact, exponents of small/large, coefficient); sums give one per term."""
+    """Facts with a monomial on the right, one for each term on the left, with its exponents."""
     rows = []
     for small, large in facts:
         try:
@@ -597,14 +611,18 @@ def _probe(domain: Domain) -> list[tuple[int, int]]:
     for k, symbol in enumerate(domain.symbols):
         low, high = domain.range(symbol)
         if low.is_finite and high.is_finite:
-            inside = language.exact(low) + (language.exact(high) - language.exact(low)) * Fraction(37 + k, 97)
+            inside = language.exact(low) + (language.exact(high) - language.exact(low)) * Fraction(
+                37 + k, 97
+            )
         else:
             inside = language.exact(low if low.is_finite else 0) + Fraction(129 + k, 100)
         values.append(inside.as_integer_ratio())
     return values
 
 
-def _numeric(powers: Mapping[Any, Any], bases: Sequence[Any], probe: Mapping[Any, Any]) -> list[Any]:
+def _numeric(
+    powers: Mapping[Any, Any], bases: Sequence[Any], probe: Mapping[Any, Any]
+) -> list[Any]:
     return [powers.get(base, sympy.S.Zero).subs(probe) for base in bases]
 
 
@@ -626,7 +644,10 @@ def _solve(columns: Sequence[Sequence[Any]], goal: Sequence[Any]) -> list[Any] |
         for r in range(len(rows)):
             if r != pivots and rows[r][k] != 0:
                 factor = rows[r][k]
-                rows[r] = [canonical_exponent(x - factor * y) for x, y in zip(rows[r], rows[pivots], strict=True)]
+                rows[r] = [
+                    canonical_exponent(x - factor * y)
+                    for x, y in zip(rows[r], rows[pivots], strict=True)
+                ]
         pivots += 1
     if any(row[width] != 0 for row in rows[pivots:]):
         return None
@@ -635,6 +656,7 @@ def _solve(columns: Sequence[Sequence[Any]], goal: Sequence[Any]) -> list[Any] |
 
 def _share(term: Any, target: Any, used: Any, multipliers: Sequence[Any]) -> Any:
     """Return the constant factor that is left: coefficients and powers of primes."""
+
     def number(monomial: Any, value: Fraction) -> Any:
         primes = [base**power for base, power in monomial if base.is_Integer]
         return sympy.Rational(value.numerator, value.denominator) * sympy.Mul(*primes)
@@ -648,7 +670,7 @@ def _share(term: Any, target: Any, used: Any, multipliers: Sequence[Any]) -> Any
 
 
 def _at_most_one(total: Any, domain: Domain) -> bool:
-    """Decide whether shares add up to at most 1; a power of one prime is decided by its exponent."""
+    """Decide whether shares add up to at most 1, a power of one prime by its exponent."""
     single = as_single(normal(total))
     if single is not None and single[0]:
         powers = dict(single[0])
@@ -663,7 +685,10 @@ def nonnegative_on(expression: Any, domain: Domain) -> bool:
     """Decide exactly whether a function of at most one ranged symbol is nonnegative."""
     expression = sympy.sympify(expression)
     if not expression.free_symbols:
-        return bool(sympy.simplify(expression) == 0) or sign_at(expression, {}, best(BITS)) in (0, 1)
+        return bool(sympy.simplify(expression) == 0) or sign_at(expression, {}, best(BITS)) in (
+            0,
+            1,
+        )
     if len(expression.free_symbols) != 1:
         return False
     (symbol,) = expression.free_symbols
@@ -685,9 +710,13 @@ def _by_roots(claim: Any, domain: Domain, deadline: float) -> Verdict | None:
     return Verdict("PROVED", "root count", reason, evidence)
 
 
-def root_certificate(expression: Any, symbol: Any, interval: tuple[Any, Any]) -> dict[str, Any] | None:
+def root_certificate(
+    expression: Any, symbol: Any, interval: tuple[Any, Any]
+) -> dict[str, Any] | None:
     """Return a witness that an algebraic function of one symbol is nonnegative on an interval."""
-    denominators = [p.exp.q for p in expression.atoms(sympy.Pow) if p.base == symbol and p.exp.is_Rational]
+    denominators = [
+        p.exp.q for p in expression.atoms(sympy.Pow) if p.base == symbol and p.exp.is_Rational
+    ]
     degree = int(sympy.ilcm(1, *denominators)) if denominators else 1
     fresh = sympy.Dummy(positive=True)
     moved = expression.subs(symbol, fresh**degree) if degree > 1 else expression.subs(symbol, fresh)
@@ -747,7 +776,9 @@ def _by_boxes(claim: Any, domain: Domain, deadline: float) -> Verdict | None:
     sides = [domain.range(symbol) for symbol in domain.symbols]
     if domain.conditions or not all(end.is_finite for side in sides for end in side):
         return None
-    box = {s: tuple(map(language.exact, side)) for s, side in zip(domain.symbols, sides, strict=True)}
+    box = {
+        s: tuple(map(language.exact, side)) for s, side in zip(domain.symbols, sides, strict=True)
+    }
     tree = bisect(claim.right - claim.left, box, best(96), deadline)
     if tree is None:
         return None
@@ -756,13 +787,19 @@ def _by_boxes(claim: Any, domain: Domain, deadline: float) -> Verdict | None:
         "tree": tree,
         "arithmetic": "balls" if balls_available() else "intervals",
     }
-    return Verdict("PROVED", "boxes", f"right - left encloses positive values on {tree.count('.')} boxes", evidence)
+    return Verdict(
+        "PROVED",
+        "boxes",
+        f"right - left encloses positive values on {tree.count('.')} boxes",
+        evidence,
+    )
 
 
 def bisect(expression: Any, box: Mapping[Any, Any], arithmetic: Any, deadline: float) -> str | None:
-    """Return the bisection in prefix order, a digit (the symbol halved) or a dot (a proved part), or None."""
+    """Return the bisection in prefix order: a digit is the symbol halved, a dot a proved part."""
     symbols = list(box)
-    pending, marks = [dict(box)], []
+    pending = [dict(box)]
+    marks: list[str] = []
     while pending:
         if len(marks) >= MOST_BOXES or time.monotonic() > deadline:
             return None
@@ -797,7 +834,7 @@ def _width(part: tuple[Fraction, Fraction], whole: tuple[Fraction, Fraction]) ->
     return (part[1] - part[0]) / span if span else Fraction(0)
 
 
-# ------------------------------------------------------------------------------------------- feasible, private, rate
+# ------------------------------------------------------------------------- feasible, private, rate
 
 
 def _decide_feasible(claim: Any, deadline: float) -> Verdict:
@@ -808,20 +845,33 @@ def _decide_feasible(claim: Any, deadline: float) -> Verdict:
         verdict = _decide_bound(part, deadline)
         if verdict.status == "REFUTED":
             point = {**verdict.evidence, "condition": len(evidence)}
-            return Verdict("REFUTED", "counterexample", f"{small} <= {large} fails {verdict.reason}", point)
+            return Verdict(
+                "REFUTED", "counterexample", f"{small} <= {large} fails {verdict.reason}", point
+            )
         verdicts.append(verdict)
-        evidence.append({"status": verdict.status, "method": verdict.method, "evidence": dict(verdict.evidence)})
+        evidence.append(
+            {"status": verdict.status, "method": verdict.method, "evidence": dict(verdict.evidence)}
+        )
     if not verdicts:
         return Verdict("OPEN", "none", "no condition is left to decide")
-    weakest = max((v.status for v in verdicts), key=("PROVED", "SAMPLED", "OPEN").index, default="PROVED")
+    weakest = max(
+        (v.status for v in verdicts), key=("PROVED", "SAMPLED", "OPEN").index, default="PROVED"
+    )
     methods = ", ".join(dict.fromkeys(v.method for v in verdicts))
-    return Verdict(weakest, "conditions", f"{len(verdicts)} conditions: {methods}", {"parts": evidence})
+    return Verdict(
+        weakest, "conditions", f"{len(verdicts)} conditions: {methods}", {"parts": evidence}
+    )
 
 
 def part_of(claim: language.Claim, small: Any, large: Any) -> language.Bound:
     """Return one condition of a composite claim as a bound on the same domain."""
     return language.Bound(
-        claim.name, sympy.sympify(small), sympy.sympify(large), where=claim.where, on=claim.on, points=claim.points
+        claim.name,
+        sympy.sympify(small),
+        sympy.sympify(large),
+        where=claim.where,
+        on=claim.on,
+        points=claim.points,
     )
 
 
@@ -833,12 +883,15 @@ def private_bound(claim: Any) -> language.Bound:
 
 
 def gaussian_delta(epsilon: Any, mu: Any) -> Any:
-    """Return the exact delta of mu-Gaussian-DP at epsilon, with the normal distribution written as erfc."""
+    """Return the exact delta of mu-Gaussian-DP at epsilon, in terms of erfc."""
+
     def normal_cdf(x: Any) -> Any:
         return sympy.erfc(-x / sympy.sqrt(2)) / 2
 
     epsilon = sympy.sympify(epsilon)
-    return normal_cdf(mu / 2 - epsilon / mu) - sympy.exp(epsilon) * normal_cdf(-mu / 2 - epsilon / mu)
+    return normal_cdf(mu / 2 - epsilon / mu) - sympy.exp(epsilon) * normal_cdf(
+        -mu / 2 - epsilon / mu
+    )
 
 
 def _decide_private(claim: Any, deadline: float) -> Verdict:
@@ -846,7 +899,8 @@ def _decide_private(claim: Any, deadline: float) -> Verdict:
     cost = verdict.evidence.get("left")
     budget = verdict.evidence.get("right")
     if cost is not None:
-        reason = f"costs {cost} of a budget of {budget} under {claim.neighboring_relation}, {_at_text(verdict)}"
+        under = f"under {claim.neighboring_relation}, {_at_text(verdict)}"
+        reason = f"costs {cost} of a budget of {budget} {under}"
         return Verdict(verdict.status, verdict.method, reason, verdict.evidence)
     return verdict
 
@@ -870,7 +924,8 @@ def _decide_rate(claim: Any, deadline: float) -> Verdict:
         rows.append((_single(monomial, value), excess))
         point = _positive_point(excess, domain)
         if point is not None:
-            reason = f"the term {_single(monomial, value)} grows by the power {excess.subs(point)} more than claimed"
+            more = f"grows by the power {excess.subs(point)} more than claimed"
+            reason = f"the term {_single(monomial, value)} {more}"
             evidence = {
                 "term": encode(_single(monomial, value)),
                 "excess": encode(excess),
@@ -879,7 +934,9 @@ def _decide_rate(claim: Any, deadline: float) -> Verdict:
             return Verdict("REFUTED", "exponents", f"{reason}{_where_text(point)}", evidence)
     if all(_never_positive(excess, domain) for _, excess in rows):
         evidence = {"terms": [[encode(term), encode(excess)] for term, excess in rows]}
-        return Verdict("PROVED", "exponents", f"all {len(rows)} terms stay within the claimed power", evidence)
+        return Verdict(
+            "PROVED", "exponents", f"all {len(rows)} terms stay within the claimed power", evidence
+        )
     return Verdict("OPEN", "none", "the sign of an exponent difference could not be decided")
 
 
@@ -888,13 +945,13 @@ def _where_text(point: Mapping[Any, Any]) -> str:
 
 
 def degree(expression: Any, growth: Mapping[Any, Any]) -> Any | None:
-    """Return the power of t with which an expression grows: the largest over its terms, when they compare."""
+    """Return the largest power of t over the terms, when they compare."""
     degrees = {monomial_degree(monomial, growth) for monomial in normal(expression)}
     if None in degrees or not degrees:
         return None
     if len(degrees) == 1:
         return degrees.pop()
-    return max(degrees) if all(d.is_number for d in degrees) else None
+    return sympy.Max(*degrees) if all(d is not None and d.is_number for d in degrees) else None
 
 
 def monomial_degree(monomial: Monomial, growth: Mapping[Any, Any]) -> Any | None:
@@ -918,7 +975,7 @@ def _atom_degree(base: Any, growth: Mapping[Any, Any]) -> Any | None:
         degrees = [degree(argument, growth) for argument in base.args]
         if any(d is None or not d.is_number for d in degrees):
             return None
-        return max(degrees) if isinstance(base, sympy.Max) else min(degrees)
+        return base.func(*degrees)
     if base.is_Add and all(value > 0 for value in normal(base).values()):
         return degree(base, growth)
     return None
@@ -946,7 +1003,7 @@ def _never_positive(excess: Any, domain: Domain) -> bool:
     return _by_terms(claim, inner, time.monotonic() + 1) is not None
 
 
-# ----------------------------------------------------------------------------------------------- units, cases, prose
+# ----------------------------------------------------------------------------- units, cases, prose
 
 
 def rescaled(claim: Any) -> tuple[Any, Any]:
@@ -959,7 +1016,9 @@ def rescaled(claim: Any) -> tuple[Any, Any]:
         if unit
     }
     moved = claim.expression.subs(table, simultaneous=True)
-    expected = claim.expression * sympy.Mul(*(factor[b] ** power for b, power in claim.unit.items()))
+    expected = claim.expression * sympy.Mul(
+        *(factor[b] ** power for b, power in claim.unit.items())
+    )
     return moved, expected
 
 

@@ -38,7 +38,9 @@ def relevant(schedule, symbol):
     """The claims on corrected settings that depend on a setting, cheapest kinds first."""
     names = {s.symbol: sympy.sympify(s.corrected) for s in schedule.settings}
     order = ("identity", "units", "private", "feasible", "balance", "bound", "rate")
-    claims = [c for c in schedule.all_claims() if c.kind in order and not c.name.endswith(".printed")]
+    claims = [
+        c for c in schedule.all_claims() if c.kind in order and not c.name.endswith(".printed")
+    ]
     found = []
     for claim in claims:
         free = {str(f) for f in claim.free}

@@ -16,11 +16,27 @@ if TYPE_CHECKING:
 
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 _LANGUAGE = (
-    "Balance", "Bound", "Claim", "Enumeration", "Erratum", "Feasible", "Identity", "Private", "Prose",
-    "Quantity", "Rate", "Release", "Schedule", "Setting", "Units", "erratum", "positive", "real",
-)  # fmt: skip
+    "Balance",
+    "Bound",
+    "Claim",
+    "Enumeration",
+    "Erratum",
+    "Feasible",
+    "Identity",
+    "Private",
+    "Prose",
+    "Quantity",
+    "Rate",
+    "Release",
+    "Schedule",
+    "Setting",
+    "Units",
+    "erratum",
+    "positive",
+    "real",
+)
 
-__all__ = ["PAPERS", "load", *PAPERS, *_LANGUAGE]  # noqa: PLE0604
+__all__ = ["PAPERS", "load", *PAPERS, *_LANGUAGE]
 
 
 def load(name: str) -> "Schedule":

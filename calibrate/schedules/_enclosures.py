@@ -1,7 +1,8 @@
-"""Rigorous values: a sympy expression at exact points, or over boxes of them, as an enclosing interval.
+"""Rigorous values: a sympy expression at exact points or over boxes, as an interval.
 
-Two arithmetics, so that one can check the other: balls of python-flint (``Balls``; extra ``certify``) and the
-intervals of mpmath (``Intervals``), which comes with sympy but knows fewer functions.
+Two arithmetics, so that one can check the other: balls of python-flint (``Balls``; extra
+``certify``) and the intervals of mpmath (``Intervals``), which comes with sympy but knows fewer
+functions.
 
 >>> from fractions import Fraction
 >>> from sympy import Symbol, sqrt
@@ -18,13 +19,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import sympy
 
 __all__ = ["Arithmetic", "Balls", "Intervals", "Undecided", "balls_available", "best"]
 
 
-class Undecided(ArithmeticError):
+class Undecided(ArithmeticError):  # noqa: N818
     """The value is undefined, or the enclosure is too wide to tell."""
 
 
@@ -60,7 +61,7 @@ class _Walker:
             return self._walk(sympy.sympify(expression), ranges)
 
     def _leaf(self, entry: Any) -> Any:
-        return self._rational(entry) if isinstance(entry, (int, Fraction)) else entry
+        return self._rational(Fraction(entry)) if isinstance(entry, (int, Fraction)) else entry
 
     def _walk(self, node: Any, ranges: Mapping[Any, Any]) -> Any:
         if node.is_Symbol:
@@ -130,9 +131,10 @@ class _Walker:
     def _constant(self, node: Any) -> Any: ...
     def _call_named(self, name: str, values: list[Any]) -> Any: ...
     def _extremum(self, name: str, left: Any, right: Any) -> Any: ...
-    def _ends(self, value: Any) -> tuple[Any, Any]: ...
+    def _ends(self, value: Any) -> Any: ...
     @staticmethod
-    def sign(value: Any) -> int | None: ...
+    def sign(value: Any) -> int | None:
+        raise NotImplementedError
 
 
 class Balls(_Walker):
@@ -168,7 +170,9 @@ class Balls(_Walker):
         return left.max(right) if name == "Max" else left.min(right)
 
     def _ends(self, value: Any) -> tuple[Any, Any]:
-        return tuple(mpmath.mpf(end.mid().str(60, radius=False)) for end in (value.lower(), value.upper()))  # type: ignore[return-value]
+        return tuple(
+            mpmath.mpf(end.mid().str(60, radius=False)) for end in (value.lower(), value.upper())
+        )
 
     def box(self, low: Fraction, high: Fraction) -> Any:
         with self._precision():

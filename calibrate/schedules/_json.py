@@ -27,10 +27,19 @@ _FUNCTIONS: dict[str, Any] = {
     **{
         name: getattr(sympy, name)
         for name in (
-            "exp", "log", "sin", "cos", "erf", "erfc", "floor", "gamma", "uppergamma", "ceiling", "binomial", "factorial",
+            "exp",
+            "log",
+            "sin",
+            "cos",
+            "erf",
+            "erfc",
+            "floor",
+            "ceiling",
+            "gamma",
+            "uppergamma",
         )
     },
-}  # fmt: skip
+}
 _CONSTANTS: dict[str, Any] = {"pi": sympy.pi, "E": sympy.E, "oo": sympy.oo}
 
 

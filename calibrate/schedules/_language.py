@@ -1,14 +1,15 @@
 """The language of a schedule: what a paper prescribes, and what it claims about it.
 
-A :class:`Schedule` lists the paper's symbols, its parameter settings *as printed* and *as corrected*, and
-:class:`Claim` objects about them. Claims are data: :func:`dpcal.calibrate.prover.prove` decides them.
+A :class:`Schedule` lists the paper's symbols, its parameter settings *as printed* and *as
+corrected*, and :class:`Claim` objects about them. Claims are data:
+:func:`dpcal.calibrate.prover.prove` decides them.
 
 >>> from sympy import sqrt
 >>> from dpcal.calibrate.prover import prove
 >>> n, d, epsilon, T = positive("n d epsilon T")
 >>> noise = Setting(T, n * epsilon / sqrt(d), printed=n * epsilon / d, source="Theorem 1")
->>> balance = Balance("T", 1 / T, T * d / (n * epsilon) ** 2, of=T, statement="T balances both errors")
->>> toy = Schedule(name="toy", title="A toy", citation="nobody", settings=(noise,), claims=(balance,))
+>>> balance = Balance("T", 1 / T, T * d / (n * epsilon) ** 2, of=T, statement="balanced errors")
+>>> toy = Schedule(name="toy", title="Toy", citation="", settings=(noise,), claims=(balance,))
 >>> prove(toy.resolve(balance)).status
 'PROVED'
 >>> prove(toy.resolve(balance.as_printed(T))).status
@@ -77,8 +78,8 @@ class Quantity:
     meaning
         What it stands for, in a few words.
     units
-        Exponents of the base units, such as ``{"loss": 1, "parameter": -1}`` for a Lipschitz constant.
-        Empty for a pure number.
+        Exponents of the base units, such as ``{"loss": 1, "parameter": -1}`` for a Lipschitz
+        constant. Empty for a pure number.
     """
 
     symbol: Any
@@ -101,8 +102,8 @@ class Setting:
     source
         Theorem, equation or algorithm line.
     rounding
-        ``"up"`` or ``"down"``: the side on which the nearest integer keeps the theorem's conditions; empty for
-        a real-valued parameter.
+        ``"up"`` or ``"down"``: the side on which the nearest integer keeps the theorem's
+        conditions; empty for a real-valued parameter.
     """
 
     symbol: Any
@@ -234,17 +235,22 @@ class Balance(_TwoSided):
     Parameters
     ----------
     of
-        The parameter: its setting is substituted, and before that ``left`` and ``right`` must be monomials in it
-        with exponents of opposite sign, so that the balance is the optimum up to a factor 2.
+        The parameter: its setting is substituted, and before that ``left`` and ``right`` must be
+        monomials in it with exponents of opposite sign, so that the balance is the optimum up to
+        a factor 2.
     """
 
     of: Any = field(kw_only=True)
     raw: tuple[Any, Any] | None = field(default=None, kw_only=True)
 
     def substitute(self, replace: Callable[[Any], Any]) -> Claim:
-        resolved = super().substitute(replace)
-        raw = self.raw or (self.left, self.right)
-        return dataclasses.replace(resolved, raw=raw)  # type: ignore[type-var]
+        return dataclasses.replace(
+            self,
+            left=replace(self.left),
+            right=replace(self.right),
+            where=_each(replace, self.where),
+            raw=self.raw or (self.left, self.right),
+        )
 
 
 @dataclass(frozen=True)
@@ -258,13 +264,14 @@ class Bound(_TwoSided):
 class Rate(_TwoSided):
     """``left`` is of the order of ``right``, at most, as the growing symbols go to infinity.
 
-    Every term of ``left`` is kept: one term that outgrows ``right`` refutes the claim. Logarithms count as constants.
+    Every term of ``left`` is kept: one term that outgrows ``right`` refutes the claim. Logarithms
+    count as constants.
 
     Parameters
     ----------
     growth
-        ``{symbol: exponent}``: the symbol grows like ``t ** exponent``; other symbols stay fixed. Exponents may
-        contain symbols that have a range in ``on``.
+        ``{symbol: exponent}``: the symbol grows like ``t ** exponent``; other symbols stay fixed.
+        Exponents may contain symbols that have a range in ``on``.
     """
 
     growth: Point = field(kw_only=True, hash=False)
@@ -274,7 +281,7 @@ class Rate(_TwoSided):
 
 @dataclass(frozen=True)
 class Feasible(Claim):
-    """Every condition holds on the domain: batch sizes between 1 and n, periods of at least 1, budgets kept."""
+    """Every condition holds on the domain: batches in [1, n], periods >= 1, budgets kept."""
 
     conditions: tuple[Any, ...]
 
@@ -342,7 +349,7 @@ class Release:
 
     sensitivity: Any
     std: Any
-    count: Any = sympy.Integer(1)
+    count: Any = 1
 
 
 @dataclass(frozen=True)
@@ -354,7 +361,8 @@ class Private(Claim):
     releases
         The releases, unsampled, composed.
     rho
-        Claimed zero-concentrated budget; the exact cost is the sum of ``count (sensitivity / std)^2 / 2``.
+        Claimed zero-concentrated budget; the exact cost is the sum of ``count (sensitivity /
+        std)^2 / 2``.
     epsilon, delta
         Claimed (epsilon, delta) when ``rho`` is not given.
     neighboring_relation
@@ -456,7 +464,8 @@ class Erratum:
     title
         What is wrong, in one sentence.
     printed
-        A claim that the printed text makes; it must be refuted. A :class:`Prose` claim when nothing can be executed.
+        A claim that the printed text makes; it must be refuted. A :class:`Prose` claim when
+        nothing can be executed.
     corrected
         The claim that holds instead.
     use
@@ -477,7 +486,7 @@ class Erratum:
 def erratum(
     name: str,
     title: str,
-    claim: Claim,
+    claim: Claim | None,
     *,
     settings: Sequence[Any] = (),
     printed: Claim | None = None,
@@ -490,18 +499,20 @@ def erratum(
     Parameters
     ----------
     claim
-        The claim that holds with the corrected settings.
+        The claim that holds with the corrected settings; None where the remedy is not a formula.
     settings
         Settings that the refuted version takes as printed.
     printed
         The refuted version, when it is not ``claim`` with other settings.
     """
-    wrong = printed if printed is not None else claim.as_printed(*settings)
+    wrong = printed or (claim and claim.as_printed(*settings))
+    if wrong is None:
+        raise ValueError(f"erratum {name} must have a claim or a printed claim, got neither.")
     return Erratum(
         name=name,
         title=title,
         printed=dataclasses.replace(wrong, name=f"{name}.printed"),
-        corrected=dataclasses.replace(claim, name=f"{name}.corrected"),
+        corrected=claim and dataclasses.replace(claim, name=f"{name}.corrected"),
         use=use,
         severity=severity,
         source=source,
@@ -568,7 +579,7 @@ class Schedule:
         raise ValueError(f"setting {nearest(str(symbol), by_name)}")
 
     def resolve(self, claim: Claim) -> Claim:
-        """Return ``claim`` with every setting replaced by its expression, down to the paper's inputs."""
+        """Return ``claim`` with settings replaced by expressions in the paper's inputs."""
         printed = {str(symbol) for symbol in claim.printed}
         for name in printed:
             self.setting(name)
@@ -581,7 +592,9 @@ class Schedule:
         special = {symbol: sympy.sympify(value) for symbol, value in claim.at.items()}
 
         def replace(expression: Any) -> Any:
-            for _ in range(2):  # a special value may name a setting, and that setting other special values
+            for _ in range(
+                2
+            ):  # a special value may name a setting, and that setting other special values
                 expression = unfold(expression, table).subs(special, simultaneous=True)
             return unfold(expression, table)
 
@@ -601,12 +614,14 @@ class Schedule:
         epsilon, delta
             The target.
         **constants
-            What the schedule needs besides: the dimension ``d``, Lipschitz and smoothness constants, and so on.
+            What the schedule needs besides: the dimension ``d``, Lipschitz and smoothness
+            constants, and so on.
 
         Raises
         ------
         ValueError
-            If the schedule has no planner, a constant is missing or out of range, or no setting is feasible.
+            If the schedule has no planner, a constant is missing or out of range, or no setting
+            is feasible.
         """
         if self.planner is None:
             raise ValueError(f"schedule must have a planner, got {self.name!r}, which has none.")

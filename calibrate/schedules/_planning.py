@@ -1,7 +1,7 @@
-"""From a theorem's symbols to a calibrated plan: numbers, integers on the safe side, feasibility, exact noise.
+"""From a theorem's symbols to a calibrated plan: integers, feasibility, exact noise.
 
-The papers leave universal constants open. A plan keeps the ratios that a theorem gives and calibrates one common scale to
-(epsilon, delta) exactly; accuracies follow from that scale.
+The papers leave universal constants open. A plan keeps the ratios that a theorem gives and
+calibrates one common scale to (epsilon, delta) exactly; accuracies follow from that scale.
 
 >>> from dpcal.calibrate.schedules import load
 >>> plan = load("spiderboost").plan(n=100_000, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
     from dpcal.calibrate.plan import Plan, Query
 
-__all__ = ["CONSTANTS", "checked_constants", "dp_rgda", "gauss_psgd", "kan", "kl_condition", "spiderboost"]
+__all__ = [
+    "CONSTANTS",
+    "checked_constants",
+    "dp_rgda",
+    "gauss_psgd",
+    "kan",
+    "kl_condition",
+    "spiderboost",
+]
 
 CONSTANTS = {
     "d": "dimension",
@@ -56,16 +64,22 @@ class VacuousSchedule(UserWarning):
     """The theorem promises nothing at these sizes."""
 
 
-def checked_constants(schedule: str, planner: Callable[..., Any], constants: Mapping[str, Any]) -> None:
+def checked_constants(
+    schedule: str, planner: Callable[..., Any], constants: Mapping[str, Any]
+) -> None:
     """Raise a ValueError that names a missing or an unknown constant."""
     given = inspect.signature(planner).parameters
     known = [name for name in given if name not in ("n", "epsilon", "delta")]
     for name in constants:
         if name not in known:
             raise ValueError(f"constant of {schedule} {nearest(name, known)}")
-    missing = [n for n in known if given[n].default is inspect.Parameter.empty and n not in constants]
+    missing = [
+        n for n in known if given[n].default is inspect.Parameter.empty and n not in constants
+    ]
     if missing:
-        raise ValueError(f"constants of {schedule} must include {', '.join(missing)}, got none of them.")
+        raise ValueError(
+            f"constants of {schedule} must include {', '.join(missing)}, got none of them."
+        )
 
 
 def settle(schedule: Schedule, names: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
@@ -95,10 +109,12 @@ def biting_size(accuracy: Callable[[float], float], limit: float, n: int) -> int
         middle = math.sqrt(low * high)
         low, high = (low, middle) if accuracy(middle) < limit else (middle, high)
     digits = 10 ** max(0, math.floor(math.log10(high)) - 1)
-    return math.ceil(high / digits) * digits
+    return int(math.ceil(high / digits) * digits)
 
 
-def judged(name: str, value: float, limit: tuple[str, float], accuracy: Callable[[float], float], n: int) -> dict[str, Any]:
+def judged(
+    name: str, value: float, limit: tuple[str, float], accuracy: Callable[[float], float], n: int
+) -> dict[str, Any]:
     """Return what the plan records of the theorem's accuracy, warning when it promises nothing."""
     if value < limit[1]:
         return {"accuracy": value, "vacuous": False}
@@ -121,10 +137,12 @@ def _single_release(epsilon: float, delta: float, relation: str) -> float:
     from dpcal.accountants.events import GaussianDpEvent
     from dpcal.calibrate.noise import noise_multiplier
 
-    return noise_multiplier(GaussianDpEvent, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    return noise_multiplier(
+        GaussianDpEvent, epsilon=epsilon, delta=delta, neighboring_relation=relation
+    )
 
 
-# ---------------------------------------------------------------------------------- variance-reduced estimators
+# --------------------------------------------------------------------- variance-reduced estimators
 
 
 class _Families:
@@ -142,17 +160,26 @@ class _Families:
         from dpcal.calibrate.plan import Query
 
         refresh = Query(
-            name="refresh", kind="gradient", sampler="full", max_norm=max_norm,
-            noise_multiplier=scale * self.refresh_scale, count=self.refreshes,
-        )  # fmt: skip
+            name="refresh",
+            kind="gradient",
+            sampler="full",
+            max_norm=max_norm,
+            noise_multiplier=scale * self.refresh_scale,
+            count=self.refreshes,
+        )
         if not self.differences:
             return (refresh,)
         sampled = self.batch < self.n
         difference = Query(
-            name="difference", kind="gradient difference", sampler="poisson" if sampled else "full",
-            sampling_probability=self.batch / self.n if sampled else None, max_norm=per_distance,
-            proportional=True, noise_multiplier=scale * self.difference_scale, count=self.differences,
-        )  # fmt: skip
+            name="difference",
+            kind="gradient difference",
+            sampler="poisson" if sampled else "full",
+            sampling_probability=self.batch / self.n if sampled else None,
+            max_norm=per_distance,
+            proportional=True,
+            noise_multiplier=scale * self.difference_scale,
+            count=self.differences,
+        )
         return refresh, difference
 
     def scale(self, epsilon: float, delta: float, relation: str) -> float:
@@ -168,9 +195,14 @@ class _Families:
 
 
 def _fixed_point(
-    families: Callable[[float], _Families], n: int, d: float, epsilon: float, delta: float, relation: str
+    families: Callable[[float], _Families],
+    n: int,
+    d: float,
+    epsilon: float,
+    delta: float,
+    relation: str,
 ) -> tuple[_Families, float, float]:
-    """Alternate between the schedule at a rate variable and the exact noise scale of that schedule."""
+    """Alternate between the schedule and its exact noise scale until both settle."""
     scale = math.sqrt(2) * _single_release(epsilon, delta, relation)
     rate = math.sqrt(d) * scale / n
     for _ in range(6):
@@ -186,7 +218,8 @@ def _fixed_point(
 def _needs_more_records(n: int, rate: float, worst: float, condition: str, name: str) -> None:
     if worst > 1:
         raise ValueError(
-            f"n must be at least {math.ceil(n * worst):d} for {condition}, got n={n} ({name} = {rate:.3g})."
+            f"n must be at least {math.ceil(n * worst):d} for {condition}, got n={n} ({name} "
+            f"= {rate:.3g})."
         )
 
 
@@ -253,8 +286,14 @@ def spiderboost(
         return math.sqrt(40 * F0 * L1 / steps + 24 * (L0 * steps * here**2) ** 2)
 
     record = judged("spiderboost", accuracy(n), ("Lipschitz constant", float(L0)), accuracy, n)
-    return _assembled("spiderboost", values, ("T", "q", "b2", "eta"), family.queries(scale, L0, L1),
-                      (epsilon, delta, neighboring_relation), record)  # fmt: skip
+    return _assembled(
+        "spiderboost",
+        values,
+        ("T", "q", "b2", "eta"),
+        family.queries(scale, L0, L1),
+        (epsilon, delta, neighboring_relation),
+        record,
+    )
 
 
 def dp_rgda(
@@ -296,11 +335,17 @@ def dp_rgda(
 
     def accuracy(size: float) -> float:
         here = rate * n / size
-        return (math.sqrt(F0 * L * M) * here) ** (2 / 3) + M * here
+        return float((math.sqrt(F0 * L * M) * here) ** (2 / 3) + M * here)
 
     record = judged("dp_rgda", accuracy(n), ("Lipschitz constant", float(M)), accuracy, n)
-    return _assembled("dp_rgda", values, ("T", "q", "S2", "K"), family.queries(scale, M, L),
-                      (epsilon, delta, neighboring_relation), record)  # fmt: skip
+    return _assembled(
+        "dp_rgda",
+        values,
+        ("T", "q", "S2", "K"),
+        family.queries(scale, M, L),
+        (epsilon, delta, neighboring_relation),
+        record,
+    )
 
 
 def _assembled(
@@ -315,12 +360,17 @@ def _assembled(
 
     epsilon, delta, relation = target
     return Plan(
-        optimizer=optimizer, n=values["n"], queries=queries, epsilon=float(epsilon), delta=float(delta),
-        neighboring_relation=relation, parameters={**{name: values[name] for name in keep}, **record},
-    )  # fmt: skip
+        optimizer=optimizer,
+        n=values["n"],
+        queries=queries,
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=relation,
+        parameters={**{name: values[name] for name in keep}, **record},
+    )
 
 
-# ------------------------------------------------------------------------------------------------ other papers
+# ------------------------------------------------------------------------------------ other papers
 
 
 def kl_condition(
@@ -371,13 +421,16 @@ def kl_condition(
     if values is None:
         needed = biting_size(lambda size: _kl_level({**constants, "n": size}), 1.0, n)
         raise ValueError(
-            f"n must be at least about {needed:.2g} for the floor of Algorithm 1 to lie below F0, got n={n}."
+            f"n must be at least about {needed:.2g} for the floor of Algorithm 1 to lie "
+            f"below F0, got n={n}."
         )
     steps = sum(_kl_counts(values))
     target = (epsilon, delta, neighboring_relation)
     queries = _kl_queries(values, steps - values["K"], target)
     record = {"accuracy": values["level"], "vacuous": False, "steps": steps}
-    return _assembled("kl_spider", values, ("K", "c", "level", "gamma", "kappa"), queries, target, record)
+    return _assembled(
+        "kl_spider", values, ("K", "c", "level", "gamma", "kappa"), queries, target, record
+    )
 
 
 def _kl_levels(values: dict[str, Any]) -> dict[str, Any] | None:
@@ -413,7 +466,7 @@ def _kl_counts(values: Mapping[str, Any]) -> list[int]:
 def _kl_queries(
     values: Mapping[str, Any], differences: int, target: tuple[float, float, str]
 ) -> tuple[Query, ...]:
-    """Give round starts 4/5 of the budget, differences the rest: sensitivities are at least 4 to 1."""
+    """Give round starts 4/5 of the budget: sensitivities are at least 4 to 1."""
     from dpcal.calibrate.noise import noise_multiplier
     from dpcal.calibrate.plan import Query, compose
 
@@ -421,16 +474,24 @@ def _kl_queries(
 
     def queries(scale: float) -> tuple[Query, ...]:
         start = Query(
-            name="gradient", kind="gradient", sampler="full", max_norm=values["L0"],
-            noise_multiplier=scale * math.sqrt(values["K"] / share), count=values["K"],
-        )  # fmt: skip
+            name="gradient",
+            kind="gradient",
+            sampler="full",
+            max_norm=values["L0"],
+            noise_multiplier=scale * math.sqrt(values["K"] / share),
+            count=values["K"],
+        )
         if not differences:
             return (start,)
         difference = Query(
-            name="difference", kind="gradient difference", sampler="full", max_norm=values["L1"],
-            proportional=True, noise_multiplier=scale * math.sqrt(differences / (1 - share)),
+            name="difference",
+            kind="gradient difference",
+            sampler="full",
+            max_norm=values["L1"],
+            proportional=True,
+            noise_multiplier=scale * math.sqrt(differences / (1 - share)),
             count=differences,
-        )  # fmt: skip
+        )
         return start, difference
 
     epsilon, delta, relation = target
@@ -455,10 +516,10 @@ def gauss_psgd(
     rho: float,
     neighboring_relation: str = "replace-one",
 ) -> Plan:
-    """Return the plan of Gauss-PSGD with the Ada-DP-SPIDER oracle (Tao et al. 2025, Theorem 2, corrected).
+    """Return the plan of Gauss-PSGD with Ada-DP-SPIDER (Tao et al. 2025, Theorem 2, corrected).
 
-    Absolute constants and logarithms of the theorem are taken as 1; each record is used once, in disjoint batches,
-    so the whole run costs one Gaussian release.
+    Absolute constants and logarithms of the theorem are taken as 1; each record is used once, in
+    disjoint batches, so the whole run costs one Gaussian release.
 
     Parameters
     ----------
@@ -469,7 +530,8 @@ def gauss_psgd(
     G, M, U, rho
         Lipschitz constant, smoothness constant, initial gap, Hessian Lipschitz constant; all > 0.
     neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in place.
+        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
+        place.
     """
     values = _inputs(n, d=d, G=G, M=M, U=U, rho=rho)
     noise = _single_release(epsilon, delta, neighboring_relation)
@@ -477,7 +539,8 @@ def gauss_psgd(
     _gauss_settings(values)
     if min(values["b1"], values["b2"]) < 1 or max(values["b1"], values["b2"]) > n:
         raise ValueError(
-            f"batch sizes must be in [1, n], got b1={values['b1']:.3g} and b2={values['b2']:.3g} at n={n}; "
+            f"batch sizes must be in [1, n], got b1={values['b1']:.3g} and "
+            f"b2={values['b2']:.3g} at n={n}; "
             "a larger U, or more records, makes them feasible."
         )
     refresh, difference = (max(1, math.floor(values[name])) for name in ("b1", "b2"))
@@ -495,7 +558,7 @@ def gauss_psgd(
 
 
 def _gauss_settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Cross max(e1, e2) and max(e3, e4) in kappa, then the batch sizes; error and accuracy are taken as equal."""
+    """Cross max(e1, e2) and max(e3, e4) in kappa, then settle the batch sizes."""
     from dpcal.calibrate.schedules.gauss_psgd import SCHEDULE
 
     def gap(log_kappa: float) -> float:
@@ -518,18 +581,31 @@ def _gauss_settings(values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _disjoint_queries(noise: float, calls: tuple[int, int], norms: tuple[float, float]) -> tuple[Query, ...]:
-    """Two kinds of answers on disjoint records; each is priced on all of its own part, without amplification."""
+def _disjoint_queries(
+    noise: float, calls: tuple[int, int], norms: tuple[float, float]
+) -> tuple[Query, ...]:
+    """Two kinds of answers on disjoint records, priced without amplification."""
     from dpcal.calibrate.plan import Query
 
     refresh = Query(
-        name="refresh", kind="gradient", sampler="full", max_norm=norms[0], noise_multiplier=noise * math.sqrt(2),
-        count=calls[0], composition="disjoint",
-    )  # fmt: skip
+        name="refresh",
+        kind="gradient",
+        sampler="full",
+        max_norm=norms[0],
+        noise_multiplier=noise * math.sqrt(2),
+        count=calls[0],
+        composition="disjoint",
+    )
     difference = Query(
-        name="difference", kind="gradient difference", sampler="full", max_norm=norms[1], proportional=True,
-        noise_multiplier=noise * math.sqrt(2), count=calls[1], composition="disjoint",
-    )  # fmt: skip
+        name="difference",
+        kind="gradient difference",
+        sampler="full",
+        max_norm=norms[1],
+        proportional=True,
+        noise_multiplier=noise * math.sqrt(2),
+        count=calls[1],
+        composition="disjoint",
+    )
     return refresh, difference
 
 
@@ -566,16 +642,26 @@ def kan(
     _validate.rate(gamma=gamma)
     settle(SCHEDULE, ["T55", "B55", "eta55", "m55"], values)
     base = dpsgd(
-        n=n, steps=values["T55"], batch_size=min(n, values["B55"]), epsilon=epsilon, delta=delta,
-        max_norm=max_norm, learning_rate=values["eta55"], neighboring_relation=neighboring_relation,
-    )  # fmt: skip
+        n=n,
+        steps=values["T55"],
+        batch_size=min(n, values["B55"]),
+        epsilon=epsilon,
+        delta=delta,
+        max_norm=max_norm,
+        learning_rate=values["eta55"],
+        neighboring_relation=neighboring_relation,
+    )
 
     def accuracy(size: float) -> float:
         return 1 / (gamma * math.sqrt(size)) + math.sqrt(d) / (gamma**3 * size * epsilon)
 
     record = judged("kan", accuracy(n), ("loss of a constant classifier", math.log(2)), accuracy, n)
     return Plan(
-        optimizer=base.optimizer, n=n, queries=base.queries, epsilon=base.epsilon, delta=base.delta,
+        optimizer=base.optimizer,
+        n=n,
+        queries=base.queries,
+        epsilon=base.epsilon,
+        delta=base.delta,
         neighboring_relation=neighboring_relation,
         parameters={**base.parameters, "width": values["m55"], **record},
-    )  # fmt: skip
+    )

@@ -1,6 +1,7 @@
 """Second-order stationary points of stochastic minimax problems: DP-RGDA (arXiv 2602.01339).
 
-``eb = sqrt(d ell)/(n epsilon)`` with ``ell = log(1/delta)``, ``rr = n eb``, and ``ell1 = log(4/delta1)``.
+``eb = sqrt(d ell)/(n epsilon)`` with ``ell = log(1/delta)``, ``rr = n eb``, and ``ell1 =
+log(4/delta1)``.
 
 >>> from dpcal.calibrate.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("ER-33.printed"))).status
@@ -9,10 +10,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any
-
-from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, pi, sqrt
+from sympy import Ge, Le, Max, Min, Rational, exp, log, pi, sqrt
 from sympy import gamma as gamma_function
 
 from dpcal.calibrate.schedules import _planning
@@ -41,11 +39,13 @@ __all__ = ["SCHEDULE"]
 
 n, d, epsilon, ell, ell1, F0, L, M, mu, rho, K = positive("n d epsilon ell ell1 F0 L M mu rho K")
 eb, rr, T1, T, q, S1, S2, eta, B1_sq, B2_sq = positive("eb rr T1 T q S1 S2 eta B1_sq B2_sq")
-sigma_v, sigma_u, C1, C2, z, z1, z2, multiplier = positive("sigma_v sigma_u C1 C2 z z1 z2 multiplier")
-alpha, alpha_H, eta_H, iota, R, r, r0, t_thres, D_bar = positive(
-    "alpha alpha_H eta_H iota R r r0 t_thres D_bar"
+sigma_v, sigma_u, C1, C2, z, z1, z2, multiplier = positive(
+    "sigma_v sigma_u C1 C2 z z1 z2 multiplier"
 )
-L_Phi, rho_Phi, delta2, kappa, C, lam, m = positive("L_Phi rho_Phi delta2 kappa C lam m")
+alpha, alpha_h, eta_h, iota, R, r, r0, t_thres, D_bar = positive(
+    "alpha alpha_h eta_h iota R r r0 t_thres D_bar"
+)
+L_Phi, rho_phi, delta2, kappa, C, lam, m = positive("L_Phi rho_phi delta2 kappa C lam m")
 T_pop, q_pop, S1_pop, S2_pop = positive("T_pop q_pop S1_pop S2_pop")
 x, u, v, w, g, k, th, dx, ga, t, nu, D = positive("x u v w g k th dx ga t nu D")
 p, y = real("p y")
@@ -62,7 +62,7 @@ QUANTITIES = (
     Quantity(L, "smoothness constant", {"loss": 1, "parameter": -2}),
     Quantity(M, "Lipschitz constant", _GRADIENT),
     Quantity(L_Phi, "smoothness of the value function", {"loss": 1, "parameter": -2}),
-    Quantity(rho_Phi, "Hessian Lipschitz constant", {"loss": 1, "parameter": -3}),
+    Quantity(rho_phi, "Hessian Lipschitz constant", {"loss": 1, "parameter": -3}),
     Quantity(alpha, "target accuracy", _GRADIENT),
     Quantity(K, "inner steps"),
     Quantity(iota, "logarithmic factor"),
@@ -115,15 +115,15 @@ SETTINGS = (
         printed=C2 * sqrt(ell) / epsilon * Max(1 / S2, sqrt(T) / n),
         source="Algorithm 3, line 2",
     ),
-    Setting(alpha_H, sqrt(rho_Phi * alpha), source="Definition 4"),
-    Setting(R, alpha_H / (24 * rho_Phi * iota), printed=1 / (2 * L_Phi * eta_H), source="Lemma 7"),
+    Setting(alpha_h, sqrt(rho_phi * alpha), source="Definition 4"),
+    Setting(R, alpha_h / (24 * rho_phi * iota), printed=1 / (2 * L_Phi * eta_h), source="Lemma 7"),
     Setting(r, R / 2, printed=R, source="Lemma 6"),
-    Setting(eta_H, 1 / L_Phi, source="escape step, at its cap", printed=r0 / (2 * alpha**2)),
+    Setting(eta_h, 1 / L_Phi, source="escape step, at its cap", printed=r0 / (2 * alpha**2)),
     Setting(r0, delta2 * r / sqrt(d), source="Lemma 6"),
     Setting(
         t_thres,
-        4 * iota / (eta_H * alpha_H),
-        printed=2 * iota / eta_H,
+        4 * iota / (eta_h * alpha_h),
+        printed=2 * iota / eta_h,
         source="Lemma 6",
         rounding="up",
     ),
@@ -146,7 +146,7 @@ def _printed_inner_loop(steps: int) -> bool:
 
 
 def _refresh_counts_once(literal: bool) -> bool:
-    """After a refresh, the estimate holds each gradient with total weight one at the new point, zero at the old."""
+    """After a refresh the new point has weight one, the old point zero."""
     at_new, at_old = 1, 0
     if literal:
         at_new, at_old = at_new + 1, at_old - 1
@@ -378,17 +378,17 @@ _ESCAPE: tuple[Claim, ...] = (
     ),
     Identity(
         "X05",
-        _R(3, 2) * eta_H * t_thres * rho_Phi * R,
+        _R(3, 2) * eta_h * t_thres * rho_phi * R,
         _R(1, 4),
-        free=(eta_H,),
+        free=(eta_h,),
         statement="Hessian drift of a phase",
     ),
-    Identity("X10", alpha_H, sqrt(rho_Phi) * sqrt(alpha), statement="curvature threshold"),
+    Identity("X10", alpha_h, sqrt(rho_phi) * sqrt(alpha), statement="curvature threshold"),
     Identity(
         "X11",
         D_bar,
-        (eta_H * alpha / (192 * iota**2)) ** 2,
-        free=(eta_H,),
+        (eta_h * alpha / (192 * iota**2)) ** 2,
+        free=(eta_h,),
         statement="allowed movement of a phase",
     ),
     Identity(
@@ -404,9 +404,9 @@ _ESCAPE: tuple[Claim, ...] = (
         statement="descent of a normalized step",
     ),
     Identity("X14", r0 * sqrt(d) / delta2, R / 2, statement="coupling gap and radius"),
-    Bound("X15", eta_H * L_Phi, 1, statement="escape step is stable"),
-    Identity("X15.cap", eta_H * L_Phi, 1, statement="escape step at its cap"),
-    Identity("X16", t_thres * eta_H * alpha_H, 4 * iota, free=(eta_H,), statement="phase length"),
+    Bound("X15", eta_h * L_Phi, 1, statement="escape step is stable"),
+    Identity("X15.cap", eta_h * L_Phi, 1, statement="escape step at its cap"),
+    Identity("X16", t_thres * eta_h * alpha_h, 4 * iota, free=(eta_h,), statement="phase length"),
     Bound(
         "X17",
         x / 2,
@@ -422,7 +422,7 @@ _ESCAPE: tuple[Claim, ...] = (
         statement="volume ratio of neighboring dimensions, d up to 64",
     ),
     Units("X18.R", R, {"parameter": 1}, statement="escape radius"),
-    Units("X18.eta", eta_H, {"parameter": 2, "loss": -1}, statement="escape step"),
+    Units("X18.eta", eta_h, {"parameter": 2, "loss": -1}, statement="escape step"),
     Units("X18.D", D_bar, {"parameter": 2}, statement="allowed squared movement"),
     Units("X18.t", t_thres, {}, statement="phase length"),
 )
@@ -579,7 +579,11 @@ _PRIVACY_ERRATA = (
         ),
         printed=Private(
             "",
-            (Release(2 * L * x / 22, 2 * L * x * sqrt(log(_R(125, 100) * 10**5)) / (10**4 * _HALF), 1),),
+            (
+                Release(
+                    2 * L * x / 22, 2 * L * x * sqrt(log(_R(125, 100) * 10**5)) / (10**4 * _HALF), 1
+                ),
+            ),
             epsilon=_HALF,
             delta=_R(1, 10**5),
             statement="one unsampled increment, n = 1e4, S2 = 22",
@@ -599,7 +603,8 @@ _PRIVACY_ERRATA = (
     ),
     erratum(
         "ER-07",
-        "No constant c appears in the noise; with c = 1 the true epsilon is several times the target.",
+        "No constant c appears in the noise; with c = 1 the true epsilon is several times "
+        "the target.",
         Private(
             "",
             (Release(2, 2 * _R(422469, 100000), 1),),
@@ -659,7 +664,13 @@ _PRIVACY_ERRATA = (
     erratum(
         "ER-13",
         "Read by coordinate, assumption 1 bounds the gradient by M sqrt(d), not M.",
-        Bound("", u, M, where=(Le(u, M),), statement="the block's norm is at most M"),
+        Bound(
+            "",
+            sqrt(d * u**2),
+            M,
+            at={u: M / sqrt(d)},
+            statement="partials M/sqrt(d) give a gradient of norm M",
+        ),
         printed=Bound("", M * sqrt(d), M, statement="a gradient with all partials M"),
         use="Read it block-wise, and enforce it by clipping.",
         severity="privacy",
@@ -690,7 +701,9 @@ _ALGORITHM_ERRATA = (
         "ER-22",
         "The argmin over accumulated noise picks k = 0.",
         Enumeration("", _last_is_kept, _cumulative_norms(), statement="take the last"),
-        printed=Enumeration("", _smallest_is_first, _cumulative_norms(), statement="take the argmin"),
+        printed=Enumeration(
+            "", _smallest_is_first, _cumulative_norms(), statement="take the argmin"
+        ),
         use="The last candidate.",
         severity="algorithm",
         source="Algorithm 3, line 18",
@@ -718,7 +731,7 @@ _ALGORITHM_ERRATA = (
             at={u: sqrt(m * D / (v + w))},
             where=(Ge(g**2 * (v + w), m * D),),
             points=({g: 2, v: 1, w: 1, m: 1, D: 1},),
-            statement="earlier steps at eta_H",
+            statement="earlier steps at eta_h",
         ),
         use="Rescale the whole phase.",
         severity="algorithm",
@@ -743,8 +756,8 @@ _ALGORITHM_ERRATA = (
     erratum(
         "ER-27",
         "No condition makes the noise floor of v small enough ever to certify.",
-        Bound("", u, x, where=(Le(u, x),), statement="with the condition: floor <= sqrt(D)/eta_H"),
-        printed=Bound("", u, x, statement="floor <= sqrt(D)/eta_H"),
+        None,
+        printed=Bound("", u, x, statement="floor <= sqrt(D)/eta_h"),
         use="Check it, and refuse to certify otherwise.",
         severity="algorithm",
         source="Algorithm 2, line 13",
@@ -820,9 +833,7 @@ _ERM_ERRATA = (
             n / sqrt(T1),
             S2,
             printed=(S2,),
-            points=(
-                {n: 10**5, d: 100, epsilon: _HALF, ell: _R(138, 10), M: 1, L: 1, F0: 1},
-            ),
+            points=({n: 10**5, d: 100, epsilon: _HALF, ell: _R(138, 10), M: 1, L: 1, F0: 1},),
             statement="S2 >= n/sqrt(T1)",
         ),
         use="S2 from the actual T.",
@@ -857,7 +868,9 @@ _ERM_ERRATA = (
     erratum(
         "ER-37",
         "F0 subtracts a minimum over y of a strongly concave function: infinite.",
-        Bound("", M**2 / (2 * mu), M**2 / (2 * mu), statement="gap of the value function in y"),
+        Bound(
+            "", M * y - mu * y**2 / 2, M**2 / (2 * mu), statement="gap of the value function in y"
+        ),
         printed=Bound(
             "", -C, M * y - mu * y**2 / 2, points=({y: 100},), statement="f(x, y) is bounded below"
         ),
@@ -869,7 +882,9 @@ _ERM_ERRATA = (
         "ER-38",
         "(v, -u) is treated as the gradient of F; the y-part has the opposite sign.",
         Identity("", -y, -y, statement="F = -y^2/2: derivative in y"),
-        printed=Identity("", y, -y, points=({y: 1},), statement="estimate -u equals the derivative"),
+        printed=Identity(
+            "", y, -y, points=({y: 1},), statement="estimate -u equals the derivative"
+        ),
         use="Estimator error plus tracking error, through (7).",
         severity="rate",
         source="Lemmas 1 and 3 to 5",
@@ -949,7 +964,7 @@ _POPULATION_ERRATA = (
         printed=Rate(
             "",
             1,
-            eb ** _R(-2, 3) * eb ** _HALF * eb ** _HALF,
+            eb ** _R(-2, 3) * eb**_HALF * eb**_HALF,
             growth={eb: -1},
             free=(eb,),
             statement="the total descent is of the order of the gap",
@@ -962,9 +977,7 @@ _POPULATION_ERRATA = (
         "ER-54",
         "A refresh batch of n^(2/3) is too small when privacy dominates.",
         Bound("", rr**2 / u**2, rr / n, at={u: sqrt(n * rr)}, statement="S1 = sqrt(n rr)"),
-        printed=Bound(
-            "", rr**2 / u**2, rr / n, at={u: n ** _R(2, 3)}, statement="S1 = n^(2/3)"
-        ),
+        printed=Bound("", rr**2 / u**2, rr / n, at={u: n ** _R(2, 3)}, statement="S1 = n^(2/3)"),
         use="max(n^(2/3), sqrt(n rr)).",
         severity="rate",
         source="B.2",
@@ -999,9 +1012,7 @@ _POPULATION_ERRATA = (
         "ER-57",
         "The allowed movement lacks kappa.",
         Bound("", eb / (kappa * x) ** 2, eb / x**2, free=(eb,), where=(Ge(kappa, 1),)),
-        printed=Bound(
-            "", eb / x**2, eb / (kappa * x) ** 2, free=(eb,), where=(Ge(kappa, 1),)
-        ),
+        printed=Bound("", eb / x**2, eb / (kappa * x) ** 2, free=(eb,), where=(Ge(kappa, 1),)),
         use="1/(kappa C_Phi).",
         source="Lemma 8, (44)",
     ),
@@ -1024,45 +1035,45 @@ _POPULATION_ERRATA = (
 _ESCAPE_ERRATA = (
     erratum(
         "ER-70",
-        "The phase length lacks 1/alpha_H.",
+        "The phase length lacks 1/alpha_h.",
         Units("", t_thres, {}, statement="a phase length is a number"),
         settings=(t_thres,),
-        use="4 iota/(eta_H alpha_H).",
+        use="4 iota/(eta_h alpha_h).",
         severity="rate",
         source="Lemmas 6, 7, 9, 10",
     ),
     erratum(
         "ER-71",
-        "The Hessian drift is rho_Phi R, not L_Phi R; the printed radius breaks the induction.",
+        "The Hessian drift is rho_phi R, not L_Phi R; the printed radius breaks the induction.",
         Bound(
             "",
-            _R(3, 2) * eta_H * t_thres * rho_Phi * R,
+            _R(3, 2) * eta_h * t_thres * rho_phi * R,
             _R(1, 4),
-            free=(eta_H,),
+            free=(eta_h,),
             statement="drift of a phase",
         ),
         printed=Bound(
             "",
-            L_Phi * eta_H * R + _R(1, 4),
+            L_Phi * eta_h * R + _R(1, 4),
             _HALF,
-            free=(eta_H,),
+            free=(eta_h,),
             printed=(R,),
             statement="bracket of the induction step with the printed radius",
         ),
-        use="R = alpha_H/(24 rho_Phi iota).",
+        use="R = alpha_h/(24 rho_phi iota).",
         severity="rate",
         source="(25)-(26), (61)-(62)",
     ),
     erratum(
         "ER-72",
         "The estimator's error cannot be absorbed by a small escape step.",
-        Bound("", nu, u * x / 4, where=(Le(nu, u * x / 4),), statement="as a condition on the error"),
+        None,
         printed=Bound(
             "",
             4 * C * sqrt(d) / delta2,
             1,
             where=(Ge(C, 1), Ge(d, 1), Le(delta2, 1)),
-            statement="eta_H L_Phi <= 1 at the step that would absorb an error of size alpha",
+            statement="eta_h L_Phi <= 1 at the step that would absorb an error of size alpha",
         ),
         use="Do not claim it; measure lambda_min on synthetic data.",
         severity="rate",
@@ -1071,18 +1082,24 @@ _ESCAPE_ERRATA = (
     erratum(
         "ER-73",
         "The escape step uses alpha^2 for alpha.",
-        Units("", eta_H, {"parameter": 2, "loss": -1}),
+        Units("", eta_h, {"parameter": 2, "loss": -1}),
         printed=Units("", u / (2 * alpha**2), {"parameter": 2, "loss": -1}, at={u: R}),
-        use="eta_H <= 1/L_Phi.",
+        use="eta_h <= 1/L_Phi.",
         severity="rate",
         source="Lemmas 7, 10",
     ),
     erratum(
         "ER-74",
-        "The curvature threshold is alpha_H, of order eb^(1/3), not eb.",
-        Rate("", x ** _R(1, 3), x ** _R(1, 3), growth={x: -1}, statement="alpha_H at eb = x"),
-        printed=Rate("", x ** _R(1, 3), x, growth={x: -1}, statement="alpha_H is of order eb"),
-        use="lambda_min <= -alpha_H.",
+        "The curvature threshold is alpha_h, of order eb^(1/3), not eb.",
+        Identity(
+            "",
+            alpha_h**2,
+            rho_phi * x ** _R(2, 3),
+            at={alpha: x ** _R(2, 3)},
+            statement="threshold",
+        ),
+        printed=Rate("", x ** _R(1, 3), x, growth={x: -1}, statement="alpha_h is of order eb"),
+        use="lambda_min <= -alpha_h.",
         severity="rate",
         source="Lemmas 6, 7, 9, 10",
     ),
@@ -1093,14 +1110,14 @@ _ESCAPE_ERRATA = (
             "",
             r + t_thres * sqrt(D_bar),
             R,
-            free=(eta_H, alpha),
+            free=(eta_h, alpha),
             statement="perturbation plus movement stay within R",
         ),
         printed=Bound(
             "",
             r + t_thres * sqrt(D_bar),
             R,
-            free=(eta_H, alpha),
+            free=(eta_h, alpha),
             printed=(D_bar,),
             statement="perturbation plus movement stay within R",
         ),
@@ -1117,10 +1134,10 @@ _ESCAPE_ERRATA = (
     ),
     erratum(
         "ER-77",
-        "No condition keeps eta_H L_Phi bounded.",
-        Bound("", eta_H * L_Phi, 1),
+        "No condition keeps eta_h L_Phi bounded.",
+        Bound("", eta_h * L_Phi, 1),
         printed=Bound("", x * L_Phi, 2 + x * g, where=(Le(g, L_Phi),), statement="any step x"),
-        use="eta_H L_Phi <= 1.",
+        use="eta_h L_Phi <= 1.",
         severity="rate",
         source="Lemmas 7, 10",
     ),
@@ -1166,7 +1183,7 @@ _OTHER_ERRATA = (
     erratum(
         "ER-91",
         "The instance has unbounded gradients, and per-sample curvature only in one coordinate.",
-        Bound("", u * x, C, where=(Le(u * x, C),), statement="clipped"),
+        None,
         printed=Bound("", u * x, C, statement="|y_i U V| stays bounded"),
         use="Clip; report kappa.",
         severity="privacy",
@@ -1222,11 +1239,13 @@ _OTHER_ERRATA = (
         "ER-59b",
         "7 becomes 8 only for kappa >= 34/3.",
         Bound(
-            "", 7, 8 * (1 - 2 * L * mu / (6 * L * (mu + L))), on={x: (1, 2)}, where=(Ge(L, mu * _R(34, 3)),)
+            "",
+            7,
+            8 * (1 - 2 * L * mu / (6 * L * (mu + L))),
+            on={x: (1, 2)},
+            where=(Ge(L, mu * _R(34, 3)),),
         ),
-        printed=Bound(
-            "", 7, 8 * (1 - 2 * L * mu / (6 * L * (mu + L))) - _HALF, where=(Ge(L, mu),)
-        ),
+        printed=Bound("", 7, 8 * (1 - 2 * L * mu / (6 * L * (mu + L))) - _HALF, where=(Ge(L, mu),)),
         use="State the condition.",
         source="(36)-(37)",
     ),
@@ -1279,8 +1298,10 @@ _OTHER_ERRATA = (
     erratum(
         "ER-79",
         "Minor: stated 1 - delta1 - delta2 where 1 - 4 delta1 - delta2 is proved.",
-        Bound("", 1 - 4 * u - v, 1 - 4 * u - v, statement="proved"),
-        printed=Bound("", 1 - u - v, 1 - 4 * u - v, statement="stated value follows from the proof"),
+        None,
+        printed=Bound(
+            "", 1 - u - v, 1 - 4 * u - v, statement="stated value follows from the proof"
+        ),
         use="The proved value, and a union over phases.",
         source="Lemmas 6, 9, and misprints in (19), (24), (55), (60), Theorems 2, 3, Remark 2",
     ),

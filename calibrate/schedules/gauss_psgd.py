@@ -1,7 +1,8 @@
-"""Second-order stationary points: Gauss-PSGD, Ada-DP-SPIDER, its distributed form, and private model selection.
+"""Second-order stationary points: Gauss-PSGD, Ada-DP-SPIDER, private model selection.
 
-A perturbed SGD whose escape phases are driven by the Gaussian noise of a private variance-reduced oracle.
-``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the oracle alone equals alpha.
+A perturbed SGD whose escape phases are driven by the Gaussian noise of a private variance-reduced
+oracle. ``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the
+oracle alone equals alpha.
 
 >>> from dpcal.calibrate.prover import prove
 >>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E5.printed")))
@@ -12,13 +13,11 @@ A perturbed SGD whose escape phases are driven by the Gaussian noise of a privat
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
-from sympy import Ge, Le, Max, Rational, erfc, exp, log, oo, sqrt
+from sympy import Ge, Le, Max, Rational, exp, log, sqrt
 
 from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
-    Balance,
     Bound,
     Enumeration,
     Erratum,
@@ -181,23 +180,21 @@ SETTINGS = (
 
 
 def _crossings_are_optimal(a: Fraction) -> bool:
-    """With unit constants and p = n^-a, the best kappa gives the largest of the four crossings, exactly."""
+    """With unit constants and p = n^-a, the best kappa gives the largest crossing."""
     lines = [  # exponent of e_i as intercept + slope * (exponent of kappa)
         (Fraction(-2, 3), Fraction(-2, 3)),
         (-2 * a, Fraction(-2)),
         (Fraction(-2, 9), Fraction(2, 9)),
         (-2 * a / 7, Fraction(1, 7)),
     ]
-    crossings = [
-        (b - a_) / (i - j) for a_, i in lines[:2] for b, j in lines[2:]
-    ]
+    crossings = [(b - a_) / (i - j) for a_, i in lines[:2] for b, j in lines[2:]]
     best = min(max(c0 + c1 * k for c0, c1 in lines) for k in crossings)
     claimed = max(Fraction(-1, 3), -2 * a / 5, -2 * (2 * a + 1) / 17, -(a + 1) / 5)
     return best == claimed
 
 
 def _returns_anchor(case: tuple[int, int]) -> bool:
-    """After the last failed round the returned index is the anchor's: t - 1 with t counted per step."""
+    """After the last failed round, index t - 1 is the anchor's."""
     anchor, steps = case
     t_now = anchor
     for _ in range(steps):
@@ -206,7 +203,7 @@ def _returns_anchor(case: tuple[int, int]) -> bool:
 
 
 def _drift_window(calls: int) -> bool:
-    """The drift tested at call t sums the movements of calls that were answered: up to x_{t-1} - x_{t-2}."""
+    """The drift tested at call t ends with x_{t-1} - x_{t-2}."""
     moves = [k * k for k in range(1, calls + 1)]
     tested = sum(moves[: calls - 1])
     return tested == sum(k * k for k in range(1, calls))
@@ -218,9 +215,14 @@ def _printed_drift_window(calls: int) -> bool:
     return sum(moves) == sum(k * k for k in range(1, calls))
 
 
-_F = {"free": (alpha, eta)}
 _ESCAPE = (
-    Identity("A1", Gamma, mu / (eta * sqrt(rho * alpha)), **_F, statement="length of a round"),
+    Identity(
+        "A1",
+        Gamma,
+        mu / (eta * sqrt(rho * alpha)),
+        free=(alpha, eta),
+        statement="length of a round",
+    ),
     Identity(
         "A2",
         eta * sqrt(rho * alpha),
@@ -240,14 +242,14 @@ _ESCAPE = (
         "A4",
         R**2 / (4 * eta * Gamma),
         2 * Phi,
-        **_F,
+        free=(alpha, eta),
         statement="twice the guaranteed decrease of an escape",
     ),
     Identity(
         "A5",
         c * eta * psi**2 * 2 * Gamma,
         2 * c * psi**2 * iota / (s * sqrt(rho * alpha)),
-        **_F,
+        free=(alpha, eta),
         statement="noise term of a round",
     ),
     Identity(
@@ -291,9 +293,7 @@ _ESCAPE = (
         _TO(26, 5) * log(_TO(8, 7)) / log(2),
         statement="26/5 rounds per bit suffice with base-2 logarithms",
     ),
-    Identity(
-        "A12.Q", Q * log(_TO(8, 7)), log(1 / omega), statement="rounds until failure omega"
-    ),
+    Identity("A12.Q", Q * log(_TO(8, 7)), log(1 / omega), statement="rounds until failure omega"),
     Identity(
         "A13",
         4 * sqrt(C) * s * u**2,
@@ -326,7 +326,7 @@ _ESCAPE = (
         "A16",
         2 * c * eta * rho * R * Gamma * sqrt(iota),
         2 * c / s,
-        **_F,
+        free=(alpha, eta),
         statement="(41) with sqrt(iota)",
     ),
     Identity(
@@ -379,7 +379,9 @@ _ESCAPE = (
         on={v: (2, 10**6), x: (0, 1)},
         statement="at least 1/2 once the growth has doubled",
     ),
-    Identity("A25", R / (eta * Gamma), alpha / (s ** _TO(3, 2) * mu ** _TO(5, 2)), **_F),
+    Identity(
+        "A25", R / (eta * Gamma), alpha / (s ** _TO(3, 2) * mu ** _TO(5, 2)), free=(alpha, eta)
+    ),
     Identity(
         "A26",
         U / (u * alpha**2),
@@ -411,7 +413,11 @@ _ESCAPE = (
 _UNIT = {G: 1, M: 1, U: 1, rho: 1, m: 1, epsilon: 1}
 _E_RATES = (
     Identity(
-        "B1", b1 * (U * eta / kappa) + b2 * (U / (eta * chi**2)), n, free=(eta, chi), statement="budget"
+        "B1",
+        b1 * (U * eta / kappa) + b2 * (U / (eta * chi**2)),
+        n,
+        free=(eta, chi),
+        statement="budget",
     ),
     Identity(
         "B2.1",
@@ -442,9 +448,7 @@ _E_RATES = (
         statement="privacy error of the differences",
     ),
     Identity("B4.1", e1**2, G**2 * U * sqrt(rho * e1) / (m * M**2 * n * kappa)),
-    Identity(
-        "B4.2", e2**2, G**2 * d * U**2 * rho * e2 / (m * M**4 * n**2 * epsilon**2 * kappa**2)
-    ),
+    Identity("B4.2", e2**2, G**2 * d * U**2 * rho * e2 / (m * M**4 * n**2 * epsilon**2 * kappa**2)),
     Identity("B4.3", e3**2, M**4 * U * kappa / (m * sqrt(rho) * n * e3 ** _TO(5, 2))),
     Identity("B4.4", e4**2, M**6 * d * U**2 * kappa / (m * rho * n**2 * epsilon**2 * e4**5)),
     Identity("B5", e1, e3, at={kappa: k13}, statement="where e1 and e3 cross"),
@@ -498,7 +502,9 @@ _E_RATES = (
         free=(eta, chi),
         statement="1 <= b2 <= n",
     ),
-    Bound("B15", x * g - g**2 / 2 + g**2 / 6, _TO(3, 4) * x**2, statement="rise of a call, x = chi"),
+    Bound(
+        "B15", x * g - g**2 / 2 + g**2 / 6, _TO(3, 4) * x**2, statement="rise of a call, x = chi"
+    ),
     Identity(
         "B16",
         u * (A * U / (eta * chi**2)),
@@ -587,7 +593,12 @@ _SELECTION = (
         rho=1 / (2 * z**2),
         statement="gradients and Hessians compose to one release at multiplier z",
     ),
-    Identity("X1", (2 * z * G / u) ** 2, v * G**2 * Lam / (u**2 * epsilon**2), at={v: 4 * z**2 * epsilon**2 / Lam}),
+    Identity(
+        "X1",
+        (2 * z * G / u) ** 2,
+        v * G**2 * Lam / (u**2 * epsilon**2),
+        at={v: 4 * z**2 * epsilon**2 / Lam},
+    ),
     Identity(
         "X2",
         (2 * z * M * x / u) ** 2,
@@ -602,7 +613,12 @@ _SELECTION = (
         rho=1 / (2 * z**2),
         statement="u passes at sqrt(u) z cost one release at z",
     ),
-    Identity("X6", (2 * z * M * eta / u) ** 2 * d / m, 4 * d * z**2 * M**2 * eta**2 / (u**2 * m), free=(eta,)),
+    Identity(
+        "X6",
+        (2 * z * M * eta / u) ** 2 * d / m,
+        4 * d * z**2 * M**2 * eta**2 / (u**2 * m),
+        free=(eta,),
+    ),
 )
 
 _TEXTBOOK = sqrt(2 * log(Rational(125, 100) * 10**5))
@@ -612,7 +628,7 @@ _ERRATA = (
     erratum(
         "E1",
         "R^2/(4 eta Gamma) has iota^4, not iota^3: the decrease of an escape is overstated.",
-        Identity("", R**2 / (4 * eta * Gamma), 2 * Phi, **_F),
+        Identity("", R**2 / (4 * eta * Gamma), 2 * Phi, free=(alpha, eta)),
         settings=(Phi,),
         use="Phi = (s/(8 iota^4)) sqrt(alpha^3/rho), chi = 4 sqrt(C) s^(3/2) mu^(5/2) psi.",
         severity="rate",
@@ -694,14 +710,17 @@ _ERRATA = (
         "E6",
         "With the proved bounds the oracle may use more than n records.",
         Bound("", b1 * u + b2 * v, n, where=(Le(2 * b1 * u, n), Le(2 * b2 * v, n)), free=(b1, b2)),
-        printed=Bound("", 3 * (1 + 5 * A) * n + A / 2 * n, n, statement="records used are at most n"),
+        printed=Bound(
+            "", 3 * (1 + 5 * A) * n + A / 2 * n, n, statement="records used are at most n"
+        ),
         use="Hard caps on both kinds of call, b_i = floor(n/(2 N_i)).",
         severity="privacy",
         source="Theorems 2 and 3, (98), (115)",
     ),
     Erratum(
         "E7",
-        "Theorem 1 assumes fresh isotropic noise; the SPIDER oracle's errors are correlated in time.",
+        "Theorem 1 assumes fresh isotropic noise; the SPIDER oracle's errors are correlated "
+        "in time.",
         Prose("E7.printed", "a property of a joint law that no formula of the paper states"),
         use="Treat the guarantee as empirical for Algorithms 2 and 3.",
         severity="rate",
@@ -709,8 +728,14 @@ _ERRATA = (
     erratum(
         "E8",
         "The jump back after a failed round is not counted, neither as drift nor in F.",
-        Identity("", 4 * M * mu / sqrt(rho * alpha), M * R**2 / 2 / Phi, **_F),
-        printed=Bound("", M * R**2 / 2, Phi, **_F, statement="the jump costs at most one decrease"),
+        Identity("", 4 * M * mu / sqrt(rho * alpha), M * R**2 / 2 / Phi, free=(alpha, eta)),
+        printed=Bound(
+            "",
+            M * R**2 / 2,
+            Phi,
+            free=(alpha, eta),
+            statement="the jump costs at most one decrease",
+        ),
         use="Rewind the estimator; measure true movements; cap the calls.",
         severity="rate",
         source="Algorithms 1 and 2",
@@ -755,7 +780,13 @@ _ERRATA = (
     erratum(
         "E12",
         "With exact noise the selection thresholds do not cover the noise they ignore.",
-        Bound("", Rational(859, 100), L, where=(Ge(L, Rational(859, 100)),), statement="log(16/w)"),
+        Bound(
+            "",
+            Rational(859, 100),
+            log(16 / omega),
+            on={omega: (Rational(1, 10**6), Rational(29, 10**4))},
+            statement="the gradient slack covers the noise for omega <= 0.0029",
+        ),
         printed=Bound(
             "",
             Rational(859, 100),
@@ -858,7 +889,8 @@ _ERRATA = (
     ),
     erratum(
         "E21",
-        "Definition 8 states the textbook Gaussian formula for every sigma; it fails for large epsilon.",
+        "Definition 8 states the textbook Gaussian formula for every sigma; it fails for "
+        "large epsilon.",
         Private(
             "",
             (Release(1, _TEXTBOOK / u, 1),),

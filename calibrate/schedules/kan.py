@@ -1,7 +1,7 @@
-"""Two-layer Kolmogorov-Arnold networks trained by DP-SGD with one-step correlated noise (arXiv 2605.12648).
+"""Two-layer Kolmogorov-Arnold networks by DP-SGD with correlated noise (2605.12648).
 
-Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the sampling rate and ``kappa`` the noise on the clipped
-sum in units of the clip. ``gamma`` is the margin, at most 1.
+Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the sampling rate and
+``kappa`` the noise on the clipped sum in units of the clip. ``gamma`` is the margin, at most 1.
 
 >>> from dpcal.calibrate.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("E02.printed"))).status
@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import comb
 from typing import Any
 
-from sympy import Ge, Le, Max, Min, Rational, diff, erfc, exp, log, oo, sqrt
+from sympy import Ge, Le, Max, Min, Rational, diff, erfc, exp, log, sqrt
 
 from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
@@ -123,7 +123,8 @@ def _transposed(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
 
 def _sensitivity_squared(size: int, correlation: Fraction, chosen: tuple[int, ...]) -> Fraction:
     matrix = _strategy(size, correlation)
-    return sum((sum(row[k] for k in chosen) ** 2 for row in matrix), Fraction(0))
+    sums = (sum((row[k] for k in chosen), Fraction(0)) for row in matrix)
+    return sum((total**2 for total in sums), Fraction(0))
 
 
 def _inverse_pair(case: tuple[int, Fraction]) -> bool:
@@ -148,8 +149,7 @@ def _gram(case: tuple[int, Fraction]) -> bool:
     matrix = _strategy(size, rate)
     gram = _product(_transposed(matrix), matrix)
     return all(
-        gram[a][b]
-        == rate ** abs(a - b) * (1 - rate ** (2 * (size - max(a, b)))) / (1 - rate**2)
+        gram[a][b] == rate ** abs(a - b) * (1 - rate ** (2 * (size - max(a, b)))) / (1 - rate**2)
         for a in range(size)
         for b in range(size)
     )
@@ -219,7 +219,7 @@ def _bound_holds(case: tuple[int, Fraction, int]) -> bool:
 
 
 def _batch_variance(size: int) -> bool:
-    """Variance of a batch mean without replacement, by enumeration of all batches of five numbers."""
+    """Variance of a batch mean without replacement, over all batches of five numbers."""
     values = [Fraction(k) for k in (3, -1, 4, 1, -5)]
     mean = sum(values) / 5
     spread = sum((x - mean) ** 2 for x in values) / 5
@@ -242,10 +242,8 @@ def _duality(a: Fraction) -> bool:
 
 def _binomial_tail(steps: int, rate: Fraction, above: int) -> Fraction:
     """P(Bin(steps, rate) > above)."""
-    below = sum(
-        comb(steps, k) * rate**k * (1 - rate) ** (steps - k) for k in range(above + 1)
-    )
-    return 1 - below
+    below = sum(comb(steps, k) * rate**k * (1 - rate) ** (steps - k) for k in range(above + 1))
+    return Fraction(1 - below)
 
 
 def _chernoff_count(case: tuple[int, Fraction, int, Fraction]) -> bool:
@@ -255,7 +253,7 @@ def _chernoff_count(case: tuple[int, Fraction, int, Fraction]) -> bool:
 
 
 def _signed_pair(absolute: bool) -> bool:
-    """C = [[1, 0], [-1, 1]], y = (1, 1): the pair's mean covers what rows g2 = -g1 attain, norm^2 = 5."""
+    """For C = [[1, 0], [-1, 1]] the pair covers rows g2 = -g1, squared norm 5."""
     matrix = [[1, 0], [-1, 1]]
     rows = [[abs(x) if absolute else x for x in row] for row in matrix]
     return sum(sum(row) ** 2 for row in rows) >= 5
@@ -482,7 +480,11 @@ _CORRELATED = (
         statement="table 3.3, small step",
     ),
     Identity("I29.3", 1 / (gamma * sqrt(u * T55)), _A55, at={u: gamma * sqrt(n)}),
-    Identity("I29.4", T55 * d / (gamma**4 * n**2 * epsilon**2), d / (gamma**5 * n ** _R(3, 2) * epsilon**2)),
+    Identity(
+        "I29.4",
+        T55 * d / (gamma**4 * n**2 * epsilon**2),
+        d / (gamma**5 * n ** _R(3, 2) * epsilon**2),
+    ),
     Identity("I29.5", 1 / (gamma**2 * T), 1 / (gamma * sqrt(n)), at={T: sqrt(n) / gamma}),
     Identity(
         "I29.6",
@@ -495,9 +497,7 @@ _CORRELATED = (
     _within("I30.2", 1 / (gamma * sqrt(B55 * T55)), "Corollary 5.5, sampling"),
     _within("I30.3", 1 / (gamma * n * epsilon), "Corollary 5.5, linear noise"),
     _within("I30.4", eta55 / B55, "Corollary 5.5, variance"),
-    _within(
-        "I30.5", eta55 * m55 * d * T55 / (n**2 * epsilon**2), "Corollary 5.5, quadratic noise"
-    ),
+    _within("I30.5", eta55 * m55 * d * T55 / (n**2 * epsilon**2), "Corollary 5.5, quadratic noise"),
     Bound(
         "I30.gap",
         eta55 * T55 / n,
@@ -506,7 +506,9 @@ _CORRELATED = (
     ),
     Identity("I29.m", m55, gamma**-4, statement="width of Corollary 5.5"),
     Identity("I29.T", T55 * gamma, sqrt(n), statement="one epoch at B = gamma sqrt(n)"),
-    Identity("I29.eta", eta55 / (sqrt(n) * epsilon), Min(1 / (sqrt(n) * epsilon), gamma**2 / sqrt(d))),
+    Identity(
+        "I29.eta", eta55 / (sqrt(n) * epsilon), Min(1 / (sqrt(n) * epsilon), gamma**2 / sqrt(d))
+    ),
     Bound(
         "I33",
         epsilon,
@@ -573,7 +575,8 @@ def _tail(x: Any, mean: Any, std: Any) -> Any:
 
 _r, _e = _R(1, 10), exp(1)
 _ATTACK = (
-    _r * _tail(t, 2, 1) + (1 - _r) * _tail(t, 0, 1)
+    _r * _tail(t, 2, 1)
+    + (1 - _r) * _tail(t, 0, 1)
     - _e * (_r * _tail(t, 1, 1) + (1 - _r) * _tail(t, 0, 1))
 )
 _CUT = log((_e - 1 + _r) / _r) + _HALF
@@ -591,7 +594,8 @@ _ERRATA = (
             _ATTACK,
             _REVEALED,
             on={t: (1, 6)},
-            statement="attack is at most the participation-revealed bound (r times a Gaussian delta)",
+            statement="attack is at most the participation-revealed bound (r times a "
+            "Gaussian delta)",
         ),
         printed=Bound(
             "",
@@ -607,7 +611,8 @@ _ERRATA = (
     ),
     erratum(
         "E02",
-        "c = 8 is an asymptotic coefficient, not a bound: the multiplier of Theorem 5.4 is too small.",
+        "c = 8 is an asymptotic coefficient, not a bound: the multiplier of Theorem 5.4 is "
+        "too small.",
         Private(
             "",
             (Release(2, sqrt(4 / epsilon + 8 * Lam / epsilon**2) * sqrt(T), T),),
@@ -652,7 +657,9 @@ _ERRATA = (
     erratum(
         "E04",
         "F.8 divides the noise by the clip, although Algorithm 1 multiplies it by the clip.",
-        Identity("", C * kappa / C, kappa, statement="noise on the clipped sum over its sensitivity"),
+        Identity(
+            "", C * kappa / C, kappa, statement="noise on the clipped sum over its sensitivity"
+        ),
         printed=Identity("", C * kappa / C, kappa / C, statement="noise over sensitivity"),
         use="kappa; accountants never see the clip.",
         severity="privacy",
@@ -660,7 +667,8 @@ _ERRATA = (
     ),
     erratum(
         "E05",
-        "Theorem 5.4 is for replace-one, Theorem 5.1 for zero-out; the constants 8 and 2 differ for that.",
+        "Theorem 5.4 is for replace-one, Theorem 5.1 for zero-out; the constants 8 and 2 "
+        "differ for that.",
         Identity("", 2 * relation**2, 8, at={relation: 2}, statement="constant, replace-one"),
         printed=Identity("", 2 * relation**2, 8, at={relation: 1}, statement="constant, zero-out"),
         use="2 under zero-out, 8 under replace-one.",
@@ -816,7 +824,7 @@ _ERRATA = (
     erratum(
         "E17",
         "C <= G is used where C >= G is assumed.",
-        Bound("", G, C, where=(Ge(C, G),)),
+        None,
         printed=Bound("", C, G, where=(Ge(C, G),)),
         use="C of the order of G.",
         source="Theorem D.14, Corollary 5.5",

@@ -1,7 +1,8 @@
-"""Private non-convex optimization under the Kurdyka-Lojasiewicz condition (Menart, Ullah, Arora, Bassily, Guzman).
+"""Private non-convex optimization under the Kurdyka-Lojasiewicz condition (Menart et al.).
 
-``F(w) - F* <= gamma^kappa ||grad F(w)||^kappa``, and four algorithms: KL Spider (1), private proximal point (2), adaptive
-noisy gradient descent (3) and projected noisy descent for a regularized loss (4).
+``F(w) - F* <= gamma^kappa ||grad F(w)||^kappa``, and four algorithms: KL Spider (1), private
+proximal point (2), adaptive noisy gradient descent (3) and projected noisy descent for a
+regularized loss (4).
 
 >>> from dpcal.calibrate.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("EP1.printed"))).status
@@ -11,11 +12,9 @@ noisy gradient descent (3) and projected noisy descent for a regularized loss (4
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, floor
-from typing import Any
+from math import ceil
 
-from sympy import E, Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
-from sympy import gamma as gamma_function
+from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
 from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
@@ -195,7 +194,7 @@ def _repaired_loop_count(steps: Fraction) -> bool:
 
 
 def _printed_restart(case: tuple[int, int]) -> bool:
-    """The next round starts at an iterate whose gradient was tested: index t - 1 after leaving at t."""
+    """The next round starts at a tested iterate: index t - 1 after leaving at t."""
     limit, leaves_at = case
     index = min(leaves_at, limit) - 1
     return index == min(leaves_at, limit)
@@ -237,9 +236,7 @@ _COSTS = [(3, 3, 3, 3), (8, 1), (1,) * 12, (5, 2, 2, 9), (7, 8)]
 
 _SCHEDULE = (
     Identity("A1", T_k * Phi ** (2 / kappa), _GAIN * Phi, statement="work of a round"),
-    Identity(
-        "A2", T_k * _ROOT, _GAIN * Phi ** ((kappa - 1) / kappa), statement="path of a round"
-    ),
+    Identity("A2", T_k * _ROOT, _GAIN * Phi ** ((kappa - 1) / kappa), statement="path of a round"),
     Bound(
         "A2.cap",
         T_k * _ROOT,
@@ -441,9 +438,7 @@ _PRIVACY = (
         rho,
         statement="Algorithm 4 with exact noise spends all of rho",
     ),
-    Identity(
-        "B8.norm", D0**2 / (2 * sigma_norm**2), 2 * sqrt(rho) / n, statement="cost of a norm"
-    ),
+    Identity("B8.norm", D0**2 / (2 * sigma_norm**2), 2 * sqrt(rho) / n, statement="cost of a norm"),
     Identity(
         "B8.norm.ar",
         D0_ar**2 / (2 * sigma_norm**2),
@@ -608,7 +603,9 @@ _ADAPTIVE = (
         },
         statement="steps per phase",
     ),
-    Identity("D6", Phi ** ((kappa - 2) / kappa) * Phi ** (-2 / kappa), Phi ** ((kappa - 4) / kappa)),
+    Identity(
+        "D6", Phi ** ((kappa - 2) / kappa) * Phi ** (-2 / kappa), Phi ** ((kappa - 4) / kappa)
+    ),
     Identity(
         "D7",
         Phi ** ((4 - kappa) / kappa),
@@ -674,11 +671,7 @@ _RATES = (
 )
 
 _lam1 = (
-    _HALF
-    * 4 ** ((tau - 1) / tau)
-    * (tau / (tau - 1)) ** (1 / tau)
-    * Delta ** (1 / tau)
-    / D
+    _HALF * 4 ** ((tau - 1) / tau) * (tau / (tau - 1)) ** (1 / tau) * Delta ** (1 / tau) / D
 ) ** ((tau - 1) / tau)
 _c1 = tau ** (1 / (tau - 1)) * (tau - 1)
 
@@ -839,7 +832,10 @@ _PRIVACY_ERRATA = (
         "EP6",
         "The loop 'while t <= T_k' makes floor(T_k) + 1 releases; the privacy proof counts T_k.",
         Enumeration(
-            "", _repaired_loop_count, [Fraction(k, 4) for k in range(2, 30)], statement="t < ceil(T)"
+            "",
+            _repaired_loop_count,
+            [Fraction(k, 4) for k in range(2, 30)],
+            statement="t < ceil(T)",
         ),
         printed=Enumeration(
             "",
@@ -853,7 +849,8 @@ _PRIVACY_ERRATA = (
     ),
     erratum(
         "EP7",
-        "Algorithm 3 charges by the noisy norm even when it is negative and the noise is at its floor.",
+        "Algorithm 3 charges by the noisy norm even when it is negative and the noise is at "
+        "its floor.",
         Bound(
             "",
             D0_ar**2 / (2 * sigma_t**2),
@@ -929,13 +926,14 @@ _PRIVACY_ERRATA = (
     erratum(
         "EP13",
         "Half of the budget of Algorithm 3 is kept for a gradient that no guarantee uses.",
-        Bound("", rho, rho, statement="the strict filter spends up to rho"),
+        None,
         printed=Bound("", rho, rho / 2, statement="useful steps may spend rho"),
         use="The strict filter spends all of rho on useful steps.",
     ),
     erratum(
         "EP14",
-        "Theorem 5 adds 2 rho by one formula; under replace-one the printed weights cost rho/2 to 2 rho.",
+        "Theorem 5 adds 2 rho by one formula; under replace-one the printed weights cost "
+        "rho/2 to 2 rho.",
         Private(
             "",
             (Release(2 * L0 / n, 2 * L0 / n / sqrt(2 * rho_sel), 1),),
@@ -1096,7 +1094,12 @@ _UTILITY_ERRATA = (
     erratum(
         "EU2",
         "The descent lemma of Algorithm 3 fails when the error cancels the gradient.",
-        Bound("", _X05, _X05, statement="exact form: (G^2-E^2)/(4 L1) + ||g||^2/(8 L1)"),
+        Identity(
+            "",
+            _X05,
+            (G**2 - noise) / (4 * L1) + (G**2 + 2 * inner + noise) / (8 * L1),
+            statement="exact form: (G^2 - E^2)/(4 L1) + ||g||^2/(8 L1)",
+        ),
         printed=Bound(
             "",
             G**2 / (4 * L1) - noise / (8 * L1),
@@ -1172,7 +1175,13 @@ _UTILITY_ERRATA = (
     erratum(
         "EU8",
         "K_j as the last index above the threshold gives the opposite of the inequality used.",
-        Bound("", Phi, Phi_before / u, where=(Le(Phi, Phi_before / u),), statement="first index"),
+        Bound(
+            "",
+            Phi,
+            F0 / u**2,
+            where=(Le(Phi, Phi_before / u), Le(Phi_before, F0 / u)),
+            statement="two phases with the first index contract twice",
+        ),
         printed=Bound("", Phi, Phi_before / u, where=(Ge(Phi, Phi_before / u),)),
         use="The first index with Phi <= Phi_{K_{j-1}}/c.",
         severity="rate",
@@ -1318,7 +1327,7 @@ _LOWER_ERRATA = (
     erratum(
         "EL1",
         "The outer part 4 D ||w|| of H in Theorem 7 makes the slope jump down: H is not convex.",
-        Bound("", 8 * D, 8 * D, statement="slopes inside and outside at radius 4 D"),
+        Bound("", 2 * u, 8 * D, at={u: 4 * D}, statement="slope at radius 4 D, inside and outside"),
         printed=Bound("", 2 * 4 * D, 4 * D, statement="slope inside is at most the slope outside"),
         use="H = 8 D ||w|| - 16 D^2 outside the ball of radius 4 D.",
         severity="rate",
@@ -1354,7 +1363,9 @@ _LOWER_ERRATA = (
     erratum(
         "EL4",
         "The first argument of D in Theorem 6 is inverted.",
-        Identity("", u * v / D, L1, at={D: u * v / L1}, statement="smoothness with u = c2 Delta^.."),
+        Identity(
+            "", u * v / D, L1, at={D: u * v / L1}, statement="smoothness with u = c2 Delta^.."
+        ),
         printed=Identity("", u * v / D, L1, at={D: v * L1 / u}),
         use="c2 Delta^(1/tau) L0^((tau-2)/(tau-1))/L1.",
         source="Theorem 6",
@@ -1386,7 +1397,13 @@ _LOWER_ERRATA = (
     erratum(
         "EL8",
         "gamma and L1 are not free: smooth and PL force gamma^2 L1 >= 1/2.",
-        Bound("", _HALF, gamma**2 * L1, where=(Ge(gamma**2 * L1, _HALF),)),
+        Bound(
+            "",
+            _HALF,
+            gamma**2 * L1,
+            where=(Le(G**2 / (2 * L1), gamma**2 * G**2),),
+            statement="descent G^2/(2 L1) within the KL bound gamma^2 G^2 forces it",
+        ),
         printed=Bound("", _HALF, gamma**2 * L1, statement="for all gamma and L1"),
         use="Evaluate the lower bound at feasible tuples only.",
         severity="rate",

@@ -1,7 +1,8 @@
-"""Private stationary points: SpiderBoost, tree-based Spider, recursive regularization, JL reduction (arXiv 2206.00846).
+"""Stationary points: SpiderBoost, tree Spider, recursive regularization, JL (2206.00846).
 
-Arora, Bassily, Gonzalez, Guzman, Menart, Ullah, "Faster Rates of Convergence to Stationary Points in Differentially Private
-Optimization". ``abar = sqrt(d log(1/delta)) / (n epsilon)`` is the rate variable.
+Arora, Bassily, Gonzalez, Guzman, Menart, Ullah, "Faster Rates of Convergence to Stationary Points
+in Differentially Private Optimization". ``abar = sqrt(d log(1/delta)) / (n epsilon)`` is the rate
+variable.
 
 >>> from dpcal.calibrate.prover import prove
 >>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E1.printed")))
@@ -13,9 +14,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
-from typing import Any
 
-from sympy import Ge, Le, Lt, Max, Min, Rational, erfc, exp, log, oo, sqrt
+from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
 from dpcal.calibrate.schedules import _planning
 from dpcal.calibrate.schedules._language import (
@@ -93,8 +93,7 @@ SETTINGS = (
         Min(n, Max(1 / (T * abar**2), n / sqrt(T))),
         printed=Max(
             (L0 * n * epsilon / sqrt(F0 * L1 * d * Lam)) ** (2 * _THIRD),
-            (L0 * n * d * Lam) ** _THIRD
-            / ((L1 * F0) ** Rational(1, 6) * epsilon ** (2 * _THIRD)),
+            (L0 * n * d * Lam) ** _THIRD / ((L1 * F0) ** Rational(1, 6) * epsilon ** (2 * _THIRD)),
         ),
         source="Theorem 9",
         rounding="up",
@@ -170,30 +169,33 @@ def _tree_facts(depth: int) -> bool:
     )
 
 
+def _leaves(depth: int) -> int:
+    return sum(len(label) == depth for label in _depth_first(depth))
+
+
 def _printed_leaf_count(depth: int) -> bool:
     """A tree of this depth has 2^(D - 1) leaves."""
-    return sum(len(label) == depth for label in _depth_first(depth)) == 2 ** (depth - 1)
+    return _leaves(depth) * 2 == 1 << depth
 
 
 def _true_leaf_count(depth: int) -> bool:
     """A tree of this depth has 2^D leaves."""
-    return sum(len(label) == depth for label in _depth_first(depth)) == 2**depth
+    return _leaves(depth) == 1 << depth
 
 
 def _steps_of_round(depth: int, carry: bool) -> int:
-    """Count the leaf steps that reach a later iterate: the last one does only when it is carried over."""
-    leaves = sum(len(label) == depth for label in _depth_first(depth))
-    return leaves if carry else leaves - 1
+    """Count the leaf steps that reach a later iterate."""
+    return _leaves(depth) if carry else _leaves(depth) - 1
 
 
 def _printed_round(depth: int) -> bool:
-    """Every leaf of a round contributes a step when the next round starts at the last leaf's point."""
-    return _steps_of_round(depth, carry=False) == 2**depth
+    """Every leaf contributes a step when a round starts at the last leaf's point."""
+    return _steps_of_round(depth, carry=False) == 1 << depth
 
 
 def _carried_round(depth: int) -> bool:
     """Every leaf of a round contributes a step when its last step is carried over."""
-    return _steps_of_round(depth, carry=True) == 2**depth
+    return _steps_of_round(depth, carry=True) == 1 << depth
 
 
 def _records_of_round(depth: int) -> bool:
@@ -241,7 +243,7 @@ _FRACTION_HALF = Fraction(1, 2)
 
 
 def _total_variation_is_small(size: int) -> bool:
-    """Exact total variation of Binomial(n, 1/2 - p/2) and (1/2 + p/2), p = 1/(4 sqrt n), is at most 1/4."""
+    """Total variation of Binomial(n, 1/2 -+ p/2), p = 1/(4 sqrt n), is at most 1/4."""
     root = int(size**0.5)
     shift = Fraction(1, 8 * root)
     low, high = _FRACTION_HALF - shift, _FRACTION_HALF + shift
@@ -253,7 +255,7 @@ def _total_variation_is_small(size: int) -> bool:
 
 
 def _geometric_sum(case: tuple[Fraction, int]) -> bool:
-    """sum (1 - x)^-k = ((1 - x)^-K - 1)/x."""
+    """Sum (1 - x)^-k = ((1 - x)^-K - 1)/x."""
     step, count = case
     total = sum((1 - step) ** -k for k in range(1, count + 1))
     return total == ((1 - step) ** -count - 1) / step
@@ -262,7 +264,7 @@ def _geometric_sum(case: tuple[Fraction, int]) -> bool:
 def _modulus(rounds: int) -> bool:
     """The weights lam_t = 2^t lam add up to (2^t - 1) lam, between lam_t/2 and lam_t."""
     total = sum(2**k for k in range(rounds))
-    return total == 2**rounds - 1 and 2**rounds <= 2 * total < 2 ** (rounds + 1)
+    return bool(total == 2**rounds - 1 and total < 2**rounds <= 2 * total)
 
 
 _A = u / 2 - L1 * u**2 / 2 - u**3 * x * v / 2  # u = eta, x = tau2^2, v = q
@@ -308,9 +310,7 @@ _ALGORITHM_1 = (
         statement="refresh error with the period q",
     ),
     Bound("S7", q, T, free=(abar, T1), statement="T >= q"),
-    Identity(
-        "S8", 1 / (T1 * abar**2), (L0 / (sqrt(F0 * L1) * abar)) ** (2 * _THIRD), free=(abar,)
-    ),
+    Identity("S8", 1 / (T1 * abar**2), (L0 / (sqrt(F0 * L1) * abar)) ** (2 * _THIRD), free=(abar,)),
     Identity(
         "S9",
         1 / (T1 * abar**2),
@@ -697,7 +697,9 @@ _GLM = (
         Rational(6518, 1000),
         statement="chi-square tail: k >= 6.518 log(2n/delta) is enough",
     ),
-    Identity("S69", k**_THIRD / N ** (2 * _THIRD), k ** Rational(-1, 4), at={k: N ** Rational(8, 7)}),
+    Identity(
+        "S69", k**_THIRD / N ** (2 * _THIRD), k ** Rational(-1, 4), at={k: N ** Rational(8, 7)}
+    ),
 )
 
 _LOWER = (
@@ -806,7 +808,8 @@ _ALGORITHM_1_ERRATA = (
     ),
     erratum(
         "E3",
-        "tau1^2 adds the noise variance times L0^2 although it contains L0 and acts on d coordinates.",
+        "tau1^2 adds the noise variance times L0^2 although it contains L0 and acts on d "
+        "coordinates.",
         Units("", tau1_sq, {"gradient": 2}, statement="squared error has the unit of a gradient^2"),
         settings=(tau1_sq,),
         use="Sampling error (0 for b1 = n) plus d sigma1^2.",
@@ -855,7 +858,15 @@ _ALGORITHM_1_ERRATA = (
                 Le(L0**2 * epsilon**2 / (F0 * L1 * d * Lam), n),
             ),
             points=(
-                {n: 10**4, d: 10**6, epsilon: 1, Lam: Rational(115, 10), L0: 1, L1: 1, F0: Rational(1, 10**4)},
+                {
+                    n: 10**4,
+                    d: 10**6,
+                    epsilon: 1,
+                    Lam: Rational(115, 10),
+                    L0: 1,
+                    L1: 1,
+                    F0: Rational(1, 10**4),
+                },
             ),
             statement="printed b2 <= n under the stated conditions",
         ),
@@ -937,7 +948,9 @@ _ALGORITHM_1_ERRATA = (
     erratum(
         "E13",
         "A sampled batch of size n leaves a term L0/sqrt(n) in the empirical rate.",
-        Rate("", (sqrt(d) / n) ** (2 * _THIRD), (sqrt(d) / n) ** (2 * _THIRD), growth={n: 1}),
+        Identity(
+            "", (n - u) / ((n - 1) * u), 0, at={u: n}, statement="all records leave no variance"
+        ),
         printed=Rate(
             "",
             (sqrt(d) / n) ** (2 * _THIRD) + 1 / sqrt(n),
@@ -1200,7 +1213,13 @@ _RECURSIVE_ERRATA = (
     erratum(
         "E35",
         "Round t has modulus (2^t - 1) lam, below the lam_t that eta and the selector use.",
-        Bound("", (2**j - 1) * u, (2**j - 1) * u, statement="modulus used"),
+        Bound(
+            "",
+            v * u / 2,
+            (v - 1) * u,
+            where=(Ge(v, 2),),
+            statement="half of lam_t is a modulus (v = 2^t)",
+        ),
         printed=Bound("", 2**j * u, (2**j - 1) * u, statement="lam_t is a modulus"),
         use="mu_t = (2^t - 1) lam.",
         source="Theorem 5",
@@ -1296,7 +1315,13 @@ _GLM_ERRATA = (
     erratum(
         "E44",
         "Definition 1 alone gives (log n/k)^(1/4), not k^(-1/2).",
-        Rate("", N ** Rational(-2, 5), N ** Rational(-2, 5), growth={N: 1}),
+        Identity(
+            "",
+            k**_THIRD / N ** (2 * _THIRD),
+            N ** Rational(-2, 5),
+            at={k: N ** Rational(4, 5)},
+            statement="rate with k^(-1/2)",
+        ),
         printed=Rate(
             "",
             N ** Rational(-2, 7),
@@ -1368,8 +1393,10 @@ _OTHER_ERRATA = (
     erratum(
         "E49",
         "Lemma 4 omits that the oracle is private; the exact oracle has tau1 = 0.",
-        Bound("", L0 * u, v, where=(Le(L0 * u, v),), statement="with the hypothesis"),
-        printed=Bound("", L0 * u, v, at={v: 0}, statement="tau1 >= Omega(L0 abar) for the exact oracle"),
+        None,
+        printed=Bound(
+            "", L0 * u, v, at={v: 0}, statement="tau1 >= Omega(L0 abar) for the exact oracle"
+        ),
         use="(epsilon, delta)-DP per answer as a hypothesis.",
         source="Lemma 4",
     ),
