@@ -27,7 +27,7 @@ from typing import Any
 
 import sympy
 
-from dpcal.calibrate.prover import Verdict
+from dpcal.calibrate.prover import STATUSES, Verdict
 from dpcal.calibrate.schedules import _language as language
 from dpcal.calibrate.schedules._enclosures import Balls, Intervals, Undecided, balls_available
 from dpcal.calibrate.schedules._json import decode
@@ -76,6 +76,7 @@ def recheck(claim: language.Claim, verdict: Verdict) -> bool:
 
 
 def _check(claim: Any, status: str, method: str, evidence: Mapping[str, Any]) -> None:
+    _require(status in STATUSES, f"unknown status {status}")
     if status == "OPEN":
         return None
     if isinstance(claim, language.Enumeration):
@@ -89,7 +90,6 @@ def _check(claim: Any, status: str, method: str, evidence: Mapping[str, Any]) ->
         return _check_counterexample(claim, evidence)
     if status == "SAMPLED":
         return _check_samples(claim, evidence)
-    _require(status == "PROVED", f"unknown status {status}")
     _PROOFS[method](claim, evidence)
     return None
 
@@ -640,9 +640,8 @@ def _check_feasible(claim: Any, status: str, evidence: Mapping[str, Any]) -> Non
         return
     _require(len(parts) == len(evidence["parts"]), "one verdict for each condition")
     for part, row in zip(parts, evidence["parts"], strict=True):
-        _require(
-            row["status"] == "PROVED" or status == "SAMPLED" == row["status"], "no weaker part"
-        )
+        allowed = ("PROVED",) if status == "PROVED" else ("PROVED", "SAMPLED")
+        _require(row["status"] in allowed, "no weaker part")
         _check(part, row["status"], row["method"], row["evidence"])
 
 

@@ -70,6 +70,8 @@ class _Walker:
             return ranges[node]
         if node.is_Rational:
             return self._rational(Fraction(int(node.p), int(node.q)))
+        if node.is_Float:
+            return self._rational(Fraction(float(node)))
         if node.is_Add or node.is_Mul:
             parts = [self._walk(part, ranges) for part in node.args]
             total = parts[0]
@@ -156,6 +158,8 @@ class Balls(_Walker):
         return self._flint.arb.pi() if node is sympy.pi else self._flint.arb(1).exp()
 
     def _call_named(self, name: str, values: list[Any]) -> Any:
+        if not values:
+            raise Undecided(f"no enclosure of {name}")
         method = {"Abs": "__abs__", "uppergamma": "gamma_upper"}.get(name, name)
         if not hasattr(values[0], method):
             raise Undecided(f"no enclosure of the function {name}")

@@ -351,6 +351,10 @@ class Release:
     std: Any
     count: Any = 1
 
+    def __post_init__(self) -> None:
+        for name in ("sensitivity", "std", "count"):
+            object.__setattr__(self, name, sympy.sympify(getattr(self, name)))
+
 
 @dataclass(frozen=True)
 class Private(Claim):

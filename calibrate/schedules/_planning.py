@@ -16,6 +16,7 @@ ValueError: n must be at least ... for abar <= 1 and sqrt(F0 L1) abar <= L0, got
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
@@ -133,6 +134,7 @@ def _inputs(n: int, **positives: Any) -> dict[str, Any]:
     return {"n": _validate.count(n=n), **values}
 
 
+@functools.lru_cache(maxsize=64)
 def _single_release(epsilon: float, delta: float, relation: str) -> float:
     from dpcal.accountants.events import GaussianDpEvent
     from dpcal.calibrate.noise import noise_multiplier
@@ -215,6 +217,14 @@ def _fixed_point(
     return family, scale, rate
 
 
+def _rate_at(
+    size: float, n: int, rate: float, scale: float, target: tuple[float, float, str]
+) -> float:
+    """Rate variable at another size: the noise scale tends to that of two equal Gaussian families."""
+    limit = 1.05 * math.sqrt(2) * _single_release(*target)
+    return rate * n / size * (1 if size == n else max(1.0, limit / scale))
+
+
 def _needs_more_records(n: int, rate: float, worst: float, condition: str, name: str) -> None:
     if worst > 1:
         raise ValueError(
@@ -281,7 +291,7 @@ def spiderboost(
     settle(SCHEDULE, ["eta"], values)
 
     def accuracy(size: float) -> float:
-        here = rate * n / size
+        here = _rate_at(size, n, rate, scale, (epsilon, delta, neighboring_relation))
         steps = max((F0 * L1) ** (1 / 3) * L0 ** (-2 / 3) * here ** (-4 / 3), 1 / here)
         return math.sqrt(40 * F0 * L1 / steps + 24 * (L0 * steps * here**2) ** 2)
 
@@ -334,7 +344,7 @@ def dp_rgda(
     )
 
     def accuracy(size: float) -> float:
-        here = rate * n / size
+        here = _rate_at(size, n, rate, scale, (epsilon, delta, neighboring_relation))
         return float((math.sqrt(F0 * L * M) * here) ** (2 / 3) + M * here)
 
     record = judged("dp_rgda", accuracy(n), ("Lipschitz constant", float(M)), accuracy, n)
