@@ -81,6 +81,8 @@ def _check(claim: Any, status: str, method: str, evidence: Mapping[str, Any]) ->
         return None
     if isinstance(claim, language.Enumeration):
         return _check_cases(claim, status, evidence)
+    if isinstance(claim, language.Priced):
+        return _check_price(claim, status)
     if isinstance(claim, language.Rate):
         return _check_rate(claim, status, evidence)
     if isinstance(claim, language.Feasible):
@@ -627,6 +629,21 @@ def _plain(case: Any) -> Any:
     if isinstance(case, (list, tuple)):
         return [_plain(part) for part in case]
     return case if isinstance(case, (int, str, bool, float)) or case is None else str(case)
+
+
+def _check_price(claim: Any, status: str) -> None:
+    """Price the event again, by the accountant that convolves privacy loss random variables."""
+    from dpcal.accountants import epsilon
+
+    price = epsilon(
+        claim.event(),
+        delta=claim.delta,
+        neighboring_relation=claim.neighboring_relation,
+        accountant="prv",
+    )
+    _require(status in ("REFUTED", "SAMPLED"), "a price is never a proof")
+    held = price.lower > claim.epsilon if status == "REFUTED" else price.lower <= claim.epsilon
+    _require(held, "the price")
 
 
 def _check_feasible(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:

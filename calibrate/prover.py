@@ -291,13 +291,10 @@ def _equal(left: Any, right: Any, domain: Domain) -> Verdict | None:
 
 
 def _has_real_powers(expression: Any, domain: Domain) -> bool:
-    """Return whether every sum under a root or a symbolic power is nonnegative on the domain."""
-    bases = {
-        base
-        for power in expression.atoms(sympy.Pow)
-        if not power.exp.is_Integer
-        for base, _ in itertools.chain.from_iterable(normal(power.base))
-    }
+    """Return whether every base under a root, a symbolic power or a logarithm is nonnegative."""
+    inner = [power.base for power in expression.atoms(sympy.Pow) if not power.exp.is_Integer]
+    inner += [logarithm.args[0] for logarithm in expression.atoms(sympy.log)]
+    bases = {base for part in inner for monomial in normal(part) for base, _ in monomial}
     return all(base.is_positive or nonnegative_on(base, domain) for base in bases)
 
 
@@ -1053,6 +1050,20 @@ def _case_json(case: Any) -> Any:
     return json.loads(json.dumps(case, default=str))
 
 
+def _decide_priced(claim: Any, deadline: float) -> Verdict:
+    from dpcal.accountants import epsilon
+
+    relation = claim.neighboring_relation
+    price = epsilon(claim.event(), delta=claim.delta, neighboring_relation=relation)
+    evidence = {"lower": price.lower, "upper": price.upper, "accountant": price.accountant}
+    reason = f"epsilon is {price.upper:.6g} under {relation}, claimed {claim.epsilon:.6g}"
+    if price.lower > claim.epsilon:
+        return Verdict("REFUTED", "price", reason, evidence)
+    if price.upper <= claim.epsilon:
+        return Verdict("SAMPLED", "price", f"{reason}; in floating point rounded outward", evidence)
+    return Verdict("OPEN", "none", f"{reason}; the accountant's interval holds the claim", evidence)
+
+
 def _decide_prose(claim: Any, deadline: float) -> Verdict:
     return Verdict("OPEN", "none", claim.reason)
 
@@ -1066,5 +1077,6 @@ _DECIDE: dict[type, Callable[[Any, float], Verdict]] = {
     language.Units: _decide_units,
     language.Private: _decide_private,
     language.Enumeration: _decide_enumeration,
+    language.Priced: _decide_priced,
     language.Prose: _decide_prose,
 }

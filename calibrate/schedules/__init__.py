@@ -23,6 +23,7 @@ _LANGUAGE = (
     "Erratum",
     "Feasible",
     "Identity",
+    "Priced",
     "Private",
     "Prose",
     "Quantity",

@@ -31,6 +31,7 @@ from sympy import Expr, Symbol
 from dpcal import _validate
 
 if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
     from dpcal.calibrate.plan import Plan
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Erratum",
     "Feasible",
     "Identity",
+    "Priced",
     "Private",
     "Prose",
     "Quantity",
@@ -407,13 +409,43 @@ class Private(Claim):
 
     def formula(self) -> str:
         cost = sympy.simplify(self.squared_mu / 2)
-        budget = f"rho = {self.rho}" if self.rho is not None else f"({self.epsilon}, {self.delta})"
+        budget = (
+            f"{self.rho}-zCDP" if self.rho is not None else f"({self.epsilon}, {self.delta})-DP"
+        )
         return f"{cost}-zCDP fits {budget}, {self.neighboring_relation}{_conditions(self)}"
 
     def latex(self) -> str:
         budget = self.rho if self.rho is not None else sympy.Tuple(self.epsilon, self.delta)
         cost = sympy.latex(sympy.simplify(self.squared_mu / 2))
         return rf"{cost}\text{{-zCDP}} \le {sympy.latex(budget)}"
+
+
+@dataclass(frozen=True)
+class Priced(Claim):
+    """The accountant's price of an event is within the claimed epsilon.
+
+    Prices are rounded outward floats, so a claim that holds is SAMPLED at one event, never PROVED.
+
+    Parameters
+    ----------
+    event
+        Function without arguments that returns the ``DpEvent``.
+    epsilon, delta
+        Claimed budget.
+    neighboring_relation
+        Relation under which the event is priced.
+    """
+
+    event: Callable[[], DpEvent]
+    epsilon: float = field(kw_only=True)
+    delta: float = field(kw_only=True)
+    neighboring_relation: str = field(default="add-or-remove-one", kw_only=True)
+
+    def formula(self) -> str:
+        return f"{self.event()} fits ({self.epsilon}, {self.delta}), {self.neighboring_relation}"
+
+    def latex(self) -> str:
+        return rf"\text{{{self.formula()}}}".replace("_", r"\_")
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _fixed_point(
 def _rate_at(
     size: float, n: int, rate: float, scale: float, target: tuple[float, float, str]
 ) -> float:
-    """Rate variable at another size: the noise scale tends to that of two equal Gaussian families."""
+    """Rate variable at another size; the noise scale tends to sqrt(2) z*."""
     limit = 1.05 * math.sqrt(2) * _single_release(*target)
     return rate * n / size * (1 if size == n else max(1.0, limit / scale))
 

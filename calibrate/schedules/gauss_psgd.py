@@ -287,6 +287,14 @@ _ESCAPE = (
         free=(chi, iota),
         statement="escapes",
     ),
+    Identity(
+        "A11",
+        2 * saddles / omega,
+        16 * iota**3 * U / (s * omega) * sqrt(rho / chi**3),
+        free=(chi, iota),
+        printed=(saddles,),
+        statement="argument of the logarithm in the printed Q",
+    ),
     Bound(
         "A12",
         1,
@@ -380,6 +388,12 @@ _ESCAPE = (
         statement="at least 1/2 once the growth has doubled",
     ),
     Identity(
+        "A24",
+        -(x * u),
+        ((u - x) ** 2 - x**2 - u**2) / 2,
+        statement="inner product by squares, one coordinate",
+    ),
+    Identity(
         "A25", R / (eta * Gamma), alpha / (s ** _TO(3, 2) * mu ** _TO(5, 2)), free=(alpha, eta)
     ),
     Identity(
@@ -446,6 +460,22 @@ _E_RATES = (
         4 * M**2 * d * U**2 * kappa / (m * n**2 * epsilon**2 * eta**2 * chi**4),
         free=(eta, chi),
         statement="privacy error of the differences",
+    ),
+    Identity(
+        "B3.1",
+        G**2 * U * u / (m * n * kappa),
+        G**2 * U * sqrt(rho * alpha) / (m * M**2 * n * kappa),
+        at={u: sqrt(rho * alpha) / M**2},
+        free=(alpha,),
+        statement="first error with the step size put in",
+    ),
+    Identity(
+        "B3.4",
+        M**2 * d * U**2 * kappa / (m * n**2 * epsilon**2 * u**2 * alpha**4),
+        M**6 * d * U**2 * kappa / (m * rho * n**2 * epsilon**2 * alpha**5),
+        at={u: sqrt(rho * alpha) / M**2},
+        free=(alpha,),
+        statement="fourth error with the step size put in",
     ),
     Identity("B4.1", e1**2, G**2 * U * sqrt(rho * e1) / (m * M**2 * n * kappa)),
     Identity("B4.2", e2**2, G**2 * d * U**2 * rho * e2 / (m * M**4 * n**2 * epsilon**2 * kappa**2)),
@@ -605,6 +635,13 @@ _SELECTION = (
         v * M**2 * Lam * x**2 / (u**2 * epsilon**2),
         at={v: 4 * z**2 * epsilon**2 / Lam},
         statement="c2 equals c1",
+    ),
+    Identity(
+        "X3",
+        4 * z**2 * epsilon**2 / Lam,
+        8 * L / Lam,
+        at={z: sqrt(2 * L) / epsilon},
+        statement="c1 of the textbook formula, L = log(1.25/delta)",
     ),
     Identity("X4", m * x**2 / m**2, x**2 / m, statement="variance of the clients' average"),
     Private(

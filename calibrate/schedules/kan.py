@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sympy import Ge, Le, Max, Min, Rational, diff, erfc, exp, log, sqrt
 
@@ -24,6 +24,7 @@ from dpcal.calibrate.schedules._language import (
     Erratum,
     Feasible,
     Identity,
+    Priced,
     Private,
     Prose,
     Quantity,
@@ -35,6 +36,9 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
 
 __all__ = ["SCHEDULE"]
 
@@ -263,6 +267,13 @@ def _noisy_steps(case: tuple[int, bool]) -> bool:
     """The loop t = 1..T-1 releases as many answers as are accounted for."""
     steps, literal = case
     return len(range(1, steps)) == (steps if literal else steps - 1)
+
+
+def _steps(noise_multiplier: float) -> DpEvent:
+    """100 Poisson-sampled Gaussian releases at rate 0.1."""
+    from dpcal.accountants.events import dpsgd
+
+    return dpsgd(sampling_probability=0.1, noise_multiplier=noise_multiplier, steps=100)
 
 
 _SIZES = [(size, rate) for size in (1, 2, 5) for rate in _RATES]
@@ -664,6 +675,27 @@ _ERRATA = (
         use="kappa; accountants never see the clip.",
         severity="privacy",
         source="appendix F.1, Theorem F.8",
+    ),
+    erratum(
+        "E04.priced",
+        "Dividing by the clip reports an epsilon of 0.35 where 7.05 is spent.",
+        Priced(
+            "",
+            lambda: _steps(1.0),
+            epsilon=7.06,
+            delta=1e-5,
+            statement="r = 0.1, T = 100, kappa = 1, whatever the clip",
+        ),
+        printed=Priced(
+            "",
+            lambda: _steps(1.0),
+            epsilon=0.347,
+            delta=1e-5,
+            statement="the same run priced at kappa/C = 10 for a clip of 0.1",
+        ),
+        use="kappa; accountants never see the clip.",
+        severity="privacy",
+        source="Theorem F.8",
     ),
     erratum(
         "E05",

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
+from typing import TYPE_CHECKING
 
 from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
@@ -25,6 +26,7 @@ from dpcal.calibrate.schedules._language import (
     Erratum,
     Feasible,
     Identity,
+    Priced,
     Private,
     Prose,
     Quantity,
@@ -37,6 +39,9 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
 
 __all__ = ["SCHEDULE"]
 
@@ -512,6 +517,13 @@ _TREE = (
     ),
     Identity("S36", 4 * 2 * u / p, 2 * T * 2 ** (D + 1) / p, at={u: T * 2 ** (D - 1)}, free=(T,)),
     Bound(
+        "S37",
+        64 * log(8 * x),
+        256 * _THIRD * log(4 * x),
+        on={x: (3, 10**6)},
+        statement="with all leaves counted the martingale part fits (log(1.25/delta) >= 1/3)",
+    ),
+    Bound(
         "S38",
         log(16),
         4 * ell * log(8),
@@ -577,6 +589,22 @@ _TREE = (
     ),
 )
 
+
+def _joint_run(scale: float) -> DpEvent:
+    """53 refreshes, 2621 sampled differences: n = 10^4, T = 2674, q = 51, b2 = 194."""
+    from dpcal.accountants import events
+
+    refresh = events.GaussianDpEvent(scale * (2674 / 51) ** 0.5)
+    gaussian = events.GaussianDpEvent(scale * 194 * 2674**0.5 / 10_000)
+    difference = events.PoissonSampledDpEvent(0.0194, gaussian)
+    return events.ComposedDpEvent(
+        [
+            events.SelfComposedDpEvent(refresh, 53),
+            events.SelfComposedDpEvent(difference, 2621),
+        ]
+    )
+
+
 _kap = x  # condition number of a subproblem
 
 _RECURSIVE = (
@@ -610,6 +638,14 @@ _RECURSIVE = (
         statement="the zCDP budget gives (epsilon, delta) for epsilon <= 20 Lam",
     ),
     Identity(
+        "S52",
+        K_t * (2 * L0 * T / n) ** 2 / (2 * sigma_t**2),
+        T**2 * epsilon**2 / (32 * K_t * Lam),
+        free=(T,),
+        printed=(sigma_t,),
+        statement="printed noise: private only for K of the order of T^2",
+    ),
+    Identity(
         "S53",
         d * sigma_t**2 / K_t,
         64 * d * L0**2 * T**2 * Lam / (n * epsilon) ** 2,
@@ -638,6 +674,13 @@ _RECURSIVE = (
         statement="radii sqrt(2^t) W satisfy the recursion, v = 2^t",
     ),
     Identity("S57.root", W**2 + j * W**2, (j + 1) * W**2, statement="so do radii sqrt(t) W"),
+    Bound(
+        "S58",
+        u * W + L1 * v,
+        u * W + 4 * u * v,
+        where=(Le(L1, 4 * u),),
+        statement="gradient of the last center, one round (u = lam, v = its error)",
+    ),
     Bound(
         "S59",
         u * x,
@@ -705,6 +748,11 @@ _GLM = (
 _LOWER = (
     Identity("S70", L1 * u, L0, at={u: L0 / L1}, statement="Huber slope at the switch"),
     Identity("S71", L1 * (B / 2) ** 2 / (B / 2), L0 / 2, at={B: L0 / L1}, statement="sphere"),
+    Prose(
+        "S72",
+        "a bound over all vectors and data sets; it repairs E46 and was derived on paper",
+        statement="||grad F(w)|| >= (L1/2) ||Proj(w) - mean|| for every w",
+    ),
     Identity("S73", L1 * u + L0 / 2, L0, at={u: L0 / (2 * L1)}, statement="total slope"),
     Bound(
         "S74",
@@ -933,6 +981,27 @@ _ALGORITHM_1_ERRATA = (
             statement="two families, each calibrated to (1, 1e-6), are (1, 1e-6)-DP together",
         ),
         use="Joint calibration: multipliers near sqrt(2) z*.",
+        severity="privacy",
+        source="Theorem 9",
+    ),
+    erratum(
+        "E11.priced",
+        "A scale that suits each family alone overspends for both.",
+        Priced(
+            "",
+            lambda: _joint_run(5.999),
+            epsilon=1.0,
+            delta=1e-6,
+            statement="both families at the common scale 5.999",
+        ),
+        printed=Priced(
+            "",
+            lambda: _joint_run(4.2248),
+            epsilon=1.0,
+            delta=1e-6,
+            statement="both families at the scale of one Gaussian release",
+        ),
+        use="Joint calibration: a scale near sqrt(2) z*.",
         severity="privacy",
         source="Theorem 9",
     ),
