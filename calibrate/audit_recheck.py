@@ -84,6 +84,8 @@ def _check(claim: Any, status: str, method: str, evidence: Mapping[str, Any]) ->
     if isinstance(claim, language.Priced):
         return _check_price(claim, status)
     if isinstance(claim, language.Rate):
+        if method == "limit":
+            return _check_limit(claim, status, evidence)
         return _check_rate(claim, status, evidence)
     if isinstance(claim, language.Feasible):
         return _check_feasible(claim, status, evidence)
@@ -156,8 +158,11 @@ def _sign(expression: Any, point: Point) -> int | None:
             continue
         if sign is not None:
             return sign
+    expression = sympy.sympify(expression)
+    if any(not power.exp.is_Integer for power in expression.atoms(sympy.Pow)):
+        return None
     table = {s: sympy.Rational(v.numerator, v.denominator) for s, v in point.items()}
-    value = sympy.sympify(expression).subs(table)
+    value = expression.subs(table)
     return int(sympy.sign(value)) if value.is_Rational else None
 
 
@@ -691,6 +696,22 @@ def _check_rate(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:
 def _sampled_nonpositive(claim: Any, excess: Any) -> bool:
     points = [p for p in _random_points(claim, set(excess.free_symbols)) if _in_domain(claim, p)]
     return bool(points) and all(_sign(excess, point) in (-1, 0) for point in points)
+
+
+def _check_limit(claim: Any, status: str, evidence: Mapping[str, Any]) -> None:
+    """Follow the ratio far out: it must approach the recorded limit, or leave every bound."""
+    ((symbol, direction),) = claim.growth.items()
+    ratio, limit = claim.left / claim.right, decode(evidence["limit"], ())
+    sizes = [Fraction(2) ** (k if direction > 0 else -k) for k in (6, 12, 24)]
+    _require(limit.is_finite == (status == "PROVED"), "finite for a proof")
+    if status == "PROVED":
+        bounds = zip(sizes, (Fraction(1, 4), Fraction(1, 50), Fraction(1, 1000)), strict=True)
+        for size, gap in bounds:
+            allowed = sympy.Rational(*gap.as_integer_ratio()) - sympy.Abs(ratio - limit)
+            _require(_sign(allowed, {symbol: size}) == 1, "approach")
+    else:
+        for size, floor in zip(sizes, (1, 100, 10_000), strict=True):
+            _require(_sign(sympy.Abs(ratio) - floor, {symbol: size}) == 1, "growth")
 
 
 def _growth_matches(claim: Any, term: Any, excess: Any) -> bool:

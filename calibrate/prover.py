@@ -910,6 +910,10 @@ def _at_text(verdict: Verdict) -> str:
 def _decide_rate(claim: Any, deadline: float) -> Verdict:
     domain = Domain(claim, [*claim.on, *claim.growth.values()])
     target = degree(claim.right, claim.growth)
+    if None in (target, *(monomial_degree(m, claim.growth) for m in normal(claim.left))):
+        by_limit = _rate_by_limit(claim)
+        if by_limit is not None:
+            return by_limit
     if target is None:
         return Verdict("OPEN", "none", "the right side is not one power of the growing symbols")
     rows = []
@@ -935,6 +939,21 @@ def _decide_rate(claim: Any, deadline: float) -> Verdict:
             "PROVED", "exponents", f"all {len(rows)} terms stay within the claimed power", evidence
         )
     return Verdict("OPEN", "none", "the sign of an exponent difference could not be decided")
+
+
+def _rate_by_limit(claim: Any) -> Verdict | None:
+    """Decide a rate in one symbol that is no power by the limit of left/right, from its series."""
+    ratio = sympy.sympify(claim.left / claim.right)
+    if len(claim.growth) != 1 or ratio.free_symbols != claim.growth.keys():
+        return None
+    ((symbol, direction),) = claim.growth.items()
+    limit = sympy.limit(
+        ratio, symbol, sympy.oo if direction > 0 else 0, "+" if direction < 0 else "-"
+    )
+    if not (limit.is_number and limit.is_extended_real):
+        return None
+    status = "PROVED" if limit.is_finite else "REFUTED"
+    return Verdict(status, "limit", f"left/right tends to {limit}", {"limit": encode(limit)})
 
 
 def _where_text(point: Mapping[Any, Any]) -> str:

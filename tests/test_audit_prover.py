@@ -52,6 +52,7 @@ TRUE = [
     Bound("logarithmic", x / (1 + x), log(1 + x), on={x: (Rational(1, 10), 10)}),
     Rate("rate", n + sqrt(n) * log(n), n, growth={n: 1}),
     Rate("range", n ** (-kappa), n**-1, growth={n: 1}, on={kappa: (1, 2)}),
+    Rate("limit", n**3 * exp(-n) + (1 - 1 / n) ** n, 1, growth={n: 1}),
     Feasible("batch", (Le(1, Max(x, 1)), Le(Min(x, n), n))),
     Units("units", sqrt(x * y), {"g": 1}, scales={x: {"g": 3}, y: {"g": -1}}),
     Private("composition", (Release(1, sqrt(x), x),), rho=Rational(1, 2)),
@@ -65,6 +66,7 @@ FALSE = [
     Bound("not at 1", x**2, x, on={x: (0, 2)}),
     Bound("cubic", w, w**3),
     Rate("dropped term", n + sqrt(d) * n**2, n, growth={n: 1}),
+    Rate("exponential", exp(n), n**5, growth={n: 1}),
     Rate("in part of the range", n ** (-1 / kappa), n**-1, growth={n: 1}, on={kappa: (1, 2)}),
     Feasible("empty batch", (Le(x, n), Le(1, x))),
     Units("wrong unit", x * y, {"g": 1}, scales={x: {"g": 3}, y: {"g": -1}}),
@@ -92,7 +94,7 @@ UNDECIDABLE = [
     Identity("unknown function", sympy.Function("f")(x), sympy.Function("g")(x)),
     Bound("unknown function", sympy.Function("f")(x), 1),
     Bound("nothing in the domain", x, y, where=(Le(x, y), Le(y * 2, x))),
-    Rate("not a power", exp(n), n, growth={n: 1}),
+    Rate("not a power", exp(n) * y, n, growth={n: 1}),
     Prose("prose", "because"),
 ]
 
