@@ -7,11 +7,11 @@ calibrates one common scale to (epsilon, delta) exactly; accuracies follow from 
 >>> plan = load("spiderboost").plan(n=100_000, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
 >>> 0.999 < plan.price() <= 1.0
 True
->>> load("spiderboost").plan(n=100, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
+>>> load("spiderboost").plan(n=20, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)
 ... # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-ValueError: n must be at least ... for abar <= 1 and sqrt(F0 L1) abar <= L0, got n=100 (abar = ...).
+ValueError: n must be at least ... for abar <= 1 and sqrt(F0 L1) abar <= L0, got n=20 (abar = ...).
 """
 
 from __future__ import annotations
