@@ -23,6 +23,24 @@ __all__ = ["add_commands", "audit_command", "main", "schedule_command"]
 
 _FORMATS = ("table", "json", "markdown", "html")
 
+CONSTANTS = {
+    "d": "dimension",
+    "L0": "Lipschitz constant",
+    "L1": "smoothness constant",
+    "F0": "public bound on the initial gap",
+    "gamma": "KL constant, or margin for kan",
+    "kappa": "KL exponent in [1, 2]",
+    "beta": "failure probability",
+    "G": "Lipschitz constant",
+    "M": "smoothness constant (gauss_psgd), Lipschitz constant (dp_rgda)",
+    "L": "smoothness constant",
+    "U": "initial gap",
+    "rho": "Lipschitz constant of the Hessian",
+    "K": "inner steps, at least 2",
+    "max_norm": "clipping norm",
+}
+"""What planners may ask for besides n, epsilon and delta."""
+
 
 def add_commands(commands: Any) -> None:
     """Register ``audit`` and ``schedule`` on the sub-parsers of a command line.
@@ -48,8 +66,6 @@ def add_commands(commands: Any) -> None:
     schedule.add_argument("--epsilon", type=float, required=True, help="target epsilon")
     schedule.add_argument("--delta", type=float, required=True, help="target delta")
     schedule.add_argument("--neighboring-relation", help="relation of the guarantee")
-    from dpcal.calibrate.schedules._planning import CONSTANTS
-
     for name, meaning in CONSTANTS.items():
         schedule.add_argument(f"--{name.replace('_', '-')}", dest=name, type=float, help=meaning)
     schedule.set_defaults(run=schedule_command)
@@ -76,7 +92,6 @@ def audit_command(arguments: argparse.Namespace) -> int:
 def schedule_command(arguments: argparse.Namespace) -> int:
     """Print the plan as JSON, and on standard error what the theorem does not promise."""
     from dpcal.calibrate.schedules import load
-    from dpcal.calibrate.schedules._planning import CONSTANTS
     from dpcal.errors import DpcalError
 
     names = (*CONSTANTS, "neighboring_relation")

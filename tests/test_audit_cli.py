@@ -1,5 +1,6 @@
 """The commands ``audit`` and ``schedule``."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -7,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpcal.calibrate.audit_cli import main
+from dpcal.calibrate.audit_cli import CONSTANTS, main
+from dpcal.calibrate.schedules import PAPERS, load
 
 SIZES = ["--n", "60000", "--d", "784", "--epsilon", "1", "--delta", "1e-6"]
 
@@ -76,3 +78,9 @@ def test_module_runs():
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0
     assert "PROVED" in result.stdout
+
+
+def test_every_constant_of_a_planner_has_an_option():
+    for paper in PAPERS:
+        wanted = inspect.signature(load(paper).planner).parameters
+        assert set(wanted) <= {*CONSTANTS, "n", "epsilon", "delta", "neighboring_relation"}

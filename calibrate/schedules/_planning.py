@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dpcal.calibrate.plan import Plan, Query
 
 __all__ = [
-    "CONSTANTS",
     "checked_constants",
     "dp_rgda",
     "gauss_psgd",
@@ -41,24 +40,6 @@ __all__ = [
     "kl_condition",
     "spiderboost",
 ]
-
-CONSTANTS = {
-    "d": "dimension",
-    "L0": "Lipschitz constant",
-    "L1": "smoothness constant",
-    "F0": "public bound on the initial gap",
-    "gamma": "KL constant, or margin for kan",
-    "kappa": "KL exponent in [1, 2]",
-    "beta": "failure probability",
-    "G": "Lipschitz constant",
-    "M": "smoothness constant (gauss_psgd), Lipschitz constant (dp_rgda)",
-    "L": "smoothness constant",
-    "U": "initial gap",
-    "rho": "Lipschitz constant of the Hessian",
-    "K": "inner steps, at least 2",
-    "max_norm": "clipping norm",
-}
-"""What planners may ask for besides n, epsilon and delta."""
 
 
 class VacuousSchedule(UserWarning):
