@@ -6,6 +6,9 @@
 1.0290
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
@@ -16,10 +19,26 @@ __all__ = [
     "Needs",
     "Plan",
     "Query",
+    "audit",
     "batch_size",
     "compare",
     "dpsgd",
     "noise_multiplier",
     "sampling_probability",
+    "schedules",
     "steps",
 ]
+
+
+if TYPE_CHECKING:
+    from dpcal.calibrate import schedules
+    from dpcal.calibrate.auditing import audit
+
+
+def __getattr__(name: str) -> Any:
+    # The audit needs sympy, which calibration does not.
+    if name == "audit":
+        return import_module("dpcal.calibrate.auditing").audit
+    if name == "schedules":
+        return import_module("dpcal.calibrate.schedules")
+    raise AttributeError(f"module 'dpcal.calibrate' has no attribute {name!r}")

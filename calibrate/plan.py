@@ -71,7 +71,7 @@ class Query:
         Whether C is per unit of ``||w - w'||``; for gradient differences only.
     composition
         ``"sequential"``, or ``"disjoint"`` when each answer uses records that no other answer of
-        this query uses.
+        this query uses. Parts of a partition are not samples: they earn no amplification.
     """
 
     name: str
@@ -257,9 +257,10 @@ def compose(asked: Any, n: int, neighboring_relation: str) -> DpEvent:
                     "neighboring_relation 'replace-one' or 'replace-special', "
                     f"got {neighboring_relation!r}."
                 )
-            count = 1
-        if count:
+            event, count = events.GaussianDpEvent(query.noise_multiplier), min(count, 1)
+        else:
             event = query.event(n)
+        if count:
             parts.append(event if count == 1 else events.SelfComposedDpEvent(event, count))
     if not parts:
         return events.NoOpDpEvent()

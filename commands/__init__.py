@@ -19,6 +19,8 @@ COMMANDS = {
     "epsilon": "bound epsilon at a delta, or delta at an epsilon",
     "compare": "ask several accountants the same question",
     "plot": "draw a privacy profile, or the accuracies of a report",
+    "audit": "prove or refute the printed settings of five papers",
+    "schedule": "a paper's corrected setting as a calibrated plan (JSON)",
     "verify": "recompute the claims of a report from its ledgers",
 }
 

@@ -183,3 +183,11 @@ def test_parallel_composition_needs_a_relation_that_keeps_the_parts():
         _ = _plan(query).event
     event = _plan(query, neighboring_relation="replace-one").event
     assert event == events.GaussianDpEvent(2.0)
+
+
+def test_parts_of_a_partition_earn_no_amplification():
+    query = _query(
+        composition="disjoint", sampler="fixed-size", sampling_probability=None, batch_size=5
+    )
+    event = _plan(query, neighboring_relation="replace-one").event
+    assert event == events.GaussianDpEvent(2.0)

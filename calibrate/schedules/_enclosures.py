@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Protocol
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import sympy
 
 __all__ = ["Arithmetic", "Balls", "Intervals", "Undecided", "balls_available", "best"]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from dpcal.calibrate.audit_cli import CONSTANTS, main
 from dpcal.calibrate.schedules import PAPERS, load
+from dpcal.cli import main
+from dpcal.commands.schedule import CONSTANTS
 
 SIZES = ["--n", "60000", "--d", "784", "--epsilon", "1", "--delta", "1e-6"]
 
@@ -69,7 +70,7 @@ def test_module_runs():
     command = [
         sys.executable,
         "-m",
-        "dpcal.calibrate.audit_cli",
+        "dpcal",
         "audit",
         "kan",
         "--explain",

@@ -1,0 +1,43 @@
+"""``dpcal audit``: prove or refute the printed settings of five papers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+EXAMPLE = "kl_condition --explain EP1"
+FORMATS = ("table", "json", "markdown", "html")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the paper, one claim to explain, and how to print."""
+    parser.add_argument("paper", nargs="?", help="one paper (default: all five)")
+    parser.add_argument(
+        "--explain", metavar="NAME", help="one claim or erratum, with formula and evidence"
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="table",
+        metavar="FORMAT",
+        help=f"{', '.join(FORMATS)} (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
+
+
+def run(options: Namespace) -> int:
+    """Print the report or one explanation; the status is 1 when a verdict is not as expected."""
+    if options.explain and not options.paper:
+        raise ValueError("--explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
+    from dpcal.calibrate import audit
+
+    report = audit(options.paper, only=options.explain)
+    if options.json or not options.explain:
+        text = report.render("json" if options.json else options.format)
+    else:
+        text = report.explain(options.explain)
+    if options.output is None:
+        print(text.rstrip("\n"))
+    else:
+        Path(options.output).write_text(text, encoding="utf-8")
+    return 0 if report.ok else 1
