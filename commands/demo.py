@@ -32,8 +32,8 @@ OUTSIDE = (
     "ranges are constants, the split depends on the number of records alone.",
     "Batch size, epochs, clipping norm, regulariser and scaling were fixed before these runs, "
     "after non-private cross-validation on the training records; the claim does not cover that "
-    "choice. The learning rate follows from public numbers. The rule sees training records only; exploration before it saw other splits of these "
-    "public records.",
+    "choice. The learning rate follows from public numbers. The rule sees training records only; "
+    "exploration before it saw other splits of these public records.",
     "The held-out accuracies and the non-private optimum are not private quantities.",
 )
 
