@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpcal.accountants import renyi
+from dpcal.accountants.atoms import AtomicLoss, convolve
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
 from dpcal.accountants.contour import FURTHEST, Contour
@@ -256,6 +257,11 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         if closed is not None and closed[1] < _ACCEPTED_ERROR:
             low, high = closed[0] + math.log1p(-closed[1]), closed[0] + math.log1p(closed[1])
             return Bounds(low, high, "closed form"), None
+    if len(parts) == 1 and isinstance(parts[0][0], AtomicLoss):
+        exact = convolve(parts[0][0], parts[0][1], epsilon)
+        if exact is not None and exact[1] < 0.5:
+            low, high = exact[0] + math.log1p(-exact[1]), exact[0] + math.log1p(exact[1])
+            return Bounds(low, high, "convolution"), None
     try:
         inversion = Inversion(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
@@ -298,7 +304,9 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
     closed = len(direction.parts) == 1 and direction.parts[0][1] == 1
-    if not closed:
+    # Laws with atoms have no contour that ends early, and often an exact sum.
+    atomic = any(isinstance(loss, AtomicLoss) for loss, _ in direction.parts)
+    if not closed and not atomic:
         try:
             bounds = _epsilon_on_contour(total, log_delta)
             if bounds is not None:

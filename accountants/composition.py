@@ -12,10 +12,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.atoms import discrete_laplace, randomized_response
 from dpcal.accountants.loss import Gaussian, PrivacyLoss
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import UnsupportedEvent
@@ -46,7 +48,7 @@ class Composition:
     private: bool = True
 
 
-def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+def leaves(event: events.DpEvent) -> list[tuple[events.DpEvent, int]]:
     """Flatten any nesting of compositions into distinct elementary events and their counts.
 
     Raises
@@ -56,7 +58,8 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
     ValueError
         If a count is not a whole number >= 0.
     """
-    counts: dict[events.DpEvent, int] = {}
+    # Events that hold lists have no hash: they are told apart by what they print.
+    counts: dict[str, tuple[events.DpEvent, int]] = {}
     stack = [(event, 1)]
     while stack:
         item, times = stack.pop()
@@ -66,10 +69,11 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in reversed(item.events))
         elif isinstance(item, events.DpEvent):
-            counts[item] = counts.get(item, 0) + times
+            key = repr(item)
+            counts[key] = (item, counts.get(key, (item, 0))[1] + times)
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
-    return counts
+    return list(counts.values())
 
 
 def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
@@ -91,7 +95,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}
     private = True
-    for leaf, times in leaves(event).items():
+    for leaf, times in leaves(event):
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
@@ -123,6 +127,37 @@ def _dominating_pairs(event: events.DpEvent, relation: str) -> tuple[PrivacyLoss
         if isinstance(event.event, events.GaussianDpEvent) and relation != "replace-one":
             sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier)
             return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
+    if isinstance(event, events.DiscreteLaplaceDpEvent):
+        shift = _validate.count(sensitivity=event.sensitivity)
+        shift *= 2 if relation == "replace-one" else 1
+        atomic = discrete_laplace(noise_parameter=event.noise_parameter, sensitivity=shift)
+        return atomic, atomic
+    if isinstance(event, events.RandomizedResponseDpEvent) and relation == "replace-one":
+        atomic = randomized_response(
+            noise_parameter=event.noise_parameter, num_buckets=event.num_buckets
+        )
+        return atomic, atomic
+    if (
+        isinstance(event, events.SingleEpochTreeAggregationDpEvent)
+        and relation == "replace-special"
+    ):
+        return _tree(event)
     raise UnsupportedEvent(
         f"No theorem here prices {event!r} under neighboring relation {relation!r}."
     )
+
+
+def _tree(event: events.SingleEpochTreeAggregationDpEvent) -> tuple[PrivacyLoss, PrivacyLoss]:
+    """A record enters one leaf of one tree, so each of its ancestors once (Kairouz et al. 2021, D).
+
+    Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
+    counts.
+    """
+    counts = event.step_counts if isinstance(event.step_counts, list) else [event.step_counts]
+    sizes = [_validate.count(step_counts=count) for count in counts]
+    if not sizes:
+        raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
+    nodes = max(size.bit_length() for size in sizes)
+    sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
+    loss = Gaussian(sigma / math.sqrt(nodes))
+    return loss, loss

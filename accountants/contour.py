@@ -129,6 +129,9 @@ class Contour:
         """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
         h = self.step
         budget = int(min(_MAX_NODES, max(_MIN_BUDGET, _MAX_WORK / self.line.points)))
+        if not self.line.decays:
+            # Only smoothing ends such a contour, and little is gained by less of it.
+            budget = _MIN_BUDGET
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)

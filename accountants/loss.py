@@ -48,6 +48,11 @@ class Tilt(ABC):
     amplification: float
     """By how much sums exceed the unit mass they represent: the growth of rounding error."""
 
+    @property
+    def decays(self) -> bool:
+        """Whether the characteristic function falls to 0 along the line."""
+        return True
+
     @abstractmethod
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return log psi(k step) for k = 0, ..., nodes - 1.

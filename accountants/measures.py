@@ -39,6 +39,7 @@ class Line(ABC):
     mean: float
     variance: float
     points: int
+    decays: bool
 
     @abstractmethod
     def log_ratio(self, step: float, nodes: int) -> Complexes:
@@ -82,6 +83,7 @@ class ProductLine(Line):
         self.points = sum(tilt.points for tilt, _ in tilts)
         # Rounded sums of the parts' means are the phase; the parts are centered on their own.
         self._offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
+        self.decays = any(tilt.decays for tilt, _ in tilts)
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Sum of the parts' logarithms."""
@@ -235,6 +237,8 @@ class Jumps(Measure):
 
 class JumpLine(Line):
     """The transform of :class:`Jumps` along a vertical line."""
+
+    decays = True
 
     def __init__(self, pieces: SplitParts, c: float, cumulants: Reals) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)

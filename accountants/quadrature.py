@@ -63,7 +63,7 @@ class QuadratureTilt(Tilt):
     ) -> None:
         self.mean, variance, fourth = moments
         if restricted is None:
-            restricted = np.array([[1.0, variance, fourth]])
+            restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
         self._restricted = restricted
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
@@ -73,6 +73,11 @@ class QuadratureTilt(Tilt):
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         self.amplification = float(self._sizes.sum())
         self._half_time: float | None = None
+
+    @property
+    def decays(self) -> bool:
+        """Whether abs(psi) falls to 0; it does not where the law has atoms."""
+        return math.isfinite(self._time_of_half_power())
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return log psi(k step), keeping the digits of psi - 1."""
@@ -111,7 +116,10 @@ class QuadratureTilt(Tilt):
         """The bound by moments, where it still falls on all of [t, ratio t]."""
         share, variance, fourth = self._restricted[:, :, None].transpose(1, 0, 2)
         total = fourth + 3 * variance**2
-        square = np.where((ratio * t) ** 2 * total <= 6 * variance, t * t, 0.0)
+        falling = ratio * t <= np.sqrt(6 * variance / total)
+        square = np.where(falling, t * t, 0.0)
+        if not len(share):
+            return np.zeros_like(t)
         drop = share**2 * square * (variance - square * total / 12)
         return np.asarray(0.5 * np.log1p(-drop.max(axis=0)))
 

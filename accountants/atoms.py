@@ -1,0 +1,188 @@
+"""Mechanisms whose privacy loss is discrete: randomized response, discrete Laplace.
+
+>>> loss = randomized_response(noise_parameter=0.5, num_buckets=2)
+>>> print(f"{loss.upper:.6f}")                      # log((1 - p + p / k) / (p / k))
+1.098612
+>>> log_delta, _ = loss.log_delta(0.0)              # total variation distance: 1/2
+>>> print(f"{math.exp(log_delta):.6f}")
+0.500000
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.loss import UNIT, PrivacyLoss
+from dpcal.accountants.quadrature import QuadratureTilt
+
+__all__ = ["AtomicLoss", "convolve", "discrete_laplace", "randomized_response"]
+
+Reals = NDArray[np.float64]
+
+# Terms of the exact convolution of a lattice law with itself, at most.
+_MAX_TERMS = 4096
+
+
+@dataclass(frozen=True)
+class AtomicLoss(PrivacyLoss):
+    """A privacy loss with finitely many values, all multiples of one unit.
+
+    Parameters
+    ----------
+    unit
+        Spacing > 0 of the values.
+    multiples
+        The values over the unit, increasing whole numbers.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    name
+        How the mechanism is called.
+    """
+
+    unit: float
+    multiples: tuple[int, ...]
+    log_reference: tuple[float, ...]
+    name: str
+
+    @property
+    def values(self) -> Reals:
+        """The values of the loss."""
+        return self.unit * np.array(self.multiples, dtype=float)
+
+    @property
+    def upper(self) -> float:
+        """The largest value."""
+        return self.unit * self.multiples[-1]
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, as finite sums."""
+        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        return tilted_moments(self.values, np.array(self.log_reference), powers)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return c times the largest value."""
+        return c * self.upper
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z), a finite sum."""
+        z = np.asarray(z, dtype=complex)
+        values = self.values
+        weights = np.exp(np.array(self.log_reference) + values)
+        return np.log(np.exp(np.multiply.outer(z, values)) @ weights)[()]
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law."""
+        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
+        weights = np.exp(np.array(self.log_reference) + (1 + c) * self.values - log_mgf)
+        moments = (float(mean), float(variance), float(fourth))
+        return QuadratureTilt(self.values.astype(complex), weights.astype(complex), moments)
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return the sum over values above epsilon."""
+        log_masses = np.array(self.log_reference) + self.values
+        return _hockey_stick(log_masses, self.values, epsilon, 0.0)
+
+
+def _hockey_stick(
+    log_masses: Reals, values: Reals, epsilon: float, error: float
+) -> tuple[float, float]:
+    """Log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
+    above = values > epsilon
+    if not above.any():
+        return -math.inf, 0.0
+    gaps = values[above] - epsilon
+    logs = log_masses[above] + np.log(-np.expm1(-gaps))
+    total = float(np.logaddexp.reduce(logs))
+    # The rounding of a value matters most where the gap is small.
+    sizes = np.abs(values[above]) + abs(epsilon) + np.abs(log_masses[above])
+    spread = float((np.exp(logs - total) * (sizes * (1 + 1 / np.minimum(gaps, 1.0)))).sum())
+    return total, error + UNIT * (32 + 8 * spread)
+
+
+def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float] | None:
+    """Log delta(epsilon) of a composition by exact convolution, and its relative error.
+
+    Parameters
+    ----------
+    loss
+        What is composed.
+    times
+        How often, >= 1.
+    epsilon
+        Any finite number >= 0.
+
+    Returns
+    -------
+    (float, float) or None
+        None where the law of the sum has too many values, or some below the range of a double.
+    """
+    multiples = np.array(loss.multiples)
+    spacing = int(np.gcd.reduce(np.diff(multiples)))
+    index = (multiples - multiples[0]) // spacing
+    if int(index[-1]) * times > _MAX_TERMS:
+        return None
+    power = np.zeros(int(index[-1]) + 1)
+    power[index] = np.exp(np.array(loss.log_reference) + loss.values)
+    result, remaining = np.ones(1), times
+    while remaining:
+        if remaining & 1:
+            result = np.convolve(result, power)
+        remaining >>= 1
+        power = np.convolve(power, power) if remaining else power
+    multiple = float(multiples[0]) * times + spacing * np.arange(len(result), dtype=float)
+    values = loss.unit * multiple
+    if result[values > epsilon].min(initial=1.0) < 1e-290:
+        return None
+    # Sums of products of positive terms: each convolution loses a few roundings a term.
+    error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + loss.upper))
+    return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
+
+
+def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
+    """Return the loss of randomized response when a record is replaced, the same both ways.
+
+    Parameters
+    ----------
+    noise_parameter
+        p in (0, 1), the probability of answering uniformly at random.
+    num_buckets
+        k >= 2.
+    """
+    p = _validate.probability(noise_parameter=noise_parameter)
+    k = _validate.count(num_buckets=num_buckets)
+    if k < 2:
+        raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
+    own, other = 1 - p + p / k, p / k
+    multiples: tuple[int, ...] = (-1, 1)
+    masses = [own, other]
+    if k > 2:
+        multiples, masses = (-1, 0, 1), [own, (k - 2) * other, other]
+    logs = tuple(math.log(mass) for mass in masses)
+    return AtomicLoss(math.log(own / other), multiples, logs, f"randomized response({p!r}, {k})")
+
+
+def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> AtomicLoss:
+    """Return the loss of the discrete Laplace mechanism, the same in both directions.
+
+    Parameters
+    ----------
+    noise_parameter
+        a > 0: the noise x has probability exp(-a abs(x)) tanh(a / 2).
+    sensitivity
+        Shift s >= 1, a whole number, between neighbors.
+    """
+    a = _validate.positive(noise_parameter=noise_parameter)
+    s = _validate.count(sensitivity=sensitivity)
+    # Under Q the noise is centered at 0 and the loss of the value x is a (abs(x) - abs(x - s)):
+    # the tails x <= 0 and x >= s have the extreme values -a s and a s.
+    tail = -math.log1p(math.exp(-a))
+    inner = [math.log(math.tanh(a / 2)) - a * x for x in range(1, s)]
+    masses = [tail, *inner, tail - a * s]
+    return AtomicLoss(a, tuple(range(-s, s + 1, 2)), tuple(masses), f"discrete Laplace({a!r}, {s})")

@@ -1,0 +1,113 @@
+"""Mechanisms with discrete privacy losses, against exact sums and another package."""
+
+import math
+from fractions import Fraction
+from math import comb
+
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+from dp_accounting.privacy_accountant import NeighboringRelation
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.atoms import discrete_laplace, randomized_response
+from dpcal.errors import UnsupportedEvent
+
+
+def binary_response_delta(p, times, epsilon):
+    """delta of composed binary randomized response as an exact sum over binomials."""
+    other = Fraction(p) / 2
+    own = 1 - other
+    level = Fraction(math.exp(epsilon))
+    total = Fraction(0)
+    for k in range(times + 1):
+        here = comb(times, k) * own**k * other ** (times - k)
+        there = comb(times, k) * other**k * own ** (times - k)
+        total += max(Fraction(0), here - level * there)
+    return float(total)
+
+
+@pytest.mark.parametrize("times", [1, 2, 10, 200])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0, 5.0])
+def test_randomized_response_is_an_exact_sum(times, epsilon):
+    event = events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.5, 2), times)
+    delta = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-one")
+    truth = binary_response_delta(0.5, times, epsilon)
+    assert delta.lower <= truth * (1 + 1e-12)
+    assert truth <= delta.upper * (1 + 1e-12)
+    assert delta.upper - delta.lower <= 1e-8 * delta.upper
+
+
+def test_randomized_response_keeps_its_count_where_a_peer_drops_it():
+    single = events.RandomizedResponseDpEvent(0.5, 2)
+    composed = events.SelfComposedDpEvent(single, 10)
+    ours = accountants.epsilon(composed, delta=1e-10, neighboring_relation="replace-one")
+    assert ours == pytest.approx(10 * math.log(3), rel=1e-6)
+    peer = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(composed).get_epsilon(1e-10)
+    assert peer < 1.2, "the peer has been mended: drop this trap"
+
+
+@pytest.mark.parametrize(("a", "sensitivity", "times"), [(0.5, 3, 10), (0.05, 1, 400), (1.0, 2, 3)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_discrete_laplace_against_a_distribution(a, sensitivity, times, epsilon):
+    event = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(a, sensitivity), times)
+    delta = accountants.delta(event, epsilon=epsilon)
+    peer = builders.from_discrete_laplace_mechanism(a, sensitivity).self_compose(times)
+    # The peer rounds losses up to multiples of 1e-4.
+    assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
+    assert peer.get_delta_for_epsilon(epsilon + 1e-4 * times) <= delta.upper * (1 + 1e-9) + 1e-14
+
+
+def test_losses_are_laws():
+    for loss in (
+        discrete_laplace(noise_parameter=0.3, sensitivity=5),
+        randomized_response(noise_parameter=0.2, num_buckets=7),
+    ):
+        log_mgf, mean, *_ = loss.cumulants([0.0])[0]
+        assert log_mgf == pytest.approx(0.0, abs=1e-15)
+        assert mean > 0
+        assert loss.log_mgf(-1.0) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_atoms_beside_a_sampled_gaussian():
+    gaussian = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+    atomic = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.05, 2), 50)
+    answer = accountants.epsilon(events.ComposedDpEvent([atomic, gaussian]), delta=1e-6)
+    first = builders.from_discrete_laplace_mechanism(0.05, 2).self_compose(50)
+    second = builders.from_gaussian_mechanism(1.0, sampling_prob=0.01).self_compose(1000)
+    peer = first.compose(second).get_epsilon_for_delta(1e-6)
+    assert answer.upper <= peer + 1e-9
+    assert peer < answer.upper + 1e-2
+    assert answer.upper - answer.lower < 1e-6
+
+
+def test_tree_aggregation_is_one_gaussian():
+    tree = events.SingleEpochTreeAggregationDpEvent(3.0, [5, 8, 2])
+    # Eight steps have complete nodes on four levels.
+    assert accountants.epsilon(
+        tree, delta=1e-6, neighboring_relation="replace-special"
+    ) == accountants.epsilon(events.GaussianDpEvent(1.5), delta=1e-6)
+    with pytest.raises(UnsupportedEvent, match="SingleEpochTree"):
+        accountants.epsilon(tree, delta=1e-6)
+
+
+def test_replacing_a_record_doubles_a_discrete_shift():
+    one = accountants.epsilon(
+        events.DiscreteLaplaceDpEvent(0.5, 1), delta=1e-3, neighboring_relation="replace-one"
+    )
+    assert one == accountants.epsilon(events.DiscreteLaplaceDpEvent(0.5, 2), delta=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: randomized_response(noise_parameter=0.0, num_buckets=2), "noise_parameter must"),
+        (lambda: randomized_response(noise_parameter=0.5, num_buckets=1), "num_buckets must"),
+        (lambda: discrete_laplace(noise_parameter=-1.0, sensitivity=1), "noise_parameter must"),
+        (lambda: discrete_laplace(noise_parameter=1.0, sensitivity=0), "sensitivity must"),
+    ],
+)
+def test_wrong_arguments(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
