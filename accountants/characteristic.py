@@ -21,7 +21,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dpcal.accountants import renyi
 from dpcal.accountants.atoms import AtomicLoss, convolve
@@ -45,6 +44,8 @@ _SPLIT_WORK = 4e6
 # Compositions of more distinct losses than this are not split: the search would cost more than it
 # saves.
 _SPLIT_PARTS = 8
+# Points at which a bracketing search may ask, where they are cheap and where they take contours.
+_CHEAP_POINTS, _COSTLY_POINTS = 120, 9
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further.
@@ -167,7 +168,7 @@ class Inversion:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
         pairs = [contour.slopes(epsilon) for contour in self.contours]
         # A part too small for its own rounding has no logarithm and no weight.
-        known = [pair for pair in pairs if not math.isnan(pair[0])]
+        known = [pair for pair in pairs if math.isfinite(pair[0])]
         if not known:
             return math.nan, math.nan
         values, slopes = np.array(known).T
@@ -304,8 +305,8 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
     closed = len(direction.parts) == 1 and direction.parts[0][1] == 1
-    # Laws with atoms have no contour that ends early, and often an exact sum.
-    atomic = any(isinstance(loss, AtomicLoss) for loss, _ in direction.parts)
+    # Laws of atoms alone have no contour that ends early, and often an exact sum.
+    atomic = all(isinstance(loss, AtomicLoss) for loss, _ in direction.parts)
     if not closed and not atomic:
         try:
             bounds = _epsilon_on_contour(total, log_delta)
@@ -319,7 +320,7 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     """Newton's method in epsilon on the nodes of one inversion; None where that fails."""
     epsilon = max(0.0, _epsilon_estimate(total, log_delta))
-    for _ in range(6):
+    for _ in range(3):
         inversion = Inversion(total, epsilon)
         found = _newton(inversion, epsilon, log_delta)
         if found is None:
@@ -374,31 +375,41 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
 
 
 def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float) -> Bounds:
-    """Brent's method on the upper bound of log delta itself, one evaluation at a time."""
-    seen: dict[float, Bounds] = {}
+    """A safeguarded secant on the upper bound of log delta, from Renyi's epsilon downward.
+
+    Every point that was asked proves something: the answer is the smallest epsilon found to meet
+    the target, and the largest one found to miss it. Points that took contours are few.
+    """
+    asked: dict[float, Bounds] = {}
 
     def excess(epsilon: float) -> float:
-        if epsilon not in seen:
-            seen[epsilon] = log_delta_bounds(direction, epsilon)
-        return max(seen[epsilon].upper, -1e300) - log_delta
+        asked[epsilon] = log_delta_bounds(direction, epsilon)
+        return max(asked[epsilon].upper, -1e300) - log_delta
 
-    if excess(0.0) <= 0:
-        return Bounds(0.0, 0.0, seen[0.0].method)
-    high = min(1.0, total.upper)
-    while excess(high) > 0:
-        high = min(2 * high, total.upper)
-    root = float(brentq(excess, 0.0, high, xtol=1e-300, rtol=1e-10))
-    gap = 4 * UNIT * root
-    upper = root
-    while excess(upper) > 0:
-        upper = min(root + gap, high)
-        gap *= 2
-    # The lower bound on delta at an epsilon proves that no smaller epsilon meets the target.
-    lower, gap = root, 4 * UNIT * root
-    while lower > 0 and log_delta_bounds(direction, lower).lower < log_delta:
-        lower = max(0.0, root - gap)
-        gap *= 4
-    return Bounds(lower, upper, log_delta_bounds(direction, upper).method)
+    meet = min(renyi.epsilon_bounds(direction, log_delta).upper, total.upper)
+    method = "Renyi"
+    miss, at_miss = 0.0, excess(0.0)
+    if at_miss <= 0:
+        return Bounds(0.0, 0.0, asked[0.0].method)
+    at_meet = min(excess(meet), 0.0)
+    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else _COSTLY_POINTS):
+        # The secant's point, kept inside the bracket and away from a stuck end.
+        step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
+        middle = miss + (meet - miss) * min(max(step, 0.02), 0.98)
+        if meet - miss <= 1e-12 * meet or not miss < middle < meet:
+            break
+        value = excess(middle)
+        if value > 0:
+            miss, at_miss, at_meet = middle, value, at_meet / 2
+        else:
+            meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
+    proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
+    return Bounds(min(max(proved, default=0.0), meet), meet, method)
+
+
+def _cheap(asked: dict[float, Bounds]) -> bool:
+    """Whether no answer so far took a contour."""
+    return all(item.method in ("closed form", "convolution") for item in asked.values())
 
 
 def log_delta_slope(

@@ -29,6 +29,9 @@ __all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "split"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+# Stands for log 0.
+_LOG_OF_ZERO = -1e6
+
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 
 
@@ -274,8 +277,11 @@ class JumpLine(Line):
             total += times * log_bulk
             ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
             rho += times * complex_log1p(ratio)
+        # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
         with np.errstate(divide="ignore"):
-            return np.asarray(total + np.log(np.expm1(rho)) - self._log_expm1(self._rho))
+            log_excess = rho + np.log(-np.expm1(-rho))
+        log_excess.real = np.maximum(log_excess.real, _LOG_OF_ZERO)
+        return np.asarray(total + log_excess - self._log_expm1(self._rho))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Bound with every A at its value on the real axis, and B by its absolute sum."""
