@@ -9,6 +9,7 @@ epsilon is between 6.9073844950 and 6.9073844950
 
 from dpcal.accountants import events
 from dpcal.accountants.bounds import Delta, Epsilon, LogDelta
+from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.interface import (
     ACCOUNTANTS,
     Comparison,
@@ -31,6 +32,8 @@ __all__ = [
     "Epsilon",
     "Gaussian",
     "LogDelta",
+    "Odometer",
+    "PrivacyFilter",
     "PrivacyLoss",
     "SampledGaussian",
     "compare",
@@ -40,4 +43,5 @@ __all__ = [
     "epsilon_bounds",
     "events",
     "log_delta",
+    "renyi_order",
 ]
