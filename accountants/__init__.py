@@ -8,6 +8,7 @@ epsilon is between 6.9073844950 and 6.9073844950
 """
 
 from dpcal.accountants import events
+from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 from dpcal.accountants.bounds import Delta, Epsilon, LogDelta
 from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.interface import (
@@ -26,7 +27,9 @@ from dpcal.errors import BudgetExceeded
 
 __all__ = [
     "ACCOUNTANTS",
+    "Account",
     "BudgetExceeded",
+    "CharacteristicAccountant",
     "Comparison",
     "Delta",
     "Epsilon",
@@ -35,6 +38,7 @@ __all__ = [
     "Odometer",
     "PrivacyFilter",
     "PrivacyLoss",
+    "RenyiAccountant",
     "SampledGaussian",
     "compare",
     "delta",
