@@ -48,8 +48,9 @@ from dpcal import _validate
 from dpcal.accountants import events, renyi
 from dpcal.accountants.bounds import UNIT
 from dpcal.accountants.composition import RELATIONS, decompose, leaves
-from dpcal.accountants.loss import Gaussian, log_gaussian_delta
+from dpcal.accountants.loss import log_gaussian_delta
 from dpcal.accountants.saddle import log_chernoff
+from dpcal.accountants.tradeoff import squared_gdp_mu
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
@@ -83,14 +84,12 @@ def _squared_mu(event: events.DpEvent, relation: str) -> float:
     composition = decompose(event, relation)
     if not composition.private:
         return math.inf
-    total = 0.0
-    for loss, times in composition.directions[0].parts:
-        if not isinstance(loss, Gaussian):
-            raise UnsupportedEvent(
-                f"A filter of kind 'gdp' takes Gaussian mechanisms only, got {event!r}."
-            )
-        total += times / loss.noise_multiplier**2 * (1 + 4 * UNIT)
-    return total * (1 + len(composition.directions[0].parts) * UNIT)
+    squared = squared_gdp_mu(composition.directions[0])
+    if squared is None:
+        raise UnsupportedEvent(
+            f"A filter of kind 'gdp' takes Gaussian mechanisms only, got {event!r}."
+        )
+    return squared
 
 
 def _rho(event: events.DpEvent, relation: str) -> float:
