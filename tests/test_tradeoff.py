@@ -18,6 +18,8 @@ from dpcal.accountants import (
     trade_off,
     true_positive_rate,
 )
+from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
+from dpcal.errors import TargetUnreachable
 
 RATES = np.array([1e-9, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999])
 
@@ -178,3 +180,35 @@ def test_refusals_are_sentences():
         trade_off(event, null="both")
     with pytest.raises(ValueError, match=r"prior must be a number in \(0, 1\)"):
         bayes_success(event, prior=1.0)
+
+
+@pytest.mark.parametrize("target", [0.01, 0.3])
+def test_noise_for_an_advantage_is_the_noise_for_delta_at_zero(target):
+    def event(sigma):
+        return events.SelfComposedDpEvent(sampled(0.05, sigma), 100)
+
+    sigma = noise_multiplier_for_risk(event, advantage, at_most=target)
+    assert sigma == pytest.approx(noise_multiplier(event, epsilon=0.0, delta=target), rel=3e-6)
+    assert advantage(event(sigma)) <= target
+
+
+def test_noise_for_a_power_and_for_mu_has_a_closed_form():
+    def power(event):
+        return true_positive_rate(event, false_positive_rate=0.01)
+
+    sigma = noise_multiplier_for_risk(events.GaussianDpEvent, power, at_most=0.1)
+    assert sigma == pytest.approx(1 / (norm.isf(0.01) - norm.isf(0.1)), rel=1e-5)
+    assert power(events.GaussianDpEvent(sigma)) <= 0.1
+    sigma = noise_multiplier_for_risk(events.GaussianDpEvent, gdp_mu, at_most=0.5)
+    assert sigma == pytest.approx(2.0, rel=2e-6)
+    assert sigma >= 2.0
+
+
+def test_a_risk_that_no_noise_reaches_is_refused():
+    def success(event):
+        return bayes_success(event, prior=0.5)
+
+    with pytest.raises(TargetUnreachable, match=r"No noise multiplier .* at most 0\.4"):
+        noise_multiplier_for_risk(events.GaussianDpEvent, success, at_most=0.4)
+    with pytest.raises(TargetUnreachable, match="Every noise multiplier"):
+        noise_multiplier_for_risk(lambda sigma: sampled(0.01, sigma), advantage, at_most=0.1)
