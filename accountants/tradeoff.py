@@ -17,7 +17,7 @@ bound from three points around the best one.
 >>> print(f"{advantage(event):.6f} {bayes_success(event, prior=0.1):.6f}")
 0.161018 0.900000
 >>> print(f"{gdp_mu(event):.3f}")
-0.528
+0.516
 """
 
 from __future__ import annotations
@@ -52,8 +52,12 @@ Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 
-# Points of the profile between which the tightest Gaussian curve is interpolated.
-_POINTS = 257
+# Points of the profile between which the tightest Gaussian curve is interpolated: they are doubled
+# until the interval for mu has this relative width.
+_FEWEST_POINTS, _MOST_POINTS = 33, 256
+_GDP_WIDTH = 5e-4
+# No privacy worth a number is left beyond this mu.
+_LARGEST_MU = 1e9
 
 
 class _Test:
@@ -105,7 +109,18 @@ class _Test:
         best = self.line(epsilon, rate)
         lower = self._power_from_below(epsilon, rate, 2 * tolerance, high - low)
         upper = min(best.upper, at_zero, 1.0)
-        return Bounds(min(max(lower, rate), upper), upper, f"dual, {best.method}")
+        lower = max(lower, self._power_from_advantage(rate))
+        return Bounds(min(lower, upper), upper, f"dual, {best.method}")
+
+    def _power_from_advantage(self, rate: float) -> float:
+        """Lower bound on the best true-positive rate from delta(0) alone.
+
+        The curve of true- against false-positive rates is concave, holds (0, 0) and (1, 1), and is
+        delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
+        delta(0).
+        """
+        rest = 1 - self.delta(0.0).lower + UNIT
+        return max(rate, min(rate / rest, 1 - (1 - rate) * rest) - 4 * UNIT)
 
     def _power_from_below(self, epsilon: float, rate: float, width: float, widest: float) -> float:
         """Lower bound on the smallest line, from three lines that enclose it; 0 if none do."""
@@ -310,10 +325,10 @@ def gdp_mu(
 ) -> Risk:
     """Return mu of the tightest Gaussian-DP curve below the event's trade-off curve, rounded up.
 
-    Guaranteed: delta(epsilon) <= max(delta_mu(epsilon), slack) at every epsilon >= 0, so that every
-    false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled mechanism
-    are those of one without sampling, whose mu is useless; slack leaves them out. Compositions of
-    Gaussian mechanisms need none and get their exact mu.
+    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, which is to say
+    that every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
+    mechanism are those of one without sampling, whose mu is useless; slack leaves them out.
+    Compositions of Gaussian mechanisms need none and get their exact mu.
 
     Parameters
     ----------
@@ -340,19 +355,30 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
     if squared is not None:
         mu = math.sqrt(squared) * (1 + UNIT)
         return Bounds(mu * (1 - (16 + 2 * len(direction.parts)) * UNIT), mu, "closed form")
-    end = characteristic.epsilon_bounds(direction, math.log(slack)).upper
-    if end == 0.0:
+    end = characteristic.epsilon_bounds(direction, math.log(slack))
+    if end.upper == 0.0:
         return Bounds(0.0, 0.0, "slack")
-    profile = _Profile.of(direction, np.linspace(0.0, end, _POINTS), slack)
-    upper = _threshold(profile.below_gaussian)
-    lower = _threshold(lambda mu: not profile.above_gaussian(mu), largest=upper)
-    return Bounds(min(lower * (1 - 1e-9), upper), upper, "supporting lines")
+    # The last point but one still proves a lower bound: mu is often needed just before the end.
+    points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
+    profile = _Profile.of(direction, np.unique([*points, end.upper]), slack)
+    while True:
+        upper = _threshold(profile.below_gaussian)
+        lower = _threshold(lambda mu, p=profile: not p.above_gaussian(mu), largest=upper)  # type: ignore[misc]
+        if (
+            math.isinf(upper)
+            or upper - lower <= _GDP_WIDTH * upper
+            or len(profile.epsilons) > _MOST_POINTS
+        ):
+            return Bounds(min(lower * (1 - 1e-9), upper), upper, "supporting lines")
+        profile = profile.refined(direction)
 
 
 def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
     """Smallest number, to a relative 1e-9, from which on ``holds`` is true; rounded up."""
     high = min(1.0, largest)
     while high < largest and not holds(high):
+        if high > _LARGEST_MU:
+            return math.inf
         high = min(2 * high, largest)
     low = high / 2
     while low > 1e-12 and holds(low):
@@ -365,7 +391,7 @@ def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> flo
 
 @dataclass(frozen=True)
 class _Profile:
-    """Bounds on log delta at equally spaced epsilons, the last of which is at most ``slack``."""
+    """Bounds on log delta at increasing epsilons, for the last of which it is at most ``slack``."""
 
     epsilons: Reals
     lower: Reals
@@ -380,34 +406,49 @@ class _Profile:
         # Where a bound had to be loose, its neighbor on the left is one too: delta falls.
         return _Profile(epsilons, lower, np.minimum.accumulate(upper), slack)
 
+    def refined(self, direction: Direction) -> _Profile:
+        """The profile with a new point in the middle of every two."""
+        middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
+        new = _Profile.of(direction, middles, self.slack)
+        places = np.arange(1, len(self.epsilons))
+        lower = np.insert(self.lower, places, new.lower)
+        upper = np.minimum.accumulate(np.insert(self.upper, places, new.upper))
+        return _Profile(np.insert(self.epsilons, places, middles), lower, upper, self.slack)
+
     def above_gaussian(self, mu: float) -> bool:
-        """Whether delta provably exceeds both delta_mu and the slack somewhere."""
+        """Whether delta provably exceeds delta_mu by more than the slack somewhere."""
         for epsilon, log_delta in zip(self.epsilons, self.lower, strict=True):
-            if log_delta > math.log(self.slack):
+            excess = exp_down(log_delta) * (1 - UNIT) - self.slack
+            if excess > 0:
                 value, error = log_gaussian_delta(float(epsilon), mu)
-                if value + error < log_delta:
+                if value + error < math.log(excess):
                     return True
         return False
 
     def below_gaussian(self, mu: float) -> bool:
-        """Whether delta provably is at most delta_mu or the slack everywhere.
+        """Whether delta provably exceeds delta_mu by at most the slack everywhere.
 
         Delta is convex in exp(epsilon), so below its chords; delta_mu is nearest to a chord where
         its slope is the chord's.
         """
         deltas = np.exp(self.upper) * (1 + 4 * UNIT)
-        starts, width = self.epsilons[:-1], self.epsilons[1]
+        starts, widths = self.epsilons[:-1], np.diff(self.epsilons)
         drops = deltas[:-1] - deltas[1:]
         with np.errstate(divide="ignore"):
-            slopes = np.log(drops) - starts - math.log(math.expm1(width))
+            slopes = np.log(drops) - starts - widths - np.log(-np.expm1(-widths))
         # The slope of delta_mu in exp(epsilon) is -Phi(-epsilon / mu - mu / 2).
-        nearest = -mu * (ndtri_exp(np.minimum(slopes, -1e-16)) + mu / 2)
+        quantiles = ndtri_exp(np.clip(slopes, -1e15, -1e-16))
+        nearest = np.where(drops > 0, -mu * (quantiles + mu / 2), math.inf)
         nearest = np.clip(nearest, starts, self.epsilons[1:])
-        chords = deltas[:-1] - drops * np.expm1(nearest - starts) / math.expm1(width)
-        for epsilon, chord in zip(nearest, chords, strict=True):
-            if chord > self.slack:
+        steps = nearest - starts
+        # The share of the chord, expm1(step) / expm1(width), without overflow.
+        shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
+        chords = deltas[:-1] - drops * shares
+        # The margin covers what rounding does to the nearest point, to second order.
+        excesses = chords * (1 + 1e-14) - self.slack
+        for epsilon, excess in zip(nearest, excesses, strict=True):
+            if excess > 0:
                 value, error = log_gaussian_delta(float(epsilon), mu)
-                # The margin covers what rounding does to the nearest point, to second order.
-                if not value - error >= math.log(chord) + 1e-10:
+                if not value - error >= math.log(excess):
                     return False
         return True
