@@ -24,7 +24,7 @@ class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
 
 
 class BudgetExceeded(DpcalError):  # noqa: N818
-    """A query was asked more often than its plan allows; no record was touched."""
+    """A query or spend would overrun its plan or budget; no record was touched."""
 
 
 class LedgerMismatch(DpcalError):  # noqa: N818

@@ -8,7 +8,9 @@ epsilon is between 6.9073844950 and 6.9073844950
 """
 
 from dpcal.accountants import events
-from dpcal.accountants.bounds import Delta, Epsilon, LogDelta
+from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
+from dpcal.accountants.bounds import Delta, Epsilon, LogDelta, Risk
+from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.interface import (
     ACCOUNTANTS,
     Comparison,
@@ -21,23 +23,44 @@ from dpcal.accountants.interface import (
 )
 from dpcal.accountants.loss import Gaussian, PrivacyLoss
 from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.tradeoff import (
+    TradeOff,
+    advantage,
+    bayes_success,
+    gdp_mu,
+    trade_off,
+    true_positive_rate,
+)
 from dpcal.errors import BudgetExceeded
 
 __all__ = [
     "ACCOUNTANTS",
+    "Account",
     "BudgetExceeded",
+    "CharacteristicAccountant",
     "Comparison",
     "Delta",
     "Epsilon",
     "Gaussian",
     "LogDelta",
+    "Odometer",
+    "PrivacyFilter",
     "PrivacyLoss",
+    "RenyiAccountant",
+    "Risk",
     "SampledGaussian",
+    "TradeOff",
+    "advantage",
+    "bayes_success",
     "compare",
     "delta",
     "delta_bounds",
     "epsilon",
     "epsilon_bounds",
     "events",
+    "gdp_mu",
     "log_delta",
+    "renyi_order",
+    "trade_off",
+    "true_positive_rate",
 ]

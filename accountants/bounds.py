@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-__all__ = ["Bounds", "Delta", "Epsilon", "LogDelta"]
+__all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
 UNIT = 2.0**-52
 
@@ -101,6 +101,10 @@ class Delta(_Answer):
 
 class LogDelta(_Answer):
     """The natural logarithm of a :class:`Delta` of any size, with the same attributes."""
+
+
+class Risk(_Answer):
+    """What an attacker can achieve, rounded up, with the attributes of :class:`Epsilon`."""
 
 
 def exp_down(log_value: float) -> float:

@@ -13,6 +13,7 @@ from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.risk import noise_multiplier_for_risk
 
 __all__ = [
     "Needed",
@@ -24,6 +25,7 @@ __all__ = [
     "compare",
     "dpsgd",
     "noise_multiplier",
+    "noise_multiplier_for_risk",
     "sampling_probability",
     "schedules",
     "steps",

@@ -1,0 +1,104 @@
+"""dp-accounting's own behaviour suite, unchanged, for this package's accountants."""
+
+import unittest
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import privacy_accountant_test
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+
+from dpcal.accountants import CharacteristicAccountant, RenyiAccountant, events
+
+RELATIONS = tuple(dp_accounting.NeighboringRelation)
+
+
+class CharacteristicAccountantTest(privacy_accountant_test.PrivacyAccountantTest):
+    def _make_test_accountants(self):
+        return [CharacteristicAccountant(relation) for relation in RELATIONS]
+
+
+class RenyiAccountantTest(privacy_accountant_test.PrivacyAccountantTest):
+    def _make_test_accountants(self):
+        return [RenyiAccountant(relation) for relation in RELATIONS]
+
+
+def test_the_suite_is_not_skipped():
+    loader = unittest.TestLoader()
+    for case in (CharacteristicAccountantTest, RenyiAccountantTest):
+        result = loader.loadTestsFromTestCase(case).run(unittest.TestResult())
+        assert result.wasSuccessful()
+        assert result.testsRun > 10
+        assert not result.skipped
+
+
+def sampled(sigma, steps=100):
+    return events.SelfComposedDpEvent(
+        events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(sigma)), steps
+    )
+
+
+def rdp_accountant():
+    return RdpAccountant(np.linspace(10, 40, 301))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (CharacteristicAccountant, PLDAccountant),
+        (RenyiAccountant, lambda: RdpAccountant(np.linspace(10, 40, 301))),
+    ],
+)
+def test_calibrates_inside_dp_accounting(ours, theirs):
+    # From [0, 1] upwards: the calibrator asks for the event without noise, too.
+    sigma = dp_accounting.calibrate_dp_mechanism(ours, sampled, 1.0, 1e-6, tol=1e-5)
+    other = dp_accounting.calibrate_dp_mechanism(
+        theirs, sampled, 1.0, 1e-6, dp_accounting.ExplicitBracketInterval(0.8, 1.3), tol=1e-3
+    )
+    assert ours().compose(sampled(sigma)).get_epsilon(1e-6) <= 1.0
+    assert sigma == pytest.approx(other, rel=2e-3)
+
+
+def test_calibrates_a_number_of_steps():
+    steps = dp_accounting.calibrate_dp_mechanism(
+        CharacteristicAccountant,
+        lambda n: sampled(1.0, n),
+        2.0,
+        1e-6,
+        dp_accounting.ExplicitBracketInterval(1, 10_000),
+        discrete=True,
+    )
+    # An integer tolerance of one step is dp-accounting's contract.
+    assert CharacteristicAccountant().compose(sampled(1.0, steps)).get_epsilon(1e-6) <= 2.0
+    assert CharacteristicAccountant().compose(sampled(1.0, steps + 2)).get_epsilon(1e-6) > 2.0
+
+
+def test_zeros_are_read_as_dp_accounting_reads_them():
+    nothing = [
+        events.PoissonSampledDpEvent(0.0, events.GaussianDpEvent(1.0)),
+        events.ComposedDpEvent([]),
+        events.PoissonSampledDpEvent(0.0, events.GaussianDpEvent(0.0)),
+    ]
+    everything = [
+        events.GaussianDpEvent(0.0),
+        events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(0.0)),
+        events.PoissonSampledDpEvent(1.0, events.GaussianDpEvent(0.0)),
+    ]
+    for event in nothing:
+        assert CharacteristicAccountant().compose(event).get_epsilon(0) == 0
+    for event in everything:
+        assert CharacteristicAccountant().compose(event).get_epsilon(0.5) == float("inf")
+
+
+def test_delta_zero_asks_for_pure_privacy():
+    accountant = CharacteristicAccountant().compose(events.GaussianDpEvent(1.0))
+    assert accountant.get_epsilon(0) == float("inf")
+    assert accountant.get_delta(float("inf")) == 0
+    assert accountant.get_epsilon(1) == 0
+
+
+def test_ledger_and_names_of_relations():
+    accountant = RenyiAccountant("replace-special").compose(sampled(1.0))
+    assert accountant.neighboring_relation is dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+    assert accountant.ledger == sampled(1.0)

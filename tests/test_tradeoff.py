@@ -1,0 +1,213 @@
+"""Trade-off curves and attack risks against closed forms, and the promises of their bounds."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from dpcal.accountants import (
+    advantage,
+    bayes_success,
+    delta,
+    events,
+    gdp_mu,
+    trade_off,
+    true_positive_rate,
+)
+from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
+from dpcal.errors import TargetUnreachable
+
+RATES = np.array([1e-9, 1e-4, 0.01, 0.2, 0.5, 0.9, 0.999])
+
+
+def sampled(q, sigma):
+    return events.PoissonSampledDpEvent(q, events.GaussianDpEvent(sigma))
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 100.0])
+def test_gaussian_trade_off_is_dong_roth_su(sigma):
+    # Dong, Roth and Su (2022), equation (6): beta = Phi(Phi^-1(1 - alpha) - mu).
+    curve = trade_off(events.GaussianDpEvent(sigma), RATES)
+    exact = norm.cdf(norm.isf(RATES) - 1 / sigma)
+    assert np.all(curve.lower <= exact * (1 + 1e-14))
+    assert np.all(exact <= curve.upper * (1 + 1e-14))
+    assert np.all(curve.upper - curve.lower < 1e-7)
+
+
+@given(log_sigma=st.floats(-1.5, 4.0), log_rate=st.floats(-60.0, -1e-3))
+@settings(max_examples=25, deadline=None)
+def test_gaussian_power_keeps_its_digits_at_tiny_rates(log_sigma, log_rate):
+    sigma, rate = math.exp(log_sigma), math.exp(log_rate)
+    exact = norm.sf(norm.isf(rate) - 1 / sigma)
+    found = true_positive_rate(events.GaussianDpEvent(sigma), false_positive_rate=rate)
+    assert found.lower <= exact * (1 + 1e-11)
+    assert exact <= found.upper * (1 + 1e-11)
+    assert found.upper - found.lower < 1e-5 * exact
+
+
+@pytest.mark.parametrize(("q", "sigma"), [(0.01, 0.5), (0.3, 1.0), (0.9, 3.0)])
+def test_sampled_gaussian_is_asymmetric(q, sigma):
+    # The likelihood ratio is monotone, so the best tests are thresholds, in either direction.
+    mu = 1 / sigma
+    absent = trade_off(sampled(q, sigma), RATES, null="absent")
+    power = (1 - q) * RATES + q * norm.sf(norm.isf(RATES) - mu)
+    assert np.all(absent.lower <= (1 - power) * (1 + 1e-12))
+    assert np.all((1 - power) <= absent.upper * (1 + 1e-12))
+
+    thresholds = np.array([-4.0, -1.0, 0.0, 1.0, 3.0])
+    rates = (1 - q) * norm.cdf(thresholds) + q * norm.cdf(thresholds - mu)
+    present = trade_off(sampled(q, sigma), rates, null="present")
+    missed = norm.sf(thresholds)
+    assert np.all(present.lower <= missed * (1 + 1e-12))
+    assert np.all(missed <= present.upper * (1 + 1e-12))
+
+    either = trade_off(sampled(q, sigma), rates, null="either")
+    other = trade_off(sampled(q, sigma), rates, null="absent")
+    assert np.all(either.lower == np.minimum(present.lower, other.lower))
+    assert np.abs(present.lower - other.lower).max() > 1e-4
+
+
+def test_bounds_enclose_tightly_for_a_composition():
+    event = events.SelfComposedDpEvent(sampled(0.01, 1.0), 10_000)
+    for rate in (1e-8, 1e-3, 0.1, 0.5):
+        found = true_positive_rate(event, false_positive_rate=rate)
+        assert 0 < found.upper - found.lower < 1e-5 * found.upper
+
+
+def test_the_trade_off_gives_the_profile_back():
+    # Duality the other way: delta(epsilon) = max over alpha of TPR(alpha) - exp(epsilon) alpha.
+    event = events.SelfComposedDpEvent(sampled(0.05, 1.0), 100)
+    rates = np.geomspace(1e-4, 0.9, 60)
+    curve = trade_off(event, rates)
+    for epsilon in (0.0, 0.5, 1.5):
+        recovered = (1 - curve.upper - math.exp(epsilon) * rates).max()
+        exact = delta(event, epsilon=epsilon)
+        assert recovered <= exact
+        assert recovered == pytest.approx(exact, rel=0.02)
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0, 30.0])
+def test_gaussian_advantage_and_bayes_success(sigma):
+    event, mu = events.GaussianDpEvent(sigma), 1 / sigma
+    assert advantage(event) == pytest.approx(2 * norm.cdf(mu / 2) - 1, rel=1e-12)
+    for prior in (0.5, 0.2, 0.9):
+        # Guess "present" where prior phi(x - mu) >= (1 - prior) phi(x).
+        cut = mu / 2 + math.log((1 - prior) / prior) / mu
+        exact = prior * norm.sf(cut - mu) + (1 - prior) * norm.cdf(cut)
+        found = bayes_success(event, prior=prior)
+        assert found == pytest.approx(exact, rel=1e-12)
+        assert found.lower <= exact * (1 + 1e-14)
+
+
+def test_bayes_success_of_an_asymmetric_mechanism():
+    q, sigma, prior = 0.4, 0.7, 0.8
+    x = np.linspace(-8 * sigma, 1 + 8 * sigma, 400_001)
+    absent = (1 - prior) * norm.pdf(x, 0, sigma)
+    present = prior * ((1 - q) * norm.pdf(x, 0, sigma) + q * norm.pdf(x, 1, sigma))
+    exact = np.trapezoid(np.maximum(absent, present), x)
+    assert bayes_success(sampled(q, sigma), prior=prior) == pytest.approx(exact, rel=1e-8)
+
+
+def test_advantage_agrees_with_dp_accounting():
+    event = events.SelfComposedDpEvent(sampled(0.02, 1.0), 200)
+    other = PLDAccountant().compose(event).get_delta(0.0)
+    assert advantage(event) == pytest.approx(other, rel=1e-3)
+    assert advantage(event) <= other
+
+
+def test_gdp_of_gaussian_compositions_is_exact():
+    event = events.ComposedDpEvent(
+        [events.SelfComposedDpEvent(events.GaussianDpEvent(3.0), 7), events.GaussianDpEvent(0.5)]
+    )
+    exact = math.sqrt(7 / 9 + 4)
+    found = gdp_mu(event)
+    assert found.lower <= exact <= found.upper
+    assert found == pytest.approx(exact, rel=1e-14)
+    replaced = gdp_mu(event, neighboring_relation="replace-one")
+    assert replaced == pytest.approx(2 * exact, rel=1e-14)
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 1000), (0.2, 2.0, 50), (0.5, 1, 1)])
+@pytest.mark.parametrize("slack", [1e-4, 1e-10])
+def test_gdp_promise_between_the_points(q, sigma, steps, slack):
+    event = events.SelfComposedDpEvent(sampled(q, sigma), steps)
+    mu = gdp_mu(event, slack=slack)
+    assert 0 < mu.upper - mu.lower < 2e-3 * mu.upper
+    gaussian, smaller = events.GaussianDpEvent(1 / mu), events.GaussianDpEvent(1.01 / mu.lower)
+    epsilons = np.random.default_rng(3).uniform(0, 8, 30)
+    for epsilon in epsilons:
+        allowed = delta(gaussian, epsilon=epsilon) + slack
+        assert delta(event, epsilon=epsilon) <= allowed * (1 + 1e-9)
+    # A smaller mu breaks the promise somewhere.
+    grid = np.linspace(0, 8, 160)
+    gaps = [
+        delta(event, epsilon=x).lower > delta(smaller, epsilon=x) + slack
+        for x in grid
+        if delta(event, epsilon=x) > slack
+    ]
+    assert any(gaps)
+
+
+def test_gdp_promise_holds_for_the_trade_off():
+    event = events.SelfComposedDpEvent(sampled(0.05, 1.0), 100)
+    mu = gdp_mu(event)
+    curve = trade_off(event, RATES)
+    assert np.all(curve.upper >= norm.cdf(norm.isf(RATES) - mu) - 1e-10)
+
+
+def test_ends_of_the_range():
+    nothing, everything = events.NoOpDpEvent(), events.NonPrivateDpEvent()
+    assert advantage(nothing) == 0
+    assert true_positive_rate(nothing, false_positive_rate=0.3) == pytest.approx(0.3, abs=1e-8)
+    assert bayes_success(nothing, prior=0.7) == pytest.approx(0.7)
+    assert gdp_mu(nothing) == 0
+    assert advantage(everything) == 1
+    assert bayes_success(everything, prior=0.7) == 1
+    assert gdp_mu(everything) == math.inf
+    assert np.all(trade_off(everything, [0.1]).upper == 0)
+
+
+def test_refusals_are_sentences():
+    event = events.GaussianDpEvent(1.0)
+    with pytest.raises(ValueError, match=r"false_positive_rate must be a number in \(0, 1\)"):
+        true_positive_rate(event, false_positive_rate=0.0)
+    with pytest.raises(ValueError, match="null must be one of 'absent', 'present', 'either'"):
+        trade_off(event, null="both")
+    with pytest.raises(ValueError, match=r"prior must be a number in \(0, 1\)"):
+        bayes_success(event, prior=1.0)
+
+
+@pytest.mark.parametrize("target", [0.01, 0.3])
+def test_noise_for_an_advantage_is_the_noise_for_delta_at_zero(target):
+    def event(sigma):
+        return events.SelfComposedDpEvent(sampled(0.05, sigma), 100)
+
+    sigma = noise_multiplier_for_risk(event, advantage, at_most=target)
+    assert sigma == pytest.approx(noise_multiplier(event, epsilon=0.0, delta=target), rel=3e-6)
+    assert advantage(event(sigma)) <= target
+
+
+def test_noise_for_a_power_and_for_mu_has_a_closed_form():
+    def power(event):
+        return true_positive_rate(event, false_positive_rate=0.01)
+
+    sigma = noise_multiplier_for_risk(events.GaussianDpEvent, power, at_most=0.1)
+    assert sigma == pytest.approx(1 / (norm.isf(0.01) - norm.isf(0.1)), rel=1e-5)
+    assert power(events.GaussianDpEvent(sigma)) <= 0.1
+    sigma = noise_multiplier_for_risk(events.GaussianDpEvent, gdp_mu, at_most=0.5)
+    assert sigma == pytest.approx(2.0, rel=2e-6)
+    assert sigma >= 2.0
+
+
+def test_a_risk_that_no_noise_reaches_is_refused():
+    def success(event):
+        return bayes_success(event, prior=0.5)
+
+    with pytest.raises(TargetUnreachable, match=r"No noise multiplier .* at most 0\.4"):
+        noise_multiplier_for_risk(events.GaussianDpEvent, success, at_most=0.4)
+    with pytest.raises(TargetUnreachable, match="Every noise multiplier"):
+        noise_multiplier_for_risk(lambda sigma: sampled(0.01, sigma), advantage, at_most=0.1)
