@@ -9,6 +9,7 @@ epsilon is between 6.9073844950 and 6.9073844950
 
 from dpcal.accountants import events
 from dpcal.accountants.bounds import Delta, Epsilon, LogDelta
+from dpcal.accountants.certificate import Certificate, certify, verify_certificate
 from dpcal.accountants.interface import (
     ACCOUNTANTS,
     Comparison,
@@ -26,6 +27,7 @@ from dpcal.errors import BudgetExceeded
 __all__ = [
     "ACCOUNTANTS",
     "BudgetExceeded",
+    "Certificate",
     "Comparison",
     "Delta",
     "Epsilon",
@@ -33,6 +35,7 @@ __all__ = [
     "LogDelta",
     "PrivacyLoss",
     "SampledGaussian",
+    "certify",
     "compare",
     "delta",
     "delta_bounds",
@@ -40,4 +43,5 @@ __all__ = [
     "epsilon_bounds",
     "events",
     "log_delta",
+    "verify_certificate",
 ]

@@ -2,18 +2,19 @@ r"""What do the numbers of a proof prove? Every step in ball arithmetic, with py
 
 For one direction of a composition with transform M(z) = prod_i M_i(z)^T_i and c > 0,
 
-    (h / pi) (F(0) / 2 + sum_{k >= 1} Re F(k h)) = sum_j exp(2 pi c j / h) delta(epsilon + 2 pi j / h)
+    (h / pi) (F(0) / 2 + sum_{k >= 1} Re F(k h)) = sum_j exp(c d_j) delta(epsilon + d_j)
 
-with F(t) = exp(-epsilon z) M(z) / (z (z + 1)), z = c + i t (Poisson summation). The terms j != 0 are
-positive and bounded by Chernoff's inequality at a tilt below and one above c. The sum over k stops
-at N; beyond, abs(F) is at most exp(-epsilon c) / t^2 times a bound on abs(M) uniform in t >= N h.
+with d_j = 2 pi j / h, F(t) = exp(-epsilon z) M(z) / (z (z + 1)) and z = c + i t (Poisson
+summation). The terms j != 0 are positive and bounded by Chernoff's inequality at a tilt below and
+one above c. The sum over k stops at N; beyond, abs(F) is at most exp(-epsilon c) / t^2 times a
+bound on abs(M) uniform in t >= N h.
 
-A sampled Gaussian has M_i(z) = integral phi_sigma(x) w(x)^p dx, w(x) = 1 - q + q exp((2 x - 1) / (2
-sigma^2)), p = 1 + z (remove) or p = -z (add). It is summed by the trapezoid rule of step H on a line
-Im x = y, y = +-angle sigma^2, on whose side of the real axis abs(w^(i t)) <= 1. In the strip between
-the real axis and Im x = 2 y,
+A sampled Gaussian has M_i(z) = integral of phi_sigma(x) w(x)^p, w(x) = 1 - q + q exp((2 x - 1) / (2
+sigma^2)), with p = 1 + z (remove) or p = -z (add). It is summed by the trapezoid rule of step H on
+a line Im x = y, abs(y) = angle sigma^2, on whose side of the real axis abs(w^(i t)) <= 1. In the
+strip between the real axis and Im x = 2 y the integrand is analytic and, with P = Re p,
 
-    abs(phi_sigma w^p) <= exp(2 (y / sigma)^2) phi_sigma(Re x) w(Re x)^(Re p) / cos(angle)^max(0, -Re p)
+    abs(phi_sigma w^p)(x) <= exp(2 (y / sigma)^2) (phi_sigma w^P)(Re x) / cos(angle)^max(0, -P),
 
 so that the rule's error is at most 2 / (exp(2 pi abs(y) / H) - 1) times the integral of the right
 side (Trefethen and Weideman 2014, Theorem 5.1), whatever t is. As each term of the sum shrinks with
@@ -50,6 +51,8 @@ __all__ = ["decimal_down", "decimal_up", "enclose"]
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 # python-flint's balls are untyped.
 Ball = Any
+# Lattice points taken together, so that little memory is needed.
+_CHUNK = 1 << 10
 
 
 def enclose(proof: Proof, parts: Parts, epsilon: float, *, bits: int) -> tuple[Ball, Ball]:
@@ -58,8 +61,8 @@ def enclose(proof: Proof, parts: Parts, epsilon: float, *, bits: int) -> tuple[B
     Parameters
     ----------
     proof
-        For a contour, any parameters with 0 <= below < tilt < above, steps > 0 and angles in (0, pi / 2); bad
-        ones prove little, never anything false.
+        For a contour, any parameters with 0 <= below < tilt < above, steps > 0 and angles in (0,
+        pi / 2); bad ones prove little, never anything false.
     parts
         Gaussian and sampled Gaussian losses, and how often each is used.
     epsilon
@@ -123,9 +126,9 @@ def _aliases(proof: ContourProof, parts: Parts, epsilon: float) -> Ball:
 def _chernoff(
     tilt: float, lattices: Sequence[Lattice | None], parts: Parts, epsilon: float
 ) -> Ball:
-    """Bound on exp(tilt (e - epsilon)) delta(e) for every e: M(a) exp(-a epsilon) a^a / (1+a)^(1+a).
+    """Bound exp(a (e - epsilon)) delta(e) for every e, a = tilt.
 
-    The last factor is the largest value of (1 - exp(-l)) exp(-a l).
+    The bound is M(a) exp(-a epsilon) times sup_l (1 - exp(-l)) exp(-a l) = a^a / (1 + a)^(1 + a).
     """
     if tilt == 0:
         return arb(1)
@@ -194,16 +197,16 @@ class _Line:
     def transforms(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
         """Enclose M(c + i k h), k < nodes, as a product of two matrices: k = i + block j."""
         error = arb(0, self._error(c).upper())
-        terms = self._terms(acb(c))
-        if nodes == 1:
-            return [sum(terms, acb(0)) + acb(error, error)]
         turn = acb(0, h if self.removing else -h)
-        ratios = [(turn * weight).exp() for weight in self.log_weight]
         block = math.isqrt(nodes - 1) + 1
-        rows = _powers(terms, ratios, block)
-        jumps = [(block * turn * weight).exp() for weight in self.log_weight]
-        columns = _powers([acb(1)] * len(jumps), jumps, -(-nodes // block))
-        sums = acb_mat(columns) * acb_mat(rows).transpose()
+        terms, sums = self._terms(acb(c)), acb_mat(-(-nodes // block), block)
+        for start in range(0, len(terms), _CHUNK):
+            weights = self.log_weight[start : start + _CHUNK]
+            ratios = [(turn * weight).exp() for weight in weights]
+            jumps = [(block * turn * weight).exp() for weight in weights]
+            rows = _powers([acb(1)] * len(weights), jumps, -(-nodes // block))
+            columns = _powers(terms[start : start + _CHUNK], ratios, block)
+            sums += acb_mat(rows) * acb_mat(columns).transpose()
         return [value + acb(error, error) for value in sums.entries()[:nodes]]
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
