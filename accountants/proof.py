@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.contour import mixture_log_weights
+from dpcal.accountants.characteristic import log_delta_bounds
+from dpcal.accountants.composition import Direction
 from dpcal.accountants.loss import Gaussian, OutOfReach, PrivacyLoss
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import increasing_root, log_chernoff
@@ -47,14 +49,14 @@ Parts = tuple[tuple[PrivacyLoss, int], ...]
 # Largest contour and lattice that a proof may use, and that a verifier agrees to recompute.
 MAX_NODES = 1 << 17
 MAX_POINTS = 1 << 16
-# Nodes times points of all parts together (about ten seconds).
-MAX_WORK = 2e8
+# Nodes times points of all parts together (a few seconds).
+MAX_WORK = 5e7
 # Distances of the alias tilts from the contour, in widths of the integrand's peak.
 _SPREADS = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Angles of the shifted lines that are tried; at pi / 2 the bounds on the strip end.
 _ANGLES = 1.3 * 0.8 ** np.arange(32.0)
-# Largest tilt of a Chernoff bound.
-_FURTHEST = 256.0
+# Tilts of Chernoff bounds that are tried where the saddle is out of reach.
+_FAR_TILTS = (4096.0, 1024.0, 256.0, 64.0, 16.0)
 # Aliasing, truncation and quadrature may each contribute this share of the width.
 _SHARE = 1 / 16
 
@@ -137,7 +139,7 @@ class _Integrand:
         values = loss.cumulants(tilts)[:, 0]
         # By how much the bounds on M exceed M: that by convexity, and that by min w when adding.
         self.convex = self._excess([loss.log_mgf_bound(c) for c in tilts], values)
-        self.flat = self._excess([c * loss.upper for c in tilts], values)
+        self.flat = self._excess([c * loss.upper if c else 0.0 for c in tilts], values)
 
     @staticmethod
     def _excess(bounds: list[float], values: Reals) -> float:
@@ -263,9 +265,11 @@ def choose_contour(parts: Parts, epsilon: float, *, width: float) -> ContourProo
     _check(parts)
     total = Total(parts)
     c, peak_width = _saddle(total, epsilon)
-    log_mgf = float(total.cumulants([c])[0, 0])
-    peak = log_mgf - c * epsilon
-    log_delta = peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+    log_delta = log_delta_bounds(Direction("", parts), epsilon).lower
+    if log_delta == -math.inf:
+        # The saddle-point estimate.
+        peak = float(total.cumulants([c])[0, 0]) - c * epsilon
+        log_delta = peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
     log_floor = log_delta + math.log(_SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
     integrands = _integrands(parts, (below, c, above), width)
@@ -313,9 +317,15 @@ def choose_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
     _check(parts)
     total = Total(parts)
     try:
-        c = min(_saddle(total, epsilon)[0], _FURTHEST)
+        saddle = _saddle(total, epsilon)[0]
+        tilts = [saddle, *(c for c in _FAR_TILTS if c < saddle)]
     except OutOfReach:
         # Close to the largest loss the saddle is further than a lattice reaches.
-        c = _FURTHEST
-    integrands = _integrands(parts, (c,), 1.0)
-    return ChernoffProof(c, tuple(item.coarsest() if item else None for item, _, _ in integrands))
+        tilts = [*_FAR_TILTS]
+    for c in tilts:
+        try:
+            sums = [item.coarsest() if item else None for item, _, _ in _integrands(parts, (c,), 1)]
+        except OutOfReach:
+            continue
+        return ChernoffProof(c, tuple(sums))
+    raise OutOfReach
