@@ -55,8 +55,8 @@ MAX_WORK = 5e7
 _SPREADS = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
 # Angles of the shifted lines that are tried; at pi / 2 the bounds on the strip end.
 _ANGLES = 1.3 * 0.8 ** np.arange(32.0)
-# Tilts of Chernoff bounds that are tried where the saddle is out of reach.
-_FAR_TILTS = (4096.0, 1024.0, 256.0, 64.0, 16.0)
+# Tilts of Chernoff bounds that are tried; close to the largest loss the saddle is out of reach.
+_TRIAL_TILTS = tuple(2.0**i for i in range(-4, 13))
 # Aliasing, truncation and quadrature may each contribute this share of the width.
 _SHARE = 1 / 16
 
@@ -309,6 +309,14 @@ def _choose_nodes(
     return high, rest(high)[1]
 
 
+def _log_chernoff_bound(total: Total, c: float, epsilon: float) -> float:
+    """Logarithm of the Chernoff bound on delta(epsilon) at tilt c; infinite out of reach."""
+    try:
+        return float(total.cumulants([c])[0, 0] + log_chernoff(c) - c * epsilon)
+    except OutOfReach:
+        return math.inf
+
+
 def choose_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
     """Choose the tilt of a good Chernoff bound.
 
@@ -316,12 +324,7 @@ def choose_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
     """
     _check(parts)
     total = Total(parts)
-    try:
-        saddle = _saddle(total, epsilon)[0]
-        tilts = [saddle, *(c for c in _FAR_TILTS if c < saddle)]
-    except OutOfReach:
-        # Close to the largest loss the saddle is further than a lattice reaches.
-        tilts = [*_FAR_TILTS]
+    tilts = sorted(_TRIAL_TILTS, key=lambda c: _log_chernoff_bound(total, c, epsilon))
     for c in tilts:
         try:
             sums = [item.coarsest() if item else None for item, _, _ in _integrands(parts, (c,), 1)]
