@@ -398,14 +398,27 @@ def _candidates(direction: Direction, epsilon: float, width: float) -> Iterator[
         # Twice the digits that a transform needs before it is raised to its power.
         bits = 96 + 2 * math.ceil(math.log2(sum(times for _, times in parts) / aim))
         try:
-            yield proof.choose_contour(parts, epsilon, width=aim), bits
+            chosen = proof.choose_contour(parts, epsilon, width=aim)
+            yield chosen, min(bits + _lost_bits(direction, chosen), _BITS[1])
         except OutOfReach:
             break
         aim *= _TIGHTER
     try:
-        yield proof.choose_chernoff(parts, epsilon), 128
+        yield proof.choose_chernoff(parts, epsilon), 1024
     except OutOfReach:
         return
+
+
+def _lost_bits(direction: Direction, chosen: ContourProof) -> int:
+    """By how much terms on the shifted lines may exceed their sum, in bits."""
+    lost = 0.0
+    for (loss, _), lattice in zip(direction.parts, chosen.sums, strict=True):
+        if isinstance(loss, SampledGaussian) and lattice is not None:
+            growth = (lattice.angle * loss.noise_multiplier) ** 2 / 2
+            if loss.direction == "add":
+                growth -= chosen.above * math.log(math.cos(lattice.angle / 2))
+            lost = max(lost, growth / math.log(2))
+    return math.ceil(lost)
 
 
 def _enclosed(
