@@ -7,6 +7,7 @@ well formed but that no theorem covers, that would overrun a budget, or whose re
 __all__ = [
     "BackendRefused",
     "BudgetExceeded",
+    "CertificateRejected",
     "DpcalError",
     "LedgerMismatch",
     "MissingExtra",
@@ -41,3 +42,7 @@ class BackendRefused(DpcalError):  # noqa: N818
 
 class MissingExtra(DpcalError):  # noqa: N818
     """An optional package that this needs is not installed."""
+
+
+class CertificateRejected(DpcalError):  # noqa: N818
+    """A certificate is malformed, was changed, or does not prove what it claims."""

@@ -10,6 +10,7 @@ epsilon is between 6.9073844950 and 6.9073844950
 from dpcal.accountants import events
 from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 from dpcal.accountants.bounds import Delta, Epsilon, LogDelta, Risk
+from dpcal.accountants.certificate import Certificate, certify, verify_certificate
 from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.interface import (
     ACCOUNTANTS,
@@ -37,6 +38,7 @@ __all__ = [
     "ACCOUNTANTS",
     "Account",
     "BudgetExceeded",
+    "Certificate",
     "CharacteristicAccountant",
     "Comparison",
     "Delta",
@@ -52,6 +54,7 @@ __all__ = [
     "TradeOff",
     "advantage",
     "bayes_success",
+    "certify",
     "compare",
     "delta",
     "delta_bounds",
@@ -63,4 +66,5 @@ __all__ = [
     "renyi_order",
     "trade_off",
     "true_positive_rate",
+    "verify_certificate",
 ]

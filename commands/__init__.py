@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "fit a private linear model to your own table, with a report",
     "calibrate": "solve for the noise, the steps or the sampling that meets (epsilon, delta)",
     "epsilon": "bound epsilon at a delta, or delta at an epsilon",
+    "certify": "prove bounds on delta or epsilon in ball arithmetic, or check such a proof",
     "compare": "ask several accountants the same question",
     "plot": "draw a privacy profile, or the accuracies of a report",
     "audit": "prove or refute the printed settings of five papers",

@@ -351,3 +351,40 @@ def test_train_keeps_a_folder_that_is_not_a_report(capsys, table, tmp_path):
     asked = ["train", "--csv", table, "--target", "answer", *TARGET, "-o", folder]
     assert "precious" in refuse(capsys, *asked)
     assert (folder / "thesis.txt").read_text() == "years of work"
+
+
+# -- certificates
+
+
+def test_certify_and_check(capsys, tmp_path):
+    path = tmp_path / "certificate.json"
+    made = ask(capsys, "certify", *MECHANISM, "--epsilon", "8", "-o", path)
+    assert json.loads(path.read_text()) == made
+    assert float(made["lower"]) < 2.0283809414912160718e-8 < float(made["upper"])
+    checked = ask(capsys, "certify", "--check", path)
+    assert checked == {"holds": True, "certificate": made}
+    assert main(["certify", "--check", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("holds: delta in [")
+
+
+def test_certify_epsilon(capsys):
+    made = ask(capsys, "certify", *MECHANISM, "--delta", "1e-6", "--width", "1e-6")
+    assert made["quantity"] == "epsilon"
+    assert float(made["lower"]) < 6.907384495 < float(made["upper"])
+
+
+def test_a_changed_certificate_does_not_hold(capsys, tmp_path):
+    made = ask(capsys, "certify", *MECHANISM, "--epsilon", "8")
+    made["mechanisms"][0]["count"] = 9_999
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(made))
+    assert main(["certify", "--check", str(path)]) == 1
+    assert capsys.readouterr().out.startswith("DOES NOT HOLD: digest of the certificate")
+    assert main(["certify", "--check", str(path), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["holds"] is False
+
+
+def test_certify_refuses(capsys, tmp_path):
+    assert "exactly one of epsilon and delta" in refuse(capsys, "certify", *MECHANISM)
+    assert "readable certificate" in refuse(capsys, "certify", "--check", tmp_path / "none.json")
+    assert "--steps" in refuse(capsys, "certify", *MECHANISM[:4], "--epsilon", "1")

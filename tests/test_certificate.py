@@ -1,0 +1,251 @@
+"""Certificates: proved intervals hold the truth, and nothing can be changed unnoticed."""
+
+import copy
+import hashlib
+import json
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from flint import acb, arb, ctx
+
+from dpcal import accountants
+from dpcal.accountants import certify, enclosure, events, proof, verify_certificate
+from dpcal.accountants.certificate import Certificate
+from dpcal.accountants.sampled import SampledGaussian
+from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
+
+ROWS = json.loads((Path(__file__).parent / "data" / "poisson_gaussian.json").read_text())["rows"]
+DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
+@pytest.mark.parametrize("width", [1e-3, 1e-10])
+def test_the_reference_is_inside(row, width):
+    parts = ((SampledGaussian(row["q"], row["sigma"], row["direction"]), row["steps"]),)
+    chosen = proof.choose_contour(parts, row["epsilon"], width=width)
+    lower, upper = enclosure.enclose(chosen, parts, row["epsilon"], bits=192)
+    truth = Decimal(row["delta"])
+    # The truth is given to 20 digits, and proved to 13 or more.
+    slack = truth * Decimal("1e-13")
+    assert enclosure.decimal_down(lower, 30) <= truth + slack
+    assert truth - slack <= enclosure.decimal_up(upper, 30)
+    assert float((upper.upper() - lower.lower()) / upper) < 10 * width
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.3, 0.5), (0.2, 5.0)])
+def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
+    c, h = 2.5, 3.0
+    parts = ((SampledGaussian(q, sigma, direction), 10),)
+    chosen = proof.choose_contour(parts, 0.05, width=1e-6)
+    line = enclosure._Line(parts[0][0], chosen.sums[0])
+    beyond = enclosure._Line(parts[0][0], chosen.tails[0]).bound_beyond(arb(c), arb(h))
+    with ctx.workprec(96):
+        for k, value in enumerate(line.transforms(arb(c), arb(h), 4)):
+            z = acb(c, k * h)
+            power = 1 + z if direction == "remove" else -z
+
+            def integrand(x, _, power=power):
+                weight = 1 - arb(q) + arb(q) * ((2 * x - 1) / (2 * arb(sigma) ** 2)).exp()
+                return weight**power * (-x * x / (2 * arb(sigma) ** 2)).exp()
+
+            reach = 12 * sigma + 5
+            truth = acb.integral(integrand, -reach, reach) / (arb(sigma) * (2 * arb.pi()).sqrt())
+            assert value.overlaps(truth)
+            assert k == 0 or abs(truth) <= beyond
+
+
+@pytest.mark.parametrize("event", [DPSGD, MIXED, events.GaussianDpEvent(1.0)])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 20.0])
+def test_the_float_accountant_meets_the_certificate(event, epsilon):
+    certificate = certify(event, epsilon=epsilon, width=1e-9)
+    answer = accountants.log_delta(event, epsilon=epsilon)
+    # Comparison of logarithms costs a few roundings.
+    rounding = 1e-15 * (1 + abs(answer.upper))
+    assert answer.upper >= float(certificate.lower.ln()) - rounding
+    assert answer.lower <= float(certificate.upper.ln()) + rounding
+
+
+@pytest.mark.parametrize(("width", "delta"), [(1e-3, 1e-6), (1e-9, 1e-6), (1e-6, 1e-30)])
+def test_epsilon_is_certified(width, delta):
+    certificate = certify(DPSGD, delta=delta, width=width)
+    answer = accountants.epsilon(DPSGD, delta=delta)
+    assert certificate.quantity == "epsilon"
+    assert certificate.lower < Decimal(answer.lower) <= Decimal(answer.upper) < certificate.upper
+    assert (certificate.upper - certificate.lower) <= Decimal(width) * certificate.upper
+    low, high = verify_certificate(certificate).proofs
+    assert high.upper <= Decimal(delta) <= low.lower
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+def test_a_gaussian_has_its_closed_form(relation):
+    certificate = certify(
+        events.GaussianDpEvent(2.0), epsilon=1.0, neighboring_relation=relation, width=1e-12
+    )
+    with ctx.workprec(200):
+        mu = arb(1) if relation == "replace-one" else arb(1) / 2
+        upper_tail, lower_tail = (
+            ((1 / mu + sign * mu / 2) / arb(2).sqrt()).erfc() / 2 for sign in (-1, 1)
+        )
+        truth = upper_tail - arb(1).exp() * lower_tail
+        assert arb(str(certificate.lower)) <= truth <= arb(str(certificate.upper))
+
+
+def test_a_bounded_loss_and_no_loss():
+    event = events.dpsgd(sampling_probability=0.05, noise_multiplier=0.4, steps=100)
+    certificate = certify(event, epsilon=10.0)
+    assert [item.proof for item in certificate.proofs[0].directions][1] == proof.SupportProof()
+    assert certify(events.NoOpDpEvent(), epsilon=0.0).upper == 0
+    for item in (certificate, certify(events.NoOpDpEvent(), epsilon=0.0)):
+        assert verify_certificate(item.to_json()) == item
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 8.0}, {"epsilon": 300.0}, {"delta": 1e-9, "width": 1e-6}]
+)
+def test_round_trip(options):
+    certificate = certify(MIXED, **options)
+    text = certificate.to_json()
+    assert Certificate.from_json(text) == verify_certificate(text) == certificate
+    assert verify_certificate(json.loads(text)).to_json() == text
+
+
+# -- tampering
+
+DOCUMENT = certify(MIXED, epsilon=8.0).to_dict()
+
+
+def _leaves(value, path=()):
+    """Paths of all entries that are numbers, strings or null."""
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path
+
+
+def _changed(path, change):
+    document = copy.deepcopy(DOCUMENT)
+    owner = document
+    for key in path[:-1]:
+        owner = owner[key]
+    owner[path[-1]] = change(owner[path[-1]])
+    return document
+
+
+def _resigned(document):
+    """The document with the digest, and the redundant entries, that a forger would compute."""
+    directions = document["proofs"][0]["directions"]
+    for end in ("lower", "upper"):
+        document[end] = str(max(Decimal(item[end]) for item in directions))
+    body = {key: value for key, value in document.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return {**body, "digest": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def _nudged(value):
+    if isinstance(value, float):
+        return math.nextafter(value, math.inf)
+    if isinstance(value, int):
+        return value + 1
+    if value is None:
+        return 1e-6
+    try:
+        return str(Decimal(value).next_plus())
+    except ArithmeticError:
+        return value[:-1] + chr(ord(value[-1]) ^ 1)
+
+
+@pytest.mark.parametrize("path", list(_leaves(DOCUMENT)), ids=lambda path: ".".join(map(str, path)))
+def test_any_change_is_rejected(path):
+    with pytest.raises(CertificateRejected):
+        verify_certificate(_changed(path, _nudged))
+
+
+REMOVE = ("proofs", 0, "directions", 0)
+FORGERIES = {
+    "upper bound lowered": ((*REMOVE, "upper"), lambda text: str(Decimal(text) * Decimal("0.99"))),
+    "lower bound raised": ((*REMOVE, "lower"), lambda text: str(Decimal(text) * Decimal("1.01"))),
+    "smaller epsilon": (("proofs", 0, "epsilon"), lambda value: value - 0.01),
+    "larger epsilon": (("proofs", 0, "epsilon"), lambda value: value + 0.01),
+    "more steps": (("mechanisms", 1, "count"), lambda value: value + 10),
+    "fewer steps": (("mechanisms", 1, "count"), lambda value: value - 10),
+    "less noise": (("mechanisms", 1, "noise_multiplier"), lambda value: value * 0.999),
+    "less Gaussian noise": (("mechanisms", 0, "noise_multiplier"), lambda value: value * 0.99),
+    "larger sample": (("mechanisms", 1, "sampling_probability"), lambda value: value * 1.001),
+    "fewer nodes": ((*REMOVE, "proof", "nodes"), lambda value: value // 2),
+    "coarser contour": ((*REMOVE, "proof", "step"), lambda value: value * 2),
+    "coarser lattice": ((*REMOVE, "proof", "sums", 1, "step"), lambda value: value * 2),
+    "shorter lattice": ((*REMOVE, "proof", "sums", 1, "last"), lambda value: value // 2),
+    "no lattice": ((*REMOVE, "proof", "sums", 1), lambda value: None),
+    "little precision": ((*REMOVE, "bits"), lambda value: 8),
+    "huge contour": ((*REMOVE, "proof", "nodes"), lambda value: 10**12),
+    "alias tilt on the wrong side": ((*REMOVE, "proof", "below"), lambda value: 99.0),
+    "angle beyond the strip": ((*REMOVE, "proof", "sums", 1, "angle"), lambda value: 3.0),
+    "a direction left out": (("proofs", 0, "directions"), lambda value: value[:1]),
+    "no direction": (("proofs", 0, "directions"), lambda value: value * 0 + [value[1]]),
+    "another method": ((*REMOVE, "method"), lambda value: "support"),
+    "not a number": ((*REMOVE, "proof", "tilt"), lambda value: math.nan),
+    "text for a number": ((*REMOVE, "proof", "tilt"), str),
+    "true for a number": (("mechanisms", 1, "count"), lambda value: True),
+    "another format": (("format",), lambda value: "dpcal-certificate-0"),
+    "a relation without theorem": (("neighboring_relation",), lambda value: "replace-one"),
+    "an unknown relation": (("neighboring_relation",), lambda value: "none"),
+    "a delta out of nowhere": (("delta",), lambda value: 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forger_who_signs_anew_is_rejected(name):
+    path, change = FORGERIES[name]
+    document = _changed(path, change)
+    with pytest.raises(CertificateRejected):
+        verify_certificate(_resigned(document))
+
+
+def test_an_honest_second_signature_is_accepted():
+    loosened = _changed((*REMOVE, "upper"), lambda text: str(Decimal(text) * 2))
+    assert verify_certificate(_resigned(loosened)).upper == 2 * Decimal(DOCUMENT["upper"])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "null", json.dumps("x")])
+def test_what_is_no_certificate_is_rejected(text):
+    with pytest.raises(CertificateRejected, match=r"\.$"):
+        verify_certificate(text)
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "exactly one of epsilon and delta"),
+        ({"epsilon": 1.0, "delta": 1e-5}, "exactly one of epsilon and delta"),
+        ({"epsilon": -1.0}, r"epsilon must be a finite number >= 0, got -1\.0\."),
+        ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0\."),
+        ({"epsilon": 1.0, "width": 0.0}, r"width must be a number in \(0, 1\), got 0\.0\."),
+        ({"epsilon": 1.0, "neighboring_relation": "near"}, "neighboring_relation must be one of"),
+    ],
+)
+def test_bad_input_gets_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
+        certify(DPSGD, **options)
+
+
+@pytest.mark.parametrize("event", [events.LaplaceDpEvent(1.0), events.NonPrivateDpEvent()])
+def test_uncovered_events_are_refused(event):
+    with pytest.raises(UnsupportedEvent, match="No certificate covers"):
+        certify(event, epsilon=1.0)
+    with pytest.raises(UnsupportedEvent, match="replace-one"):
+        certify(DPSGD, epsilon=1.0, neighboring_relation="replace-one")
+
+
+def test_a_width_out_of_reach_is_refused():
+    sparse = events.dpsgd(sampling_probability=1e-9, noise_multiplier=1.0, steps=10**9)
+    with pytest.raises(TargetUnreachable, match=r"relative width 0\.001"):
+        certify(sparse, epsilon=0.01)
