@@ -15,6 +15,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import attr
+
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.atoms import discrete_laplace, randomized_response
@@ -48,7 +50,7 @@ class Composition:
     private: bool = True
 
 
-def leaves(event: events.DpEvent) -> list[tuple[events.DpEvent, int]]:
+def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
     """Flatten any nesting of compositions into distinct elementary events and their counts.
 
     Raises
@@ -58,8 +60,7 @@ def leaves(event: events.DpEvent) -> list[tuple[events.DpEvent, int]]:
     ValueError
         If a count is not a whole number >= 0.
     """
-    # Events that hold lists have no hash: they are told apart by what they print.
-    counts: dict[str, tuple[events.DpEvent, int]] = {}
+    counts: dict[events.DpEvent, int] = {}
     stack = [(event, 1)]
     while stack:
         item, times = stack.pop()
@@ -69,11 +70,18 @@ def leaves(event: events.DpEvent) -> list[tuple[events.DpEvent, int]]:
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in reversed(item.events))
         elif isinstance(item, events.DpEvent):
-            key = repr(item)
-            counts[key] = (item, counts.get(key, (item, 0))[1] + times)
+            leaf = _hashable(item)
+            counts[leaf] = counts.get(leaf, 0) + times
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
-    return list(counts.values())
+    return counts
+
+
+def _hashable(event: events.DpEvent) -> events.DpEvent:
+    """The same event with tuples for lists, which have no hash."""
+    values = {field.name: getattr(event, field.name) for field in attr.fields(type(event))}
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return attr.evolve(event, **lists) if lists else event
 
 
 def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
@@ -95,7 +103,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
     forward: dict[PrivacyLoss, int] = {}
     backward: dict[PrivacyLoss, int] = {}
     private = True
-    for leaf, times in leaves(event):
+    for leaf, times in leaves(event).items():
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
@@ -153,7 +161,8 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent) -> tuple[PrivacyLoss,
     Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
     counts.
     """
-    counts = event.step_counts if isinstance(event.step_counts, list) else [event.step_counts]
+    several = isinstance(event.step_counts, list | tuple)
+    counts = event.step_counts if several else (event.step_counts,)
     sizes = [_validate.count(step_counts=count) for count in counts]
     if not sizes:
         raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
