@@ -50,16 +50,6 @@ cdef inline void complex_expm2(double re, double im, double *out_re, double *out
     out_im[0] = t * b + size * a
 
 
-def expm2_real(const double[::1] s):
-    """Return exp(s) - 1 - s for each entry."""
-    cdef Py_ssize_t j
-    out = np.empty(s.shape[0])
-    cdef double[::1] view = out
-    for j in range(s.shape[0]):
-        view[j] = expm2(s[j])
-    return out
-
-
 def mixture_log_weights(const double[::1] x, double q, double sigma, double angle):
     """Return log(1 - q + q exp(u)) at u = (2 x - 1) / (2 sigma^2) + i angle, elementwise.
 

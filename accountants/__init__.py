@@ -7,8 +7,10 @@
 epsilon is between 6.9073844950 and 6.9073844950
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpcal.accountants import events
-from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 from dpcal.accountants.bounds import Delta, Epsilon, LogDelta, Risk
 from dpcal.accountants.certificate import Certificate, certify, verify_certificate
 from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
@@ -68,3 +70,14 @@ __all__ = [
     "true_positive_rate",
     "verify_certificate",
 ]
+
+
+if TYPE_CHECKING:
+    from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
+
+
+def __getattr__(name: str) -> Any:
+    # These subclass dp-accounting's accountant, whose package is slow to import.
+    if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
+        return getattr(import_module("dpcal.accountants.accounts"), name)
+    raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")
