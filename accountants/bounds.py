@@ -26,6 +26,11 @@ class Bounds:
     method: str
 
     @staticmethod
+    def around(log_value: float, error: float, method: str) -> Bounds:
+        """Bounds on a logarithm whose value has a relative error of at most ``error`` < 1."""
+        return Bounds(log_value + math.log1p(-error), log_value + math.log1p(error), method)
+
+    @staticmethod
     def worst(bounds: list[Bounds]) -> Bounds:
         """Bounds on the maximum of several quantities."""
         largest = max(bounds, key=lambda item: item.upper)

@@ -210,8 +210,7 @@ class _ChernoffLine:
         self.measure = measure
         self.saddle = _saddle(measure, epsilon, positive=True)
         self.tilts = self.saddle * np.array([0.8, 0.9, 1.0, 1.1, 1.2])
-        values = measure.cumulants(self.tilts)[:, 0]
-        self.bounds = values + log_chernoff(self.tilts) + 32 * UNIT * (np.abs(values) + 4)
+        self.bounds = measure.log_chernoff(self.tilts)
 
     def log_bound(self, epsilon: float) -> float:
         """Upper bound on log delta(epsilon)."""
@@ -256,13 +255,11 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
         if closed is not None and closed[1] < _ACCEPTED_ERROR:
-            low, high = closed[0] + math.log1p(-closed[1]), closed[0] + math.log1p(closed[1])
-            return Bounds(low, high, "closed form"), None
+            return Bounds.around(*closed, "closed form"), None
     if len(parts) == 1 and isinstance(parts[0][0], AtomicLoss):
         exact = convolve(parts[0][0], parts[0][1], epsilon)
         if exact is not None and exact[1] < 0.5:
-            low, high = exact[0] + math.log1p(-exact[1]), exact[0] + math.log1p(exact[1])
-            return Bounds(low, high, "convolution"), None
+            return Bounds.around(*exact, "convolution"), None
     try:
         inversion = Inversion(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion

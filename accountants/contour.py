@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.loss import UNIT
 from dpcal.accountants.measures import Measure, ProductLine
-from dpcal.accountants.saddle import log_chernoff
 
 __all__ = ["FURTHEST", "Contour"]
 
@@ -106,7 +105,7 @@ class Contour:
         if c < 0:
             trials = np.append(trials, 0.0)
         self._trials = trials
-        self._trial_bounds = measure.cumulants(trials)[:, 0] + log_chernoff(trials)
+        self._trial_bounds = measure.log_chernoff(trials)
         expected = self.log_estimate(epsilon)
         needed = self._trial_bounds - trials * epsilon - expected - self._log_tolerance
         steps = 2 * math.pi * np.abs(trials - c) / np.maximum(needed, 1.0)

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpcal.accountants.loss import OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.saddle import log_chernoff
 from dpcal.accountants.sampled import SplitLoss
 
 __all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "split"]
@@ -67,6 +68,14 @@ class Measure(ABC):
     @abstractmethod
     def line(self, c: float) -> Line:
         """Return the transform along Re z = c."""
+
+    def log_chernoff(self, c: Reals) -> Reals:
+        """Return, rounded up, what less c times epsilon bounds log delta(epsilon), at each c.
+
+        For -1 <= c <= 0 and a law it bounds log(1 - delta(epsilon)).
+        """
+        log_mass = self.cumulants(c)[:, 0]
+        return np.asarray(log_mass + log_chernoff(c) + 32 * UNIT * (np.abs(log_mass) + 4))
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
