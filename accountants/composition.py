@@ -12,17 +12,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.atoms import discrete_laplace, randomized_response
-from dpcal.accountants.loss import Gaussian, PrivacyLoss
-from dpcal.accountants.sampled import SampledGaussian
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.loss import PrivacyLoss
+from dpcal.accountants.mechanisms import dominating_pairs
 
 __all__ = ["RELATIONS", "Composition", "Direction", "decompose", "leaves"]
 
@@ -107,7 +104,7 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
         if isinstance(leaf, events.NonPrivateDpEvent):
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
-            remove, add = _dominating_pairs(leaf, neighboring_relation)
+            remove, add = dominating_pairs(leaf, neighboring_relation)
             forward[remove] = forward.get(remove, 0) + times
             backward[add] = backward.get(add, 0) + times
     directions: tuple[Direction, ...]
@@ -119,54 +116,3 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             Direction("add", tuple(backward.items())),
         )
     return Composition(neighboring_relation, directions, private)
-
-
-def _dominating_pairs(event: events.DpEvent, relation: str) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """Dominating pairs of one elementary event, for removing and for adding a record."""
-    if isinstance(event, events.GaussianDpEvent):
-        sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
-        # A replaced record moves the sum by up to twice the bound on its norm.
-        loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
-        return loss, loss
-    if isinstance(event, events.PoissonSampledDpEvent):
-        q = _validate.rate(sampling_probability=event.sampling_probability)
-        if q == 1:
-            return _dominating_pairs(event.event, relation)
-        if isinstance(event.event, events.GaussianDpEvent) and relation != "replace-one":
-            sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier)
-            return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    if isinstance(event, events.DiscreteLaplaceDpEvent):
-        shift = _validate.count(sensitivity=event.sensitivity)
-        shift *= 2 if relation == "replace-one" else 1
-        atomic = discrete_laplace(noise_parameter=event.noise_parameter, sensitivity=shift)
-        return atomic, atomic
-    if isinstance(event, events.RandomizedResponseDpEvent) and relation == "replace-one":
-        atomic = randomized_response(
-            noise_parameter=event.noise_parameter, num_buckets=event.num_buckets
-        )
-        return atomic, atomic
-    if (
-        isinstance(event, events.SingleEpochTreeAggregationDpEvent)
-        and relation == "replace-special"
-    ):
-        return _tree(event)
-    raise UnsupportedEvent(
-        f"No theorem here prices {event!r} under neighboring relation {relation!r}."
-    )
-
-
-def _tree(event: events.SingleEpochTreeAggregationDpEvent) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """A record enters one leaf of one tree, so each of its ancestors once (Kairouz et al. 2021, D).
-
-    Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
-    counts.
-    """
-    several = isinstance(event.step_counts, list | tuple)
-    counts = event.step_counts if several else (event.step_counts,)
-    sizes = [_validate.count(step_counts=count) for count in counts]
-    if not sizes:
-        raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
-    nodes = max(size.bit_length() for size in sizes)
-    sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
-    loss = Gaussian(sigma / math.sqrt(nodes))
-    return loss, loss
