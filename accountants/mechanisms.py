@@ -23,6 +23,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.atoms import discrete_laplace, randomized_response
+from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.loss import Gaussian, PrivacyLoss
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import UnsupportedEvent
@@ -77,6 +78,26 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     raise refuse(event, relation)
 
 
+def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
+    """A record takes its place in the batch from another one, so it always moves the sum by 2."""
+    size = _validate.count(source_dataset_size=event.source_dataset_size)
+    batch = _validate.count(sample_size=event.sample_size)
+    if batch > size:
+        raise ValueError(
+            f"sample_size must be at most source_dataset_size = {size}, got {event.sample_size!r}."
+        )
+    if batch == size:
+        return dominating_pairs(event.event, relation)
+    if not isinstance(event.event, events.GaussianDpEvent):
+        raise refuse(event, relation)
+    sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier) / 2
+    q = batch / size
+    if relation == "add-or-remove-one":
+        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
+    loss = FixedBatchGaussian(q, sigma)
+    return loss, loss
+
+
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
@@ -113,6 +134,7 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
 RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
     events.PoissonSampledDpEvent: _poisson_sampled,
+    events.SampledWithoutReplacementDpEvent: _without_replacement,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
     events.SingleEpochTreeAggregationDpEvent: _tree,

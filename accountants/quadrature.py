@@ -73,10 +73,13 @@ class QuadratureTilt(Tilt):
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         self.amplification = float(self._sizes.sum())
         self._half_time: float | None = None
+        # An atom keeps abs(psi)^2 above its square: the time looked for is when psi is half way.
+        plateau = float(self._sizes[self._centered.imag == 0.0].sum())
+        self._log_half = 0.5 * math.log((1 + min(plateau, 1.0) ** 2) / 2)
 
     @property
     def decays(self) -> bool:
-        """Whether abs(psi) falls to 0; it does not where the law has atoms."""
+        """Whether abs(psi) falls, if not to 0 then to an atom's weight; finite laws never do."""
         return math.isfinite(self._time_of_half_power())
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
@@ -105,7 +108,8 @@ class QuadratureTilt(Tilt):
         bound = self._moment_bound(t, ratio)
         half = self._time_of_half_power()
         halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
-        bound = np.minimum(bound, 0.5 * np.log1p(-0.5 * 0.25**halvings))
+        drop = -math.expm1(2 * self._log_half)
+        bound = np.minimum(bound, 0.5 * np.log1p(-drop * 0.25**halvings))
         late = t >= half
         if late.any():
             with np.errstate(divide="ignore"):
@@ -124,11 +128,11 @@ class QuadratureTilt(Tilt):
         return np.asarray(0.5 * np.log1p(-drop.max(axis=0)))
 
     def _time_of_half_power(self) -> float:
-        """A time from which abs(psi)^2 <= 1/2, by the absolute sum; infinite for an atom."""
+        """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
         if self._half_time is None:
             decay, sizes = self._nearer or (self._centered.imag, self._sizes)
             t = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
-            while float(sizes @ np.exp(-t * decay)) > math.sqrt(0.5):
+            while float(sizes @ np.exp(-t * decay)) > math.exp(self._log_half) * (1 - 1e-12):
                 t *= 1.1
                 if t > _NEVER:
                     t = math.inf

@@ -21,7 +21,7 @@ from dpcal._ext.contour import mixture_log_weights, plain_moments, tilted_moment
 from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_gaussian_delta
 from dpcal.accountants.quadrature import QuadratureTilt
 
-__all__ = ["SampledGaussian", "SplitLoss"]
+__all__ = ["SampledGaussian", "SplitLoss", "log_expm1_over", "restricted_moments"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -149,7 +149,7 @@ class SampledGaussian(PrivacyLoss):
         """
         q, mu = self.sampling_probability, 1.0 / self.noise_multiplier
         if self.direction == "remove":
-            shifted = _log_expm1_over(epsilon, q)
+            shifted = log_expm1_over(epsilon, q)
             log_delta, error = log_gaussian_delta(shifted, mu)
             return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
         if epsilon >= self.upper:
@@ -162,7 +162,7 @@ class SampledGaussian(PrivacyLoss):
         return epsilon + math.log(q) + u + log_delta, error + 8 * UNIT * conditioning
 
 
-def _log_expm1_over(epsilon: float, q: float) -> float:
+def log_expm1_over(epsilon: float, q: float) -> float:
     """log(1 + (exp(epsilon) - 1) / q), without overflow."""
     if epsilon < 700:
         return math.log1p(math.expm1(epsilon) / q)
@@ -246,7 +246,7 @@ class _Lattice:
         return mixture_log_weights(x, self.q, self.sigma, angle)
 
 
-def _restricted(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Reals:
+def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Reals:
     """Probability, variance and fourth central moment of a tilted law on the events x <= x_j.
 
     ``moments`` holds its log mass and mean. Leaving out rare large losses makes the fourth moment
@@ -279,7 +279,7 @@ class _SampledTilt(QuadratureTilt):
         self._x, self._angle = lattice.x[keep], lattice.angle
         if loss.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
-        restricted = _restricted(lattice.ell, lattice.log_base, power, moments)
+        restricted = restricted_moments(lattice.ell, lattice.log_base, power, moments)
         super().__init__(
             ell, weights, (float(mean), float(variance), float(fourth)), restricted, (near, sizes)
         )
@@ -390,7 +390,7 @@ class SplitLoss:
         weights = weights / weights.sum()
         mean = float(moments[1])
         ell = ell - ((weights @ ell) - mean)
-        restricted = _restricted(lattice.ell, log_base, 1.0 + c, moments)
+        restricted = restricted_moments(lattice.ell, log_base, 1.0 + c, moments)
         return QuadratureTilt(
             ell, weights, (mean, float(moments[2]), float(moments[3])), restricted
         )
