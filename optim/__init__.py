@@ -9,6 +9,7 @@ a table of the optimizers.
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
 from dpcal.optim.result import Result, Trace
@@ -31,4 +32,5 @@ __all__ = [
     "Trace",
     "Welsch",
     "dpsgd",
+    "noisy_gd",
 ]

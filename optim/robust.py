@@ -15,8 +15,8 @@ The last is for two classes, y in {-1, +1}: the squared error of a predicted pro
 
 >>> import numpy as np
 >>> X, y = np.arange(6.0)[:, np.newaxis], [0.0, 1.0, 2.0, 3.0, 4.0, 500.0]
->>> Huber(X, y, width=0.1).minimize().round(2).tolist()  # the line through all but the outlier
-[1.02, 0.02]
+>>> Welsch(X, y, width=1.0).minimize().round(4).tolist()  # the line through all but the outlier
+[1.0, 0.0]
 >>> constants = Cauchy([[3.0, 4.0]], [0.0], width=2.0, fit_intercept=False).constants
 >>> print(f"{constants.lipschitz:.6f}, {constants.smoothness:.6f}")
 5.000000, 25.000000

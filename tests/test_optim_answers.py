@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from _recording import check_promises
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -560,3 +561,51 @@ def test_plans_with_every_field_survive_json():
     )
     assert Plan.from_json(plan.to_json()) == plan
     assert Plan.from_json(adaptive_plan().to_json()) == adaptive_plan()
+
+
+# -- any optimizer, recorded
+
+
+def spider(objective, plan, *, seed):
+    """Refresh, follow by differences, stand still once, test a loss: every kind of answer."""
+    oracle = PrivateOracle(objective, plan, seed=seed)
+    w = np.zeros(D)
+    for _ in range(2):
+        v, estimate = w, oracle.gradient(w, "refresh")
+        for step in range(4):
+            w = w if step == 2 else w - 0.1 * estimate
+            estimate = estimate + oracle.difference(w, v, "difference")
+            v = w
+        oracle.scalar(w, "loss")
+    return result_of(oracle)
+
+
+def normed(objective, plan, *, seed):
+    """Choose each gradient's noise from a noisy norm until the budget is gone."""
+    oracle = PrivateOracle(objective, plan, seed=seed)
+    w = np.zeros(D)
+    while oracle.affords("n", 20.0):
+        z = 8.0 + abs(oracle.norm(w, "n", noise_multiplier=20.0))
+        if not oracle.affords("g", z):
+            break
+        w = w - 0.1 * oracle.gradient(w, "g", noise_multiplier=z)
+    return result_of(oracle)
+
+
+@pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED, "parts"])
+def test_the_recorder_follows_every_kind_of_answer(sampling):
+    parts = {**FIXED, "batch_size": 5, "composition": "disjoint", "partition": "p"}
+    sampling = parts if sampling == "parts" else sampling
+    plan = plan_for(
+        query("refresh", count=2, **sampling),
+        query("difference", "gradient difference", proportional=True, count=8, **sampling),
+        query("loss", "scalar", count=2, **sampling),
+        relation="replace-one",
+    )
+    check_promises(spider, Logistic(X, Y, l2=0.2), plan, seed=1)
+
+
+def test_the_recorder_follows_adaptive_noise():
+    result = check_promises(normed, Logistic(X, Y, l2=0.2), adaptive_plan(), seed=1)
+    assert result.ledger.count("g") > 5
+    assert result.ledger.share(2.0) > 0.9
