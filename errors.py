@@ -11,6 +11,7 @@ __all__ = [
     "DpcalError",
     "LedgerMismatch",
     "MissingExtra",
+    "NonFiniteAnswer",
     "TargetUnreachable",
     "UnsupportedEvent",
 ]
@@ -30,6 +31,13 @@ class BudgetExceeded(DpcalError):  # noqa: N818
 
 class LedgerMismatch(DpcalError):  # noqa: N818
     """What was released does not agree with what was planned."""
+
+
+class NonFiniteAnswer(DpcalError):  # noqa: N818
+    """An objective gave a gradient or loss that is NaN or infinite; no answer left the oracle.
+
+    That it happened is a fact about the records, outside every privacy claim.
+    """
 
 
 class TargetUnreachable(DpcalError):  # noqa: N818

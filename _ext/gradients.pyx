@@ -3,7 +3,8 @@
 A linear model's loss at record i is ``value(<w, x_i>, y_i)``, so its gradient is ``slope(<w, x_i>,
 y_i) * x_i``: a number times a row. Its norm is ``|slope| * ||x_i||``, and the row's norm is known
 beforehand, so clipping costs one comparison and the whole pass reads each row once: dot product,
-slope, clip, add, while the row is in the first-level cache.
+slope, clip, add, while the row is in the first-level cache. The difference of one record's
+gradients at two parameter vectors is a number times the same row, and is clipped as cheaply.
 
 >>> import numpy as np
 >>> X, y = np.array([[3.0, 4.0]]), np.array([1.0])
@@ -14,7 +15,7 @@ slope, clip, add, while the row is in the first-level cache.
 
 cimport cython
 from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY, copysign, exp, fabs, fmax, fmin, log1p, nextafter, sqrt
+from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, log1p, nextafter, sqrt
 
 import numpy as np
 
@@ -96,6 +97,12 @@ cdef double norm_rounded_up(const double* row, Py_ssize_t size) noexcept nogil:
     return nextafter(largest * sqrt(total) * (1 + (size + 8) * UNIT), INFINITY)
 
 
+cdef object check_bound(str name, double value):
+    """Refuse a bound that bounds nothing."""
+    if not value > 0:
+        raise ValueError(f"{name} must be a number > 0, got {value!r}.")
+
+
 cpdef object aligned_zeros(Py_ssize_t size):
     """Return ``size`` zeros whose first byte starts a cache line."""
     raw = np.zeros(size + LANES)
@@ -139,12 +146,88 @@ cdef class SquaredLoss(PointLoss):
         return score - target
 
 
+@cython.final
+cdef class HuberLoss(PointLoss):
+    """``r**2 / 2`` for residuals up to ``width``, linear beyond (Huber 1964)."""
+
+    cdef double width
+
+    def __init__(self, double width):
+        self.width = width
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        cdef double size = fabs(score - target)
+        if size <= self.width:
+            return 0.5 * size * size
+        return self.width * (size - 0.5 * self.width)
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        cdef double residual = score - target
+        if fabs(residual) > self.width:
+            return copysign(self.width, residual)
+        return residual
+
+
+@cython.final
+cdef class CauchyLoss(PointLoss):
+    """``width**2 / 2 * log(1 + (r / width)**2)``: grows like a logarithm, not convex."""
+
+    cdef double width
+
+    def __init__(self, double width):
+        self.width = width
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        cdef double u = (score - target) / self.width
+        return 0.5 * self.width * self.width * log1p(u * u)
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        cdef double u = (score - target) / self.width
+        if fabs(u) > 1:  # so that an infinite residual has slope zero
+            return self.width / (u + 1 / u)
+        return self.width * u / (1 + u * u)
+
+
+@cython.final
+cdef class WelschLoss(PointLoss):
+    """``width**2 / 2 * (1 - exp(-(r / width)**2))``: bounded, not convex."""
+
+    cdef double width
+
+    def __init__(self, double width):
+        self.width = width
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        cdef double u = (score - target) / self.width
+        return -0.5 * self.width * self.width * expm1(-u * u)
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        cdef double u = (score - target) / self.width
+        if fabs(u) > 40:  # exp(-1600) is zero; infinity times zero is not a number
+            return 0.0
+        return self.width * u * exp(-u * u)
+
+
+@cython.final
+cdef class SigmoidLoss(PointLoss):
+    """``1 / (1 + exp(target * score))**2``, target in {-1, +1}: bounded, not convex."""
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        cdef double wrong = 1.0 / (1.0 + exp(target * score))
+        return wrong * wrong
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        cdef double wrong = 1.0 / (1.0 + exp(target * score))
+        return -2.0 * target * wrong * wrong / (1.0 + exp(-target * score))
+
+
 cdef class ClippedSum:
     """What a private step asks of its records: the sum of clipped gradients over given rows.
 
-    Subclasses implement ``add``, which adds to ``total``; ``w`` and ``total`` hold ``stride``
-    numbers, of which those from ``dimension`` on are zero and stay zero. No record's contribution
-    may have a norm above ``max_norm``.
+    Subclasses implement ``add`` and ``add_difference``, which add to ``total``, and ``loss_sum``.
+    ``w``, ``v`` and ``total`` hold ``stride`` numbers, of which those from ``dimension`` on are
+    zero and stay zero. No record's contribution may have a norm above ``max_norm``, nor a size
+    above ``max_loss``.
     """
 
     cdef void add(
@@ -156,6 +239,26 @@ cdef class ClippedSum:
         double* total,
     ) noexcept nogil:
         pass
+
+    cdef void add_difference(
+        self,
+        const double* w,
+        const double* v,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        pass
+
+    cdef double loss_sum(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_loss,
+    ) noexcept nogil:
+        return 0.0
 
     def __call__(self, w, rows=None, *, double max_norm=INFINITY):
         """Return the sum of clipped gradients over ``rows``, all of them when omitted.
@@ -169,15 +272,8 @@ cdef class ClippedSum:
         max_norm
             Bound > 0 on each record's contribution; infinite for the plain gradient.
         """
-        if rows is None:
-            rows = np.arange(self.n, dtype=np.intp)
-        cdef const Py_ssize_t[::1] index = np.ascontiguousarray(rows, dtype=np.intp)
-        cdef Py_ssize_t i
-        for i in range(index.shape[0]):
-            if index[i] < 0 or index[i] >= self.n:
-                raise ValueError(f"rows must be in [0, n) with n={self.n}, got {index[i]}.")
-        if not max_norm > 0:
-            raise ValueError(f"max_norm must be a number > 0, got {max_norm!r}.")
+        cdef const Py_ssize_t[::1] index = self.checked(rows)
+        check_bound("max_norm", max_norm)
         total = aligned_zeros(self.stride)
         cdef double[::1] total_view = total
         cdef const double[::1] parameters = self.padded(w)
@@ -187,6 +283,62 @@ cdef class ClippedSum:
                     &parameters[0], &index[0], index.shape[0], max_norm, &total_view[0]
                 )
         return total[: self.dimension].copy()
+
+    def difference(self, w, v, rows=None, *, double max_norm=INFINITY):
+        """Return the sum over ``rows`` of clipped differences, gradient at ``w`` minus at ``v``.
+
+        Parameters
+        ----------
+        w, v
+            Parameters, shape (dimension,).
+        rows, max_norm
+            As in a call: the bound is on each record's difference.
+        """
+        cdef const Py_ssize_t[::1] index = self.checked(rows)
+        check_bound("max_norm", max_norm)
+        total = aligned_zeros(self.stride)
+        cdef double[::1] total_view = total
+        cdef const double[::1] to = self.padded(w)
+        cdef const double[::1] origin = self.padded(v)
+        if index.shape[0]:
+            with nogil:
+                self.add_difference(
+                    &to[0], &origin[0], &index[0], index.shape[0], max_norm, &total_view[0]
+                )
+        return total[: self.dimension].copy()
+
+    def losses(self, w, rows=None, *, double max_loss=INFINITY):
+        """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss].
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        rows
+            As in a call.
+        max_loss
+            Bound > 0 on each record's contribution; infinite for none.
+        """
+        cdef const Py_ssize_t[::1] index = self.checked(rows)
+        check_bound("max_loss", max_loss)
+        cdef const double[::1] parameters = self.padded(w)
+        cdef double total = 0
+        if index.shape[0]:
+            with nogil:
+                total = self.loss_sum(&parameters[0], &index[0], index.shape[0], max_loss)
+        return total
+
+    def checked(self, rows):
+        """Return ``rows`` as contiguous row numbers, all of them for None, or refuse them."""
+        if rows is None:
+            rows = np.arange(self.n, dtype=np.intp)
+        rows = np.ascontiguousarray(rows, dtype=np.intp)
+        cdef const Py_ssize_t[::1] index = rows
+        cdef Py_ssize_t i
+        for i in range(index.shape[0]):
+            if index[i] < 0 or index[i] >= self.n:
+                raise ValueError(f"rows must be in [0, n) with n={self.n}, got {index[i]}.")
+        return rows
 
     def padded(self, w):
         """Return a copy of ``w`` with zeros up to the stride."""
@@ -295,3 +447,48 @@ cdef class LinearClippedSum(ClippedSum):
             slope = clipped(slope, pair[1], max_norm)
             if slope != 0:
                 axpy(slope, x, total, self.stride)
+
+    cdef void add_difference(
+        self,
+        const double* w,
+        const double* v,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef const double* x
+        cdef const double* pair
+        cdef double slope
+        cdef Py_ssize_t i
+        for i in range(min(count, AHEAD)):
+            self.prefetch(rows[i])
+        for i in range(count):
+            if i + AHEAD < count:
+                self.prefetch(rows[i + AHEAD])
+            x = self.rows + rows[i] * self.stride
+            pair = self.targets_and_norms + 2 * rows[i]
+            slope = self.loss.slope(dot(x, w, self.stride), pair[0])
+            slope -= self.loss.slope(dot(x, v, self.stride), pair[0])
+            slope = clipped(slope, pair[1], max_norm)
+            if slope != 0:
+                axpy(slope, x, total, self.stride)
+
+    cdef double loss_sum(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_loss,
+    ) noexcept nogil:
+        cdef double value
+        cdef double total = 0
+        cdef Py_ssize_t i
+        for i in range(count):
+            value = self.loss.value(
+                dot(self.rows + rows[i] * self.stride, w, self.stride),
+                self.targets_and_norms[2 * rows[i]],
+            )
+            if value == value:  # one that is not a number would give its record away
+                total += fmax(-max_loss, fmin(max_loss, value))
+        return total

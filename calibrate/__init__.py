@@ -10,12 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.compare import Needed, Needs, compare
+from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
+from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk
 
 __all__ = [
+    "Constants",
     "Needed",
     "Needs",
     "Plan",
@@ -26,6 +29,7 @@ __all__ = [
     "dpsgd",
     "noise_multiplier",
     "noise_multiplier_for_risk",
+    "noisy_gd",
     "sampling_probability",
     "schedules",
     "steps",

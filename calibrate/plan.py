@@ -18,8 +18,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Query"]
 
-KINDS = ("gradient", "gradient difference", "scalar")
+KINDS = ("gradient", "gradient difference", "gradient norm", "scalar")
 SAMPLERS = ("poisson", "fixed-size", "full")
 COMPOSITIONS = ("sequential", "disjoint")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
@@ -49,7 +51,8 @@ class Query:
     name
         How the optimizer refers to it; unique in its plan.
     kind
-        ``"gradient"``, ``"gradient difference"`` (between two parameter vectors) or ``"scalar"``.
+        ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
+        norm"`` (the norm of the sum, a number) or ``"scalar"`` (a sum of losses).
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record).
@@ -60,7 +63,8 @@ class Query:
     noise_multiplier
         Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
         sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
-        replaced.)
+        replaced; so is that of its norm, by the triangle inequality.) With ``budget``, the
+        smallest multiplier that may be chosen.
     count
         How often the query may be asked, at most.
     sampling_probability
@@ -69,9 +73,23 @@ class Query:
         At least 1; for ``"fixed-size"`` only.
     proportional
         Whether C is per unit of ``||w - w'||``; for gradient differences only.
+    cap
+        The bound > 0 that ``max_norm * ||w - w'||`` never exceeds; for proportional queries only.
     composition
-        ``"sequential"``, or ``"disjoint"`` when each answer uses records that no other answer of
-        this query uses. Parts of a partition are not samples: they earn no amplification.
+        ``"sequential"``, or ``"disjoint"`` when the answers are about parts of a partition that
+        share no record. Parts are not samples: they earn no amplification.
+    partition
+        Name of the partition, for disjoint queries only: those that name the same one take their
+        parts, of ``batch_size`` records each, from one permutation of the records, so that no two
+        parts of any of them overlap. The query's own name when omitted.
+    answers_per_part
+        How many answers in a row are about the same part, at least 1; for disjoint queries only.
+    budget
+        For adaptive queries, whose noise is chosen from public outputs when they are asked: the
+        noise multiplier of the single answer that would spend all that the plan's adaptive queries
+        may spend together. They must be about every record, in sequence. If multipliers z_1, z_2,
+        ... always satisfy ``sum z_t^-2 <= budget^-2``, all answers together are as private as that
+        one (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
     """
 
     name: str
@@ -83,17 +101,26 @@ class Query:
     sampling_probability: float | None = None
     batch_size: int | None = None
     proportional: bool = False
+    cap: float | None = None
     composition: str = "sequential"
+    partition: str | None = None
+    answers_per_part: int = 1
+    budget: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
         _validate.choice(KINDS, kind=self.kind)
-        _validate.choice(SAMPLERS, sampler=self.sampler)
-        _validate.choice(COMPOSITIONS, composition=self.composition)
         _validate.positive(max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(count=self.count)
+        self._check_sampling()
+        self._check_scale()
+        self._check_partition()
+        self._check_budget()
+
+    def _check_sampling(self) -> None:
+        _validate.choice(SAMPLERS, sampler=self.sampler)
         if (self.sampling_probability is not None) != (self.sampler == "poisson"):
             raise ValueError(
                 "sampling_probability goes with sampler='poisson' and only with it, got "
@@ -108,11 +135,63 @@ class Query:
             _validate.rate(sampling_probability=self.sampling_probability)
         if self.batch_size is not None:
             _validate.count(batch_size=self.batch_size)
+
+    def _check_scale(self) -> None:
         if self.proportional and self.kind != "gradient difference":
             raise ValueError(
                 "proportional=True is for kind='gradient difference', "
                 f"got proportional=True with kind={self.kind!r}."
             )
+        if self.cap is not None:
+            _validate.positive(cap=self.cap)
+            if not self.proportional:
+                raise ValueError(f"cap is for proportional queries, got cap={self.cap!r}.")
+
+    def _check_partition(self) -> None:
+        _validate.choice(COMPOSITIONS, composition=self.composition)
+        _validate.count(answers_per_part=self.answers_per_part)
+        if self.partition is not None and (
+            not isinstance(self.partition, str) or not self.partition
+        ):
+            raise ValueError(f"partition must be a non-empty string, got {self.partition!r}.")
+        if self.composition != "disjoint" and (
+            self.partition is not None or self.answers_per_part != 1
+        ):
+            raise ValueError(
+                "partition and answers_per_part are for composition='disjoint', got "
+                f"partition={self.partition!r} and answers_per_part={self.answers_per_part!r} "
+                f"with composition={self.composition!r}."
+            )
+
+    def _check_budget(self) -> None:
+        if self.budget is None:
+            return
+        _validate.positive(budget=self.budget)
+        if self.noise_multiplier < self.budget:
+            raise ValueError(
+                f"noise_multiplier must be at least budget={self.budget!r}, for less noise would "
+                f"spend more than all of it, got {self.noise_multiplier!r}."
+            )
+        if self.sampler != "full" or self.composition != "sequential":
+            raise ValueError(
+                "budget is for sampler='full' with composition='sequential', got "
+                f"sampler={self.sampler!r} with composition={self.composition!r}."
+            )
+
+    def bound(self, distance: float | None = None) -> float:
+        """Return the bound on one record's contribution: C, or what C is at a distance.
+
+        Parameters
+        ----------
+        distance
+            ``||w - w'||`` >= 0; used by proportional queries, and needed by them.
+        """
+        if not self.proportional:
+            return self.max_norm
+        if distance is None:
+            raise ValueError("distance must be given for a proportional query, got None.")
+        bound = self.max_norm * distance
+        return bound if self.cap is None else min(bound, self.cap)
 
     def event(self, n: int) -> DpEvent:
         """Return the event of one answer on ``n`` records."""
@@ -124,6 +203,19 @@ class Query:
         if self.sampler == "fixed-size":
             return events.SampledWithoutReplacementDpEvent(n, self.batch_size, gaussian)
         return gaussian
+
+    @property
+    def share(self) -> Fraction:
+        """What ``count`` answers of an adaptive query spend of the budget, rounded up; else 0.
+
+        It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
+        their sums are exact, whatever the order.
+        """
+        if self.budget is None:
+            return Fraction(0)
+        ratio = self.budget / self.noise_multiplier
+        one = ratio if ratio == 1 else math.nextafter(ratio * ratio * (1 + 2.0**-51), math.inf)
+        return self.count * Fraction(one)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +262,12 @@ class Plan:
                     f"batch_size of query {query.name!r} must be at most n={self.n}, "
                     f"got {query.batch_size}."
                 )
+        budgets = {query.budget for query in self.queries}
+        if len(budgets) > 1:
+            raise ValueError(
+                "queries must all be adaptive, with one budget, or none of them, "
+                f"got budgets {[query.budget for query in self.queries]}."
+            )
 
     def query(self, name: str) -> Query:
         """Return the query called ``name``."""
@@ -236,8 +334,11 @@ class Plan:
             raise ValueError(f"document must be a plan in JSON, got {error}.") from error
 
 
-def compose(asked: Any, n: int, neighboring_relation: str) -> DpEvent:
+def compose(asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: str) -> DpEvent:
     """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
+
+    Of a partition only the worst part counts: a replaced record is in one part. Adaptive queries
+    cost their budget, however much of it was spent: what was spent is itself an output.
 
     Raises
     ------
@@ -248,20 +349,39 @@ def compose(asked: Any, n: int, neighboring_relation: str) -> DpEvent:
     """
     from dpcal.accountants import events
 
-    parts = []
+    costs: dict[tuple[Any, ...], tuple[DpEvent, int]] = {}
+    worst: dict[tuple[Any, ...], Fraction] = {}
     for query, count in asked:
-        if query.composition == "disjoint":
-            if neighboring_relation == "add-or-remove-one":
-                raise UnsupportedEvent(
-                    f"query {query.name!r} composes over disjoint parts, which needs "
-                    "neighboring_relation 'replace-one' or 'replace-special', "
-                    f"got {neighboring_relation!r}."
-                )
-            event, count = events.GaussianDpEvent(query.noise_multiplier), min(count, 1)
+        gaussian = events.GaussianDpEvent(query.noise_multiplier)
+        if not count:
+            continue
+        if query.budget is not None:
+            costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
+        elif query.composition == "disjoint":
+            _check_replaced_in_place(query, neighboring_relation)
+            key, answers = (
+                ("part", query.partition or query.name),
+                min(count, query.answers_per_part),
+            )
+            # k answers with multiplier z are as one with multiplier z / sqrt(k).
+            information = answers / Fraction(query.noise_multiplier) ** 2
+            if information > worst.get(key, 0):
+                worst[key], costs[key] = information, (gaussian, answers)
         else:
-            event = query.event(n)
-        if count:
-            parts.append(event if count == 1 else events.SelfComposedDpEvent(event, count))
+            costs["sequence", len(costs)] = (query.event(n), count)
+    parts = [
+        event if count == 1 else events.SelfComposedDpEvent(event, count)
+        for event, count in costs.values()
+    ]
     if not parts:
         return events.NoOpDpEvent()
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
+
+
+def _check_replaced_in_place(query: Query, neighboring_relation: str) -> None:
+    if neighboring_relation == "add-or-remove-one":
+        raise UnsupportedEvent(
+            f"query {query.name!r} composes over disjoint parts, which needs "
+            "neighboring_relation 'replace-one' or 'replace-special', "
+            f"got {neighboring_relation!r}."
+        )

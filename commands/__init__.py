@@ -21,6 +21,7 @@ COMMANDS = {
     "compare": "ask several accountants the same question",
     "plot": "draw a privacy profile, or the accuracies of a report",
     "audit": "prove or refute the printed settings of five papers",
+    "optimizers": "list the optimizers: problems, what must be known, rates",
     "schedule": "a paper's corrected setting as a calibrated plan (JSON)",
     "verify": "recompute the claims of a report from its ledgers",
 }

@@ -22,13 +22,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import NonFiniteAnswer
+from dpcal.optim._run import Progress
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
 from dpcal.optim.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
 from dpcal.optim.result import Result, Trace
@@ -36,23 +37,6 @@ from dpcal.optim.result import Result, Trace
 __all__ = ["Progress", "default_learning_rate", "dpsgd"]
 
 AVERAGING = ("none", "uniform", "tail")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Progress:
-    """What a callback sees: released values only.
-
-    Parameters
-    ----------
-    step, steps
-        Steps taken, and planned.
-    w
-        The iterate, shape (dimension,); a copy.
-    """
-
-    step: int
-    steps: int
-    w: Vector
 
 
 def dpsgd(
@@ -108,7 +92,8 @@ def dpsgd(
     -------
     Result
         If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
-        the last iterate before that callback interval.
+        the last iterate before that callback interval; so it does if a record's gradient is not
+        finite.
 
     Raises
     ------
@@ -137,7 +122,13 @@ def dpsgd(
     )
     message = f"took all {steps} planned steps"
     for first in range(0, steps, every):
-        run.advance(rates[first : first + every])
+        try:
+            run.advance(rates[first : first + every])
+        except NonFiniteAnswer as error:
+            message = f"stopped after {run.step} of {steps} planned steps: {error}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+            run.finite = False
+            break
         if not run.finite:
             message = (
                 f"stopped after {run.step} of {steps} planned steps, because iterates became "

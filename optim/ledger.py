@@ -19,10 +19,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from dpcal import _validate
 from dpcal.calibrate.plan import RELATIONS, Query, compose
+from dpcal.errors import LedgerMismatch
 
 if TYPE_CHECKING:
     from dpcal.accountants import Epsilon
@@ -58,6 +60,7 @@ class Ledger:
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
         self._entries: list[Query] = []
         self._counts: dict[str, int] = {}
+        self._shares: dict[float, Fraction] = {}
         for entry in entries:
             self.record(entry, entry.count)
 
@@ -85,10 +88,20 @@ class Ledger:
         else:
             self._entries.append(entry)
         self._counts[entry.name] = self.count(entry.name) + entry.count
+        if entry.budget is not None:
+            self._shares[entry.budget] = self.share(entry.budget) + entry.share
 
     def count(self, name: str) -> int:
         """Return how often the query called ``name`` was answered."""
         return self._counts.get(name, 0)
+
+    def share(self, budget: float) -> Fraction:
+        """Return which share of an adaptive budget was spent, rounded up; at most 1 if kept.
+
+        It must not be converted to an epsilon: how much a run spends adaptively is itself one of
+        its outputs. What was spent, whatever the share, costs the whole budget.
+        """
+        return self._shares.get(budget, Fraction(0))
 
     @property
     def totals(self) -> tuple[Query, ...]:
@@ -101,7 +114,19 @@ class Ledger:
 
     @property
     def event(self) -> DpEvent:
-        """The event of everything released; order costs nothing, so equal ones are gathered."""
+        """The event of everything released; order costs nothing, so equal ones are gathered.
+
+        Raises
+        ------
+        LedgerMismatch
+            If adaptive answers spent more than their budget.
+        """
+        for budget, share in self._shares.items():
+            if share > 1:
+                raise LedgerMismatch(
+                    f"adaptive answers spent {float(share):.6g} times their budget, the noise "
+                    f"multiplier {budget!r}."
+                )
         return compose(((query, query.count) for query in self.totals), self._n, self._relation)
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,41 +31,20 @@ from dpcal._ext.gradients import (
     PointLoss,
     SquaredLoss,
 )
+from dpcal.calibrate.constants import Constants
+from dpcal.errors import NonFiniteAnswer
 
 __all__ = ["Constants", "Logistic", "Objective", "Squared"]
 
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Constants:
-    """Constants of one record's loss, as the papers name them, without the regulariser.
-
-    They are read off the records, hence not private: a plan may use them when they are known
-    without looking, for instance because every row was scaled to norm at most 1.
-
-    Parameters
-    ----------
-    lipschitz
-        L0: bound on the norm of one record's gradient, over all parameters; infinite when there is
-        none.
-    smoothness
-        L1: bound on the Lipschitz constant of one record's gradient.
-    strong_convexity
-        Of the regularised objective, as far as the regulariser guarantees it; at least 0.
-    """
-
-    lipschitz: float
-    smoothness: float
-    strong_convexity: float
-
-
 class Objective(ABC):
     """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
-    A subclass says how the clipped gradients of given records are summed; that is all that a
-    private run asks of it. The regulariser ``l2 / 2 ||w||^2`` does not depend on the records: it is
-    added after the noise and never clipped.
+    A subclass says how the clipped gradients of given records are summed; a private run asks for
+    nothing else, unless it needs gradient differences or losses. The regulariser ``l2 / 2
+    ||w||^2`` does not depend on the records: it is added after the noise and never clipped.
 
     Attributes
     ----------
@@ -109,6 +87,46 @@ class Objective(ABC):
             Shape (dimension,). Adding or removing one row moves it by at most ``max_norm``,
             whatever the records hold.
         """
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """Return the sum over ``rows`` of each record's gradient at ``w`` minus at ``v``, clipped.
+
+        Here record by record, from :meth:`clipped_sum`; subclasses do it faster.
+
+        Parameters
+        ----------
+        w, v
+            Parameters, shape (dimension,).
+        rows, max_norm
+            As for :meth:`clipped_sum`: the bound is on each record's difference.
+
+        Raises
+        ------
+        NonFiniteAnswer
+            If a record's gradient is NaN or infinite.
+        """
+        total = np.zeros(self.dimension)
+        for row in rows:
+            alone = np.array([row], dtype=np.intp)
+            change = self.clipped_sum(w, alone, math.inf) - self.clipped_sum(v, alone, math.inf)
+            total += clipped_rows(change[np.newaxis], max_norm)
+        return total
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss].
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        rows
+            Row numbers in [0, n), possibly none.
+        max_loss
+            Bound > 0 on the size of each record's contribution; infinite for no clipping.
+        """
+        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
 
     @abstractmethod
     def loss(self, w: ArrayLike) -> float:
@@ -157,7 +175,7 @@ class Objective(ABC):
         return np.asarray(found.x, dtype=np.float64)
 
 
-class _Linear(Objective):
+class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target."""
 
     point_loss: ClassVar[type[PointLoss]]
@@ -173,11 +191,24 @@ class _Linear(Objective):
         self.fit_intercept = bool(fit_intercept)
         self.n, self.penalized = X.shape
         self.dimension = self.penalized + self.fit_intercept
-        self.kernel = LinearClippedSum(self.point_loss(), X, targets, intercept=self.fit_intercept)
+        self.kernel = LinearClippedSum(self._point_loss(), X, targets, intercept=self.fit_intercept)
+
+    def _point_loss(self) -> PointLoss:
+        return self.point_loss()
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
         return self.kernel(w, rows, max_norm=max_norm)
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`."""
+        return self.kernel.difference(w, v, rows, max_norm=max_norm)
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        return self.kernel.losses(w, rows, max_loss=max_loss)
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
@@ -205,7 +236,25 @@ class _Linear(Objective):
         return 0.0 if self.fit_intercept else self.l2
 
 
-class Logistic(_Linear):
+class TwoClass(Linear):
+    """A linear model of two classes: the target is +1 for the larger in sort order, -1 else."""
+
+    def __init__(
+        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
+    ) -> None:
+        labels, self.classes_ = classes(y)
+        if len(self.classes_) != 2:
+            raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
+        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
+        super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
+        """Return the likelier class of each new record; parameters as in :meth:`decision`."""
+        labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
+        return labels
+
+
+class Logistic(TwoClass):
     """Logistic regression: ``log(1 + exp(-y <w, x>))`` with y in {-1, +1}.
 
     Parameters
@@ -235,21 +284,6 @@ class Logistic(_Linear):
 
     point_loss = LogisticLoss
 
-    def __init__(
-        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
-    ) -> None:
-        labels = np.asarray(y)
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise ValueError("y must be finite, got NaN or infinite labels.")
-        try:
-            self.classes_: NDArray[Any] = np.unique(labels)
-        except TypeError as error:
-            raise TypeError(f"y must hold labels that can be sorted: {error}.") from error
-        if len(self.classes_) != 2:
-            raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
-        signs = np.where(labels == self.classes_[1], 1.0, -1.0)
-        super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
-
     @property
     def constants(self) -> Constants:
         """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included. Not private."""
@@ -258,13 +292,8 @@ class Logistic(_Linear):
             lipschitz=norm, smoothness=norm**2 / 4, strong_convexity=self._strong_convexity()
         )
 
-    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record; parameters as in :meth:`decision`."""
-        labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
-        return labels
 
-
-class Squared(_Linear):
+class Squared(Linear):
     """Least squares: ``(<w, x> - y)^2 / 2``.
 
     Parameters
@@ -305,6 +334,49 @@ class Squared(_Linear):
         return Constants(
             lipschitz=math.inf, smoothness=norm**2, strong_convexity=self._strong_convexity()
         )
+
+
+def classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return labels as an array, and the distinct ones in sort order."""
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must be finite, got NaN or infinite labels.")
+    try:
+        return labels, np.unique(labels)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels that can be sorted: {error}.") from error
+
+
+def row_norms(table: Vector) -> Vector:
+    """Return each row's L2 norm, shape (n,), rounded up by enough to cover a clipped product too.
+
+    Rows are scaled first, so that squares neither overflow nor vanish.
+    """
+    largest = np.abs(table).max(axis=1, initial=0.0)
+    scaled = table / np.where(largest > 0, largest, 1.0)[:, np.newaxis]
+    slack = 1 + (table.shape[1] + 8) * 2.0**-53
+    with np.errstate(over="ignore"):
+        norms = largest * np.sqrt(np.einsum("ij,ij->i", scaled, scaled)) * slack
+    return np.where(largest > 0, np.nextafter(norms, math.inf), 0.0)
+
+
+def clipped_rows(table: Vector, max_norm: float) -> Vector:
+    """Return the sum of the rows of ``table``, each scaled down to norm at most ``max_norm``.
+
+    Raises
+    ------
+    NonFiniteAnswer
+        If an entry is NaN or infinite.
+    """
+    if not np.isfinite(table).all():
+        raise NonFiniteAnswer(
+            "A record's gradient holds NaN or infinite numbers, so no bound on its norm can be "
+            "enforced. Make gradients finite for every record; that one is not is itself a fact "
+            "about the records, outside the privacy claim."
+        )
+    norms = row_norms(table)
+    factors = np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)
+    return np.asarray(factors @ table)
 
 
 def numbers(name: str, values: ArrayLike) -> Vector:

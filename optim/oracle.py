@@ -18,6 +18,22 @@ Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: query 'gradient' may be asked 1 times, 1 are spent, 1 more asked for.
 
+What each answer is a noisy version of, and how far one record moves it. C is the query's
+``max_norm``; every record's contribution to a sum is clipped to it, and b, the expected sample
+size, is public:
+
+============== ========================================= ====================== ===========
+method         the sum behind the answer                 one added or zeroed    replaced
+============== ========================================= ====================== ===========
+``gradient``   of clipped gradients                      C                      2 C
+``difference`` of clipped gradient differences           C, or C ||w - v||      twice that
+``norm``       norm of the sum of clipped gradients      C                      2 C
+``scalar``     of losses clipped to [-C, C]              C                      2 C
+============== ========================================= ====================== ===========
+
+The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
+that replacing a record moves a sum twice as far.
+
 Outside the claim: numpy's generators are not cryptographic, so an adversary who can guess the seed
 or rebuild a generator's state can subtract the noise; and Gaussian noise in floating point is not
 the real-valued Gaussian that theorems speak of (Mironov 2012). A run whose seed is known to others
@@ -26,20 +42,32 @@ is reproducible, not private.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import defaultdict, deque
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal import _validate
 from dpcal._ext.loops import descend
 from dpcal._ext.noise import add_gaussian, poisson_sample
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
 
+if TYPE_CHECKING:
+    from dpcal.accountants.filters import PrivacyFilter
+
 __all__ = ["PrivateOracle", "Seed"]
+
+Rows = NDArray[np.intp]
+
+# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+_NEGLIGIBLE = 1e-290
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -55,8 +83,11 @@ class PrivateOracle:
         What may be asked, how often, with how much noise.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which children are
-        spawned), or None for fresh entropy from the operating system. Sampling and noise have
-        independent streams.
+        spawned), or None for fresh entropy from the operating system. Sampling, noise, partitions
+        and public choices have independent streams.
+    filter
+        A budget that every answer is paid from besides the plan, for instance one that several
+        runs about the same records share; None for the plan alone.
 
     Attributes
     ----------
@@ -65,6 +96,8 @@ class PrivateOracle:
     ledger
         What was released so far. An entry is written before its answer leaves, and before any
         record is read.
+    public
+        A generator for choices that are no secret, such as which iterate to return.
 
     Raises
     ------
@@ -72,22 +105,57 @@ class PrivateOracle:
         If the plan is for another number of records than the objective has.
     """
 
-    def __init__(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        plan: Plan,
+        *,
+        seed: Seed = None,
+        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
+    ) -> None:
         if plan.n != objective.n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
             )
+        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
+            raise ValueError(
+                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
+                f"for {filter.neighboring_relation!r}."
+            )
         self.objective = objective
         self.plan = plan
         self.ledger = Ledger(plan.n, plan.neighboring_relation)
-        self._sampling, self._noise = _streams(seed)
+        self._filter = filter
+        self._sampling, self._noise, parting, self.public = _streams(seed)
+        self._parts = _Parts(plan, parting)
         self._lock = Lock()
 
     def remaining(self, query: str) -> int:
         """Return how often the query may still be asked."""
         return self.plan.query(query).count - self.ledger.count(query)
 
-    def gradient(self, w: ArrayLike, query: str) -> Vector:
+    def affords(self, query: str, noise_multiplier: float) -> bool:
+        """Return whether an adaptive query could be asked once more, with this noise.
+
+        The answer is a function of the ledger alone. With a filter, it is asked too.
+
+        Parameters
+        ----------
+        query
+            Name of an adaptive query in the plan.
+        noise_multiplier
+            At least the plan's.
+        """
+        asked = self._chosen(self.plan.query(query), noise_multiplier)
+        spent = self.ledger.share(asked.budget or 0.0)
+        fits = self.remaining(query) >= 1 and spent + _once(asked).share <= 1
+        if self._filter is not None and fits:
+            return not self._filter.would_exceed(asked.event(self.plan.n))
+        return fits
+
+    def gradient(
+        self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
         """Return a noisy gradient of the regularised objective.
 
         Parameters
@@ -96,6 +164,9 @@ class PrivateOracle:
             Parameters, shape (dimension,), finite.
         query
             Name of a query of kind ``"gradient"`` in the plan.
+        noise_multiplier
+            For adaptive queries, and needed by them: the noise of this answer, in units of the
+            query's ``max_norm``, at least the plan's. It must be a function of what was released.
 
         Returns
         -------
@@ -107,13 +178,121 @@ class PrivateOracle:
         Raises
         ------
         BudgetExceeded
-            If the plan's count is used up; no record is touched.
+            If the plan's count, its adaptive budget, the records of a partition or the filter are
+            used up; no record is touched and nothing is spent.
+        NonFiniteAnswer
+            If the objective's sum is NaN or infinite; the ledger holds the answer.
         """
-        w = parameters(numbers("w", w), self.objective.dimension)
-        asked = self._gradient_query(query)
+        w = self._parameters("w", w)
+        asked = self._asked(query, "gradient", noise_multiplier)
         with self._lock:
             self._spend(asked, 1)
             return self._noisy_gradient(w, asked)
+
+    def difference(
+        self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
+        """Return a noisy difference of gradients of the regularised objective, at w minus at v.
+
+        Both gradients are taken on the same sample, and each record's difference is clipped to
+        :meth:`dpcal.calibrate.Query.bound` at the distance ``||w - v||``, to which a proportional
+        query's noise is proportional too.
+
+        Parameters
+        ----------
+        w, v
+            Parameters, shape (dimension,), finite. They must be functions of what was released.
+        query
+            Name of a query of kind ``"gradient difference"`` in the plan.
+        noise_multiplier
+            As for :meth:`gradient`.
+
+        Returns
+        -------
+        numpy.ndarray
+            (Sum of clipped differences + Gaussian noise) / expected sample size, plus the
+            difference of the regulariser's gradients; shape (dimension,). Between equal parameters
+            a proportional query's sum is zero, exactly and without noise, and no record is read;
+            it is an entry of the ledger all the same.
+
+        Raises
+        ------
+        BudgetExceeded, NonFiniteAnswer
+            As for :meth:`gradient`.
+        """
+        w, v = self._parameters("w", w), self._parameters("v", v)
+        asked = self._asked(query, "gradient difference", noise_multiplier)
+        with np.errstate(over="ignore"):
+            bound = asked.bound(float(np.linalg.norm(w - v)))
+        if not math.isfinite(bound):
+            raise ValueError("w and v must be at a finite distance, got one that overflows.")
+        penalty = self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
+        with self._lock:
+            self._spend(asked, 1)
+            rows = self._sample(asked)
+            if bound < _NEGLIGIBLE:
+                return penalty
+            total = self.objective.clipped_difference_sum(w, v, rows, bound)
+            return self._noisy_mean(total, asked, bound) + penalty
+
+    def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """Return a noisy norm of the gradient of the regularised objective; possibly negative.
+
+        The noise is one number, however many parameters there are: by the triangle inequality a
+        record moves the norm of a sum no farther than it moves the sum.
+
+        Parameters
+        ----------
+        w, noise_multiplier
+            As for :meth:`gradient`.
+        query
+            Name of a query of kind ``"gradient norm"`` in the plan.
+
+        Raises
+        ------
+        BudgetExceeded, NonFiniteAnswer
+            As for :meth:`gradient`.
+        """
+        w = self._parameters("w", w)
+        asked = self._asked(query, "gradient norm", noise_multiplier)
+        size = expected_batch_size(asked, self.plan.n)
+        with self._lock:
+            self._spend(asked, 1)
+            total = self.objective.clipped_sum(w, self._sample(asked), asked.max_norm)
+            total = total + size * self.objective.regularizer_gradient(w)
+            norm = np.array([np.linalg.norm(total)])
+            return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
+
+    def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
+
+        Parameters
+        ----------
+        w, noise_multiplier
+            As for :meth:`gradient`.
+        query
+            Name of a query of kind ``"scalar"`` in the plan.
+
+        Returns
+        -------
+        float
+            (Sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
+            plus the regulariser.
+
+        Raises
+        ------
+        BudgetExceeded, NonFiniteAnswer
+            As for :meth:`gradient`.
+        TypeError
+            If the objective gives no losses of single records.
+        """
+        w = self._parameters("w", w)
+        asked = self._asked(query, "scalar", noise_multiplier)
+        with self._lock:
+            self._spend(asked, 1)
+            total = self.objective.clipped_loss_sum(w, self._sample(asked), asked.max_norm)
+            mean = self._noisy_mean(np.array([total]), asked, asked.max_norm)
+        return float(mean[0]) + self.objective.regularizer(w)
 
     def descend(
         self,
@@ -131,7 +310,7 @@ class PrivateOracle:
         w
             Parameters to start from, shape (dimension,), finite.
         query
-            Name of a query of kind ``"gradient"`` in the plan.
+            Name of a query of kind ``"gradient"`` in the plan, not adaptive.
         learning_rates
             One finite number >= 0 per step, shape (k,), k at least 1.
         radius
@@ -153,11 +332,11 @@ class PrivateOracle:
         BudgetExceeded
             If fewer than k answers remain; no record is touched and no step is taken.
         """
-        w = parameters(numbers("w", w), self.objective.dimension)
+        w = self._parameters("w", w)
         rates = _learning_rates(learning_rates)
         check_radius(radius)
         mean, averaged = (None, 0) if average is None else (average[0].copy(), average[1])
-        asked = self._gradient_query(query)
+        asked = self._asked(query, "gradient", None)
         with self._lock:
             self._spend(asked, len(rates))
             if self.objective.kernel is None or asked.sampler == "fixed-size":
@@ -203,48 +382,164 @@ class PrivateOracle:
 
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
         total = self.objective.clipped_sum(w, self._sample(query), query.max_norm)
-        add_gaussian(total, query.noise_multiplier * query.max_norm, self._noise)
-        mean = total / expected_batch_size(query, self.plan.n)
+        mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
-    def _sample(self, query: Query) -> NDArray[np.intp]:
+    def _noisy_mean(self, total: Vector, query: Query, bound: float) -> Vector:
+        """Add the noise that goes with a bound on contributions, and divide by a public size."""
+        total = np.array(
+            total, dtype=np.float64
+        )  # noise must not reach an array of the objective's
+        if not np.isfinite(total).all():
+            raise NonFiniteAnswer(
+                f"The sum behind query {query.name!r} is NaN or infinite, and was not released. "
+                "That it is so is itself a fact about the records, outside the privacy claim."
+            )
+        add_gaussian(total, query.noise_multiplier * bound, self._noise)
+        return total / expected_batch_size(query, self.plan.n)
+
+    def _sample(self, query: Query) -> Rows:
         n = self.objective.n
+        if query.composition == "disjoint":
+            return self._parts.take(query)
         if query.batch_size is not None:
             rows = self._sampling.choice(n, query.batch_size, replace=False, shuffle=False)
             return rows.astype(np.intp)
         return poisson_sample(n, query.sampling_probability or 1.0, self._sampling)
 
-    def _gradient_query(self, name: str) -> Query:
+    def _parameters(self, name: str, w: ArrayLike) -> Vector:
+        return parameters(numbers(name, w), self.objective.dimension)
+
+    def _asked(self, name: str, kind: str, noise_multiplier: float | None) -> Query:
+        """Return the query as it is asked now, or refuse it."""
         query = self.plan.query(name)
-        if query.kind != "gradient" or query.composition != "sequential":
+        if query.kind != kind:
             raise ValueError(
-                "query must be of kind 'gradient' with composition 'sequential', got "
-                f"{name!r} of kind {query.kind!r} with composition {query.composition!r}."
+                f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
+            )
+        if query.composition == "disjoint" and (
+            query.sampler != "fixed-size" or self.plan.neighboring_relation == "add-or-remove-one"
+        ):
+            raise ValueError(
+                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
+                "'fixed-size' under 'replace-one' or 'replace-special', got "
+                f"{name!r} with sampler {query.sampler!r} under "
+                f"{self.plan.neighboring_relation!r}."
+            )
+        if query.budget is not None:
+            return self._chosen(query, noise_multiplier)
+        if noise_multiplier is not None:
+            raise ValueError(
+                f"noise_multiplier is for adaptive queries, got {noise_multiplier!r} for {name!r}, "
+                "whose noise is planned."
             )
         return query
 
+    def _chosen(self, query: Query, noise_multiplier: float | None) -> Query:
+        """Return an adaptive query with the noise that was chosen for it."""
+        if query.budget is None:
+            raise ValueError(f"query must be adaptive, got {query.name!r}, whose noise is planned.")
+        if noise_multiplier is None:
+            raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
+        if not _validate.positive(noise_multiplier=noise_multiplier) >= query.noise_multiplier:
+            raise ValueError(
+                f"noise_multiplier must be at least the planned {query.noise_multiplier!r} for "
+                f"query {query.name!r}, got {noise_multiplier!r}."
+            )
+        return dataclasses.replace(query, noise_multiplier=float(noise_multiplier))
+
     def _spend(self, query: Query, count: int) -> None:
-        """Write ``count`` answers into the ledger, or refuse them all."""
+        """Write ``count`` answers into the ledger, or refuse them all and change nothing."""
         spent = self.ledger.count(query.name)
         if spent + count > query.count:
             raise BudgetExceeded(
                 f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
                 f"{count} more asked for."
             )
+        if query.budget is not None:
+            share, more = self.ledger.share(query.budget), count * _once(query).share
+            if share + more > 1:
+                raise BudgetExceeded(
+                    f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
+                    f"spend {float(more):.6g} of the adaptive budget, {float(share):.6g} of it is "
+                    "spent."
+                )
+        if query.composition == "disjoint":
+            self._parts.check(query, count, spent)
+        if self._filter is not None:
+            self._filter.spend(query.event(self.plan.n), count)
         self.ledger.record(query, count)
+        if query.composition == "disjoint":
+            self._parts.allot(query, count, spent)
+
+
+class _Parts:
+    """Disjoint parts of the records, handed out in the order of a random permutation.
+
+    The permutation does not depend on what the records hold, so a record that is replaced in place
+    stays in the same part.
+    """
+
+    def __init__(self, plan: Plan, generator: np.random.Generator) -> None:
+        disjoint = [query for query in plan.queries if query.composition == "disjoint"]
+        names = dict.fromkeys(_partition(query) for query in disjoint)
+        self._n = plan.n
+        self._order = {name: generator.permutation(plan.n).astype(np.intp) for name in names}
+        self._handed_out = dict.fromkeys(names, 0)
+        self._waiting: dict[str, deque[Rows]] = defaultdict(deque)
+        self._last: dict[str, Rows] = {}
+
+    def check(self, query: Query, count: int, spent: int) -> None:
+        """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""
+        needed = len(_new_parts(query, count, spent)) * (query.batch_size or 0)
+        handed_out = self._handed_out[_partition(query)]
+        if handed_out + needed > self._n:
+            raise BudgetExceeded(
+                f"query {query.name!r} needs {needed} records, partition {_partition(query)!r} of "
+                f"n={self._n} has {self._n - handed_out} left."
+            )
+
+    def allot(self, query: Query, count: int, spent: int) -> None:
+        """Set the parts of ``count`` answers aside, to be taken one by one."""
+        name, size = _partition(query), query.batch_size or 0
+        fresh = set(_new_parts(query, count, spent))
+        for answer in range(spent, spent + count):
+            if answer in fresh:
+                first = self._handed_out[name]
+                self._last[query.name] = self._order[name][first : first + size]
+                self._handed_out[name] = first + size
+            self._waiting[query.name].append(self._last[query.name])
+
+    def take(self, query: Query) -> Rows:
+        """Return the records of the next answer."""
+        return self._waiting[query.name].popleft()
+
+
+def _partition(query: Query) -> str:
+    return query.partition or query.name
+
+
+def _new_parts(query: Query, count: int, spent: int) -> range:
+    """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
+    first = -(-spent // query.answers_per_part) * query.answers_per_part
+    return range(first, spent + count, query.answers_per_part)
+
+
+def _once(query: Query) -> Query:
+    return dataclasses.replace(query, count=1)
 
 
 def expected_batch_size(query: Query, n: int) -> float:
-    """Return how many of ``n`` records one answer samples on average; public, like ``n``."""
+    """Return how many of ``n`` records one answer is about on average; public, like ``n``."""
     if query.batch_size is not None:
         return float(query.batch_size)
     return (query.sampling_probability or 1.0) * n
 
 
 def _streams(seed: Seed) -> list[np.random.Generator]:
-    """Return independent generators for sampling and for noise."""
+    """Return independent generators for sampling, noise, partitions and public choices."""
     try:
-        return np.random.default_rng(seed).spawn(2)
+        return np.random.default_rng(seed).spawn(4)
     except (TypeError, ValueError) as error:
         raise type(error)(
             "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "

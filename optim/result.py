@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.ledger import Ledger
 
@@ -74,6 +74,9 @@ class Result:
         Whether the run took all its planned steps. A run that stopped early has spent less.
     message
         One sentence on how the run ended.
+    early
+        Whether released values had a say in when the run ended, as with a stopping rule. Such a
+        run costs all that was planned, for that it stopped is one of its outputs.
     """
 
     w: NDArray[np.float64]
@@ -82,6 +85,7 @@ class Result:
     plan: Plan
     complete: bool
     message: str
+    early: bool = False
 
     def verify(self) -> None:
         """Check the ledger against the plan: equal if the run is complete, within it otherwise.
@@ -100,17 +104,22 @@ class Result:
         planned = {query.name: query for query in self.plan.queries}
         for released in self.ledger.totals:
             query = planned.get(released.name)
-            if query is None or dataclasses.replace(query, count=released.count) != released:
+            if query is None or not _allows(query, released):
                 raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
+            if query.budget is not None and self.ledger.share(query.budget) > 1:
+                raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
         for name, query in planned.items():
             spent = self.ledger.count(name)
-            if spent > query.count or (self.complete and spent < query.count):
+            exact = self.complete and not self.early and query.budget is None
+            if spent > query.count or (exact and spent < query.count):
                 raise LedgerMismatch(
                     f"query {name!r} was planned {query.count} times and answered {spent} times."
                 )
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of what was released, recomputed from the ledger.
+        """Return the certified epsilon of the run, recomputed from the ledger.
+
+        It is that of the whole plan if the run ended ``early``.
 
         Parameters
         ----------
@@ -125,4 +134,12 @@ class Result:
             If the ledger disagrees with the plan.
         """
         self.verify()
-        return self.ledger.epsilon(delta, **options)
+        return (self.plan.price if self.early else self.ledger.epsilon)(delta, **options)
+
+
+def _allows(query: Query, released: Query) -> bool:
+    """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
+    same = dataclasses.replace(query, count=released.count)
+    if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
+        same = dataclasses.replace(same, noise_multiplier=released.noise_multiplier)
+    return same == released

@@ -1,0 +1,38 @@
+"""``dpcal optimizers``: which there are, for what problems, and what must be known to use them."""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import ArgumentParser, Namespace
+
+from dpcal.commands._output import present
+
+EXAMPLE = "noisy_gd"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the name of one optimizer."""
+    parser.add_argument("name", nargs="?", help="one optimizer (default: all)")
+
+
+def run(options: Namespace) -> int:
+    """Print the table, or one row of it."""
+    from dpcal.optim.registry import OPTIMIZERS, Optimizer, find
+
+    rows = list(OPTIMIZERS.values()) if options.name is None else [find(options.name)]
+
+    def lines(row: Optimizer) -> str:
+        return "\n".join(
+            [
+                f"{row.name}: {row.summary}",
+                f"  problem    {row.problem}",
+                f"  needs      {', '.join(row.needs)}",
+                f"  rate       {row.measure} {row.rate}, without logarithms",
+                f"  theorem    {row.theorem}",
+                f"  relations  {', '.join(row.relations)}",
+            ]
+        )
+
+    document = {"optimizers": [dataclasses.asdict(row) for row in rows]}
+    present(options, document, "\n".join(map(lines, rows)))
+    return 0

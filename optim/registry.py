@@ -1,0 +1,116 @@
+"""Which optimizers are there, for what problems, and what must be known to use them? A table.
+
+>>> from dpcal import calibrate, optim
+>>> row = OPTIMIZERS["noisy_gd"]
+>>> row.problem, row.rate
+('smooth, convex or not', '(sqrt(d) / (n epsilon))^(1/2)')
+>>> row.build() is calibrate.noisy_gd, row.optimizer() is optim.noisy_gd
+(True, True)
+
+To add an optimizer, add a row: commands and documentation read the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from dpcal.optim.result import Result
+
+__all__ = ["OPTIMIZERS", "Optimizer", "find"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """One optimizer, as data.
+
+    Parameters
+    ----------
+    name
+        Of its plan builder in ``dpcal.calibrate`` and of the optimizer in ``dpcal.optim``.
+    summary
+        What it does, in a line.
+    problem
+        The class of losses that its theorem is about.
+    needs
+        What must be known, in public, beside n, the dimension, epsilon and delta: names of
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords.
+    rate
+        How the error falls, without logarithms and constants.
+    measure
+        What error: ``"gradient norm"``, ``"excess risk"``, ...
+    theorem
+        Author, year, number.
+    relations
+        Neighboring relations that it can be calibrated for.
+    options
+        Keywords of the builder that a command may pass on from its own options.
+    constants
+        Whether the builder takes constants first, then ``n``, ``dimension``, ``epsilon``,
+        ``delta`` and ``neighboring_relation`` as keywords.
+    """
+
+    name: str
+    summary: str
+    problem: str
+    needs: tuple[str, ...]
+    rate: str
+    measure: str
+    theorem: str
+    relations: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    constants: bool = True
+
+    def build(self) -> Callable[..., Any]:
+        """Return the plan builder."""
+        return _function(f"dpcal.calibrate.{self.name}", self.name)
+
+    def optimizer(self) -> Callable[..., Result]:
+        """Return the optimizer, called with an objective, a plan and a seed."""
+        return _function(f"dpcal.optim.{self.name}", self.name)
+
+
+def _function(module: str, name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+_FIXED = ("add-or-remove-one", "replace-one", "replace-special")
+
+_ROWS = (
+    Optimizer(
+        name="dpsgd",
+        summary="noisy gradient steps on Poisson samples",
+        problem="convex, for the rate; any, for the privacy",
+        needs=("batch_size", "epochs or steps", "max_norm"),
+        rate="sqrt(d) / (n epsilon)",
+        measure="excess risk",
+        theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
+        relations=("add-or-remove-one", "replace-special"),
+        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
+        constants=False,
+    ),
+    Optimizer(
+        name="noisy_gd",
+        summary="noisy gradient steps on all records",
+        problem="smooth, convex or not",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="(sqrt(d) / (n epsilon))^(1/2)",
+        measure="gradient norm",
+        theorem="Wang, Ye and Xu 2017, Theorem 5",
+        relations=_FIXED,
+        options=("steps", "max_norm", "learning_rate"),
+    ),
+)
+
+OPTIMIZERS = {row.name: row for row in _ROWS}
+
+
+def find(name: str) -> Optimizer:
+    """Return the optimizer called ``name``, or say which there are."""
+    if name not in OPTIMIZERS:
+        known = ", ".join(map(repr, OPTIMIZERS))
+        raise ValueError(f"optimizer must be one of {known}, got {name!r}.")
+    return OPTIMIZERS[name]

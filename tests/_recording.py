@@ -1,0 +1,223 @@
+"""What did an optimizer really do? A recorder for any (optimizer, plan, objective).
+
+``record`` runs an optimizer while it notes, in one sequence, what is written to the ledger, what is
+summed over which rows within which bound, and what noise is added. ``check_promises`` then replays
+the sequence against the plan:
+
+* each ledger entry comes before the sum and the noise of its answers, and nothing else happens;
+* the kind, the clipping bound (at the actual distance, for differences), the standard deviation
+  (multiplier times bound, exactly) and the number of noisy numbers are what the query says;
+* rows are distinct, all of them, ``batch_size`` of them, a fresh part, or a Poisson sample (whose
+  total size is binomial: false alarm 1e-6 per query);
+* no record moves a sum by more than the bound (a few records of every tenth sum, by brute force);
+* counts stay within the plan, equal it for complete runs, and the result verifies.
+"""
+
+import dataclasses
+import math
+from collections import deque
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+from scipy import stats
+
+from dpcal.optim import Ledger, Objective
+from dpcal.optim import oracle as oracle_module
+
+__all__ = ["Recorded", "check_promises", "record"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An entry of the ledger: ``count`` answers to ``query``."""
+
+    query: object
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Sum:
+    """A clipped sum: at one parameter vector, or between two."""
+
+    kind: str
+    at: tuple
+    rows: np.ndarray
+    bound: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Noise that was added to ``size`` numbers."""
+
+    size: int
+    standard_deviation: float
+
+
+class Recorded(Objective):
+    """An objective that notes what is asked of it; it has no kernel, so nothing passes unseen."""
+
+    def __init__(self, objective, happened):
+        self.inner, self.happened = objective, happened
+        self.n, self.dimension = objective.n, objective.dimension
+        self.l2, self.penalized = objective.l2, objective.penalized
+
+    @property
+    def constants(self):
+        return self.inner.constants
+
+    def _note(self, kind, at, rows, bound):
+        self.happened.append(Sum(kind, tuple(w.copy() for w in at), rows.copy(), bound))
+
+    def clipped_sum(self, w, rows, max_norm):
+        self._note("gradient", (w,), rows, max_norm)
+        return self.inner.clipped_sum(w, rows, max_norm)
+
+    def clipped_difference_sum(self, w, v, rows, max_norm):
+        self._note("gradient difference", (w, v), rows, max_norm)
+        return self.inner.clipped_difference_sum(w, v, rows, max_norm)
+
+    def clipped_loss_sum(self, w, rows, max_loss):
+        self._note("scalar", (w,), rows, max_loss)
+        return self.inner.clipped_loss_sum(w, rows, max_loss)
+
+    def loss(self, w):
+        raise AssertionError("the exact loss was asked for")
+
+    def gradient(self, w):
+        raise AssertionError("the exact gradient was asked for")
+
+
+@contextmanager
+def _listening(happened, *, noiseless):
+    record, add = Ledger.record, oracle_module.add_gaussian
+
+    def recorded(ledger, query, count=1):
+        happened.append(Entry(query, count))
+        record(ledger, query, count)
+
+    def added(out, standard_deviation, generator):
+        happened.append(Noise(len(out), standard_deviation))
+        add(out, 0.0 if noiseless else standard_deviation, generator)
+
+    with (
+        mock.patch.object(Ledger, "record", recorded),
+        mock.patch.object(oracle_module, "add_gaussian", added),
+    ):
+        yield
+
+
+def record(optimizer, objective, plan, *, noiseless=False, **options):
+    """Run ``optimizer(objective, plan, **options)``; return its result and what happened."""
+    happened = []
+    with _listening(happened, noiseless=noiseless):
+        result = optimizer(Recorded(objective, happened), plan, **options)
+    return result, happened
+
+
+def check_promises(optimizer, objective, plan, **options):
+    """Assert that what ``plan`` promises is what ``optimizer`` does; return its result."""
+    result, happened = record(optimizer, objective, plan, **options)
+    audit = _Audit(objective, plan)
+    events = deque(happened)
+    while events:
+        entry = events.popleft()
+        assert isinstance(entry, Entry), f"{entry} happened without an entry in the ledger"
+        for _ in range(entry.count):
+            audit.answer(entry.query, events)
+    audit.finish(result)
+    return result
+
+
+class _Audit:
+    def __init__(self, objective, plan):
+        self.objective, self.plan = objective, plan
+        self.counts = dict.fromkeys((query.name for query in plan.queries), 0)
+        self.sampled = dict.fromkeys(self.counts, 0)
+        self.used = {}
+        self.part = {}
+        self.shares = 0.0
+
+    def answer(self, asked, events):
+        query = self.plan.query(asked.name)
+        number = self.counts[query.name]
+        self.counts[query.name] += 1
+        multiplier = query.noise_multiplier
+        if query.budget is not None:
+            assert asked.noise_multiplier >= multiplier
+            multiplier = asked.noise_multiplier
+            self.shares += (query.budget / multiplier) ** 2
+        expected = dataclasses.replace(query, noise_multiplier=multiplier)
+        same = dataclasses.replace(asked, count=1) == dataclasses.replace(expected, count=1)
+        assert same, f"{asked} is not the plan's {query}"
+        if query.proportional and (not events or isinstance(events[0], Entry)):
+            return  # between equal parameters: an exact zero, no record read, no noise
+        happened = events.popleft()
+        assert isinstance(happened, Sum), f"{happened} where a sum was due"
+        kind = "gradient" if query.kind == "gradient norm" else query.kind
+        assert happened.kind == kind
+        distance = np.linalg.norm(np.subtract(*happened.at)) if len(happened.at) == 2 else None
+        bound = query.bound(distance)
+        assert happened.bound == bound
+        self._rows(query, number, happened.rows)
+        if number % 10 == 0:
+            self._sensitivity(happened)
+        noise = events.popleft()
+        assert isinstance(noise, Noise), f"{noise} where noise was due"
+        assert noise.standard_deviation == multiplier * bound, (
+            f"noise of standard deviation {noise.standard_deviation}, planned {multiplier * bound}"
+        )
+        vector = query.kind in ("gradient", "gradient difference")
+        assert noise.size == (self.objective.dimension if vector else 1)
+
+    def _rows(self, query, number, rows):
+        n = self.plan.n
+        assert len(np.unique(rows)) == len(rows), "a record is sampled twice"
+        assert ((rows >= 0) & (rows < n)).all()
+        if query.composition == "disjoint":
+            assert len(rows) == query.batch_size
+            name = query.partition or query.name
+            if number % query.answers_per_part:
+                assert set(rows) == self.part[query.name]
+                return
+            used = self.used.setdefault(name, set())
+            assert not used & set(rows), f"a record is in two parts of partition {name!r}"
+            used |= set(rows)
+            self.part[query.name] = set(rows)
+        elif query.sampler == "full":
+            assert len(rows) == n
+        elif query.sampler == "fixed-size":
+            assert len(rows) == query.batch_size
+        self.sampled[query.name] += len(rows)
+
+    def _sensitivity(self, happened):
+        """Take a few records out of the sum, one at a time."""
+        ask = {
+            "gradient": self.objective.clipped_sum,
+            "gradient difference": self.objective.clipped_difference_sum,
+            "scalar": self.objective.clipped_loss_sum,
+        }[happened.kind]
+        rows = happened.rows
+        whole = ask(*happened.at, rows, happened.bound)
+        for gone in range(0, len(rows), max(1, len(rows) // 5)):
+            without = ask(*happened.at, np.delete(rows, gone), happened.bound)
+            rounding = 1e-12 * (1 + len(rows)) * happened.bound
+            assert np.linalg.norm(whole - without) <= happened.bound + rounding
+
+    def finish(self, result):
+        for query in self.plan.queries:
+            asked = self.counts[query.name]
+            exact = result.complete and not result.early and query.budget is None
+            kept = asked == query.count if exact else asked <= query.count
+            assert kept, f"query {query.name!r} was asked {asked} times, planned {query.count}"
+            assert asked == result.ledger.count(query.name)
+            if query.sampler == "poisson" and asked:
+                size = asked * self.plan.n
+                chance = stats.binomtest(
+                    self.sampled[query.name], size, query.sampling_probability
+                ).pvalue
+                assert chance > 1e-6
+        result.verify()
+        assert self.shares <= 1 + 1e-12
+        assert math.isfinite(np.linalg.norm(result.w))
+        assert result.ledger.event is not None

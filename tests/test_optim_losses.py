@@ -1,0 +1,281 @@
+"""Robust, sigmoid, softmax and user-given losses: derivatives, constants, clipped differences."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+from dpcal.errors import NonFiniteAnswer
+from dpcal.optim import (
+    Cauchy,
+    Constants,
+    FromGradients,
+    Huber,
+    Logistic,
+    Objective,
+    Sigmoid,
+    Softmax,
+    Squared,
+    Welsch,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((25, 4))
+LABELS = RNG.integers(0, 2, 25)
+CLASSES = RNG.integers(0, 3, 25)
+TARGETS = 3 * RNG.standard_normal(25)
+
+
+def user(l2=0.0, **options):
+    """Least squares as a user would write it."""
+
+    def residuals(w, rows):
+        return X[rows] @ w - TARGETS[rows]
+
+    return FromGradients(
+        lambda w, rows: residuals(w, rows)[:, np.newaxis] * X[rows],
+        n=25,
+        dimension=4,
+        loss=lambda w, rows: residuals(w, rows) ** 2 / 2,
+        l2=l2,
+        block=7,
+        **options,
+    )
+
+
+CASES = {
+    "Logistic": lambda **k: Logistic(X, LABELS, **k),
+    "Squared": lambda **k: Squared(X, TARGETS, **k),
+    "Huber": lambda **k: Huber(X, TARGETS, width=0.7, **k),
+    "Cauchy": lambda **k: Cauchy(X, TARGETS, width=0.7, **k),
+    "Welsch": lambda **k: Welsch(X, TARGETS, width=0.7, **k),
+    "Sigmoid": lambda **k: Sigmoid(X, LABELS, **k),
+    "Softmax": lambda **k: Softmax(X, CLASSES, **k),
+    "Softmax, no intercept": lambda **k: Softmax(X, CLASSES, fit_intercept=False, **k),
+    "FromGradients": user,
+}
+
+
+@pytest.fixture(params=CASES)
+def make(request):
+    return CASES[request.param]
+
+
+def one_by_one(objective, w, rows):
+    """Unclipped gradients of single records, shape (len(rows), dimension)."""
+    return np.array([objective.clipped_sum(w, np.array([row]), math.inf) for row in rows])
+
+
+def clipped(gradients, max_norm):
+    norms = np.linalg.norm(gradients, axis=1)
+    return (gradients * np.minimum(1, max_norm / np.maximum(norms, 1e-300))[:, None]).sum(axis=0)
+
+
+def test_gradient_is_the_derivative_of_the_loss(make):
+    objective = make(l2=0.3)
+    w, h = RNG.standard_normal(objective.dimension), 1e-5
+    steps = h * np.eye(objective.dimension)
+    slopes = [(objective.loss(w + e) - objective.loss(w - e)) / (2 * h) for e in steps]
+    np.testing.assert_allclose(objective.gradient(w), slopes, atol=2e-8)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(sorted(CASES)), st.floats(1e-3, 10), st.integers(0, 2**32))
+def test_clipped_sums_are_brute_force_s(name, max_norm, seed):
+    objective = CASES[name]()
+    rng = np.random.default_rng(seed)
+    w, v = rng.standard_normal((2, objective.dimension))
+    rows = rng.integers(0, 25, rng.integers(0, 40))
+    at_w, at_v = (one_by_one(objective, u, rows).reshape(len(rows), -1) for u in (w, v))
+    size = objective.dimension
+    expected = clipped(at_w, max_norm) if len(rows) else np.zeros(size)
+    np.testing.assert_allclose(objective.clipped_sum(w, rows, max_norm), expected, atol=1e-10)
+    expected = clipped(at_w - at_v, max_norm) if len(rows) else np.zeros(size)
+    found = objective.clipped_difference_sum(w, v, rows, max_norm)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+    losses = [objective.clipped_loss_sum(w, np.array([row]), math.inf) for row in rows]
+    expected = np.clip(losses, -max_norm, max_norm).sum()
+    assert objective.clipped_loss_sum(w, rows, max_norm) == pytest.approx(expected, abs=1e-10)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(sorted(CASES)), st.floats(1e-6, 1e3), st.floats(-5, 5), st.integers(0, 99))
+def test_one_record_s_difference_stays_within_the_bound(name, bound, magnitude, seed):
+    objective = CASES[name]()
+    w, v = 10.0**magnitude * np.random.default_rng(seed).standard_normal((2, objective.dimension))
+    for row in range(25):
+        change = objective.clipped_difference_sum(w, v, np.array([row]), bound)
+        assert math.fsum((change / bound) ** 2) <= 1.0
+
+
+def test_constants_bound_gradients_and_their_change(make):
+    objective = make()
+    constants = objective.constants
+    rng = np.random.default_rng(1)
+    for _ in range(40):
+        w, v = rng.standard_normal((2, objective.dimension)) * rng.choice([0.01, 1.0, 30.0])
+        at_w, at_v = (one_by_one(objective, u, range(25)) for u in (w, v))
+        assert np.linalg.norm(at_w, axis=1).max() <= constants.lipschitz
+        change = np.linalg.norm(at_w - at_v, axis=1).max()
+        assert change <= constants.smoothness * np.linalg.norm(w - v) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["Huber", "Cauchy", "Welsch", "Sigmoid"])
+def test_constants_are_attained(name):
+    # One record with x = 1: the slope as a function of the score, maximised numerically.
+    kinds = {"Huber": Huber, "Cauchy": Cauchy, "Welsch": Welsch}
+    if name == "Sigmoid":
+        objective = Sigmoid([[1.0], [1.0]], [0, 1], fit_intercept=False)
+    else:
+        objective = kinds[name]([[1.0]], [0.0], width=1.7, fit_intercept=False)
+
+    def slope(score):
+        return objective.clipped_sum(np.array([score]), np.array([objective.n - 1]), math.inf)[0]
+
+    def largest(function):
+        grid = np.linspace(-6, 6, 2001)
+        best = grid[np.argmax([abs(function(s)) for s in grid])]
+        found = minimize_scalar(
+            lambda s: -abs(function(s)),
+            bounds=(best - 0.01, best + 0.01),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        return -found.fun
+
+    def curvature(score):
+        return (slope(score + 1e-5) - slope(score - 1e-5)) / 2e-5
+
+    assert objective.constants.lipschitz == pytest.approx(largest(slope), rel=1e-7)
+    assert objective.constants.smoothness == pytest.approx(largest(curvature), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Huber, Cauchy, Welsch])
+def test_within_the_width_they_are_least_squares_and_outliers_count_little(kind):
+    wide = kind(X, TARGETS, width=1e4)
+    w = RNG.standard_normal(5)
+    assert wide.loss(w) == pytest.approx(Squared(X, TARGETS).loss(w), rel=1e-6)
+    far = kind([[1.0]], [1e200], width=1.0, fit_intercept=False)
+    assert abs(far.gradient([0.0])[0]) <= 1.0
+    with pytest.raises(ValueError, match="width must be a finite number > 0"):
+        kind(X, TARGETS, width=0.0)
+
+
+def test_infinite_scores_of_bounded_losses_contribute_finite_numbers():
+    w = np.full(5, 1.7e308)
+    for objective in (
+        Huber(X, TARGETS),
+        Cauchy(X, TARGETS),
+        Welsch(X, TARGETS),
+        Sigmoid(X, LABELS),
+    ):
+        for row in range(25):
+            assert np.isfinite(objective.clipped_sum(w, np.array([row]), 1.0)).all()
+            assert np.isfinite(objective.clipped_loss_sum(w, np.array([row]), 1.0))
+    softmax = Softmax(X, CLASSES)
+    assert np.isfinite(softmax.clipped_sum(np.full(15, 1.7e308), np.arange(25), 1.0)).all()
+
+
+def test_softmax_of_two_classes_is_logistic_regression():
+    # Scores (0, <w, x>) give the logistic loss.
+    softmax, logistic = Softmax(X, LABELS), Logistic(X, LABELS)
+    w = RNG.standard_normal(5)
+    both = np.concatenate([np.zeros(4), w[:4], [0.0, w[4]]])
+    assert softmax.loss(both) == pytest.approx(logistic.loss(w), rel=1e-13)
+    assert (softmax.predict(X, both) == logistic.predict(X, w)).all()
+    np.testing.assert_allclose(
+        softmax.gradient(both)[[4, 5, 6, 7, 9]], logistic.gradient(w), rtol=1e-11
+    )
+
+
+def test_softmax_optimum_is_scikit_learn_s():
+    data, y = load_iris(return_X_y=True)
+    data = data - data.mean(axis=0)
+    objective = Softmax(data, y, l2=0.01)
+    w = objective.minimize()
+    peer = LogisticRegression(C=1 / (0.01 * len(y)), tol=1e-10, max_iter=10_000).fit(data, y)
+    np.testing.assert_allclose(w[:12].reshape(3, 4), peer.coef_, atol=2e-4)
+    assert (objective.predict(data, w) == peer.predict(data)).all()
+
+
+@pytest.mark.parametrize("rows", [5_000, 0])
+def test_softmax_blocks_add_up(rows):
+    objective = Softmax(X, CLASSES)
+    many = np.arange(rows, dtype=np.intp) % 25
+    w = RNG.standard_normal(15)
+    expected = objective.clipped_sum(w, np.arange(25), 0.5) * (rows / 25)
+    np.testing.assert_allclose(objective.clipped_sum(w, many, 0.5), expected, atol=1e-8)
+
+
+def test_differences_are_available_for_objectives_that_only_sum():
+    class Minimal(Objective):
+        n, dimension, penalized = 25, 4, 4
+
+        def clipped_sum(self, w, rows, max_norm):
+            return user().clipped_sum(w, rows, max_norm)
+
+        def loss(self, w):
+            return user().loss(w)
+
+    w, v = RNG.standard_normal((2, 4))
+    rows = np.array([3, 1, 3, 20])
+    np.testing.assert_allclose(
+        Minimal().clipped_difference_sum(w, v, rows, 0.8),
+        user().clipped_difference_sum(w, v, rows, 0.8),
+        rtol=1e-12,
+    )
+    with pytest.raises(TypeError, match="Minimal gives no losses of single records"):
+        Minimal().clipped_loss_sum(w, rows, 1.0)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_gradient_that_is_not_finite_is_never_summed(bad):
+    def gradients(w, rows):
+        table = np.ones((len(rows), 2))
+        table[rows == 3] = [bad, 0.0]
+        return table
+
+    objective = FromGradients(
+        gradients, n=5, dimension=2, loss=lambda w, rows: gradients(w, rows)[:, 0]
+    )
+    w = np.zeros(2)
+    assert objective.clipped_sum(w, np.array([0, 1]), 1.0) == pytest.approx([math.sqrt(2)] * 2)
+    for ask in (
+        lambda: objective.clipped_sum(w, np.arange(5), 1.0),
+        lambda: objective.clipped_difference_sum(w, w, np.arange(5), 1.0),
+        lambda: objective.clipped_loss_sum(w, np.arange(5), 1.0),
+    ):
+        with pytest.raises(NonFiniteAnswer, match="is itself a fact about the records"):
+            ask()
+
+
+def test_user_functions_are_checked():
+    with pytest.raises(TypeError, match="gradients must be callable, got 3"):
+        FromGradients(3, n=5, dimension=2)
+    with pytest.raises(ValueError, match="n must be a whole number >= 1"):
+        FromGradients(lambda w, rows: X, n=0, dimension=2)
+    mean = FromGradients(lambda w, rows: np.zeros(2), n=5, dimension=2)
+    with pytest.raises(
+        ValueError, match=r"gradients must return shape \(5, 2\) for 5 rows, got \(2,\)"
+    ):
+        mean.clipped_sum(np.zeros(2), np.arange(5), 1.0)
+    with pytest.raises(TypeError, match="loss must be given"):
+        mean.loss(np.zeros(2))
+    scalar = FromGradients(lambda w, rows: X, n=5, dimension=2, loss=lambda w, rows: 1.0)
+    with pytest.raises(ValueError, match=r"loss must return shape \(5,\) for 5 rows"):
+        scalar.loss(np.zeros(2))
+    assert mean.constants == Constants(lipschitz=math.inf, smoothness=math.inf)
+
+
+def test_softmax_refuses_bad_records():
+    with pytest.raises(ValueError, match=r"y must have shape \(25,\) to match X"):
+        Softmax(X, CLASSES[:-1])
+    with pytest.raises(ValueError, match="y must hold two classes or more, got 1"):
+        Softmax(X, np.zeros(25))
+    with pytest.raises(ValueError, match="X must have 4 columns, got 3"):
+        Softmax(X, CLASSES).predict(X[:, :3], np.zeros(15))
