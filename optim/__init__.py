@@ -7,6 +7,7 @@ sees records and noise, and an optimizer such as ``dpsgd`` turns a plan into a `
 
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.noise import NoiseStream
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
 from dpcal.optim.result import Result, Trace
@@ -15,6 +16,7 @@ __all__ = [
     "Constants",
     "Ledger",
     "Logistic",
+    "NoiseStream",
     "Objective",
     "PrivateOracle",
     "Result",
