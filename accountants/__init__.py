@@ -65,6 +65,7 @@ __all__ = [
     "events",
     "gdp_mu",
     "log_delta",
+    "matrix",
     "renyi_order",
     "trade_off",
     "true_positive_rate",
@@ -73,6 +74,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
+    from dpcal.accountants import matrix
     from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 
 
@@ -80,4 +82,6 @@ def __getattr__(name: str) -> Any:
     # These subclass dp-accounting's accountant, whose package is slow to import.
     if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
         return getattr(import_module("dpcal.accountants.accounts"), name)
+    if name == "matrix":
+        return import_module("dpcal.accountants.matrix")
     raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")

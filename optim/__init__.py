@@ -9,6 +9,7 @@ a table of the optimizers.
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
@@ -23,6 +24,7 @@ __all__ = [
     "Huber",
     "Ledger",
     "Logistic",
+    "NoiseStream",
     "Objective",
     "PrivateOracle",
     "Result",

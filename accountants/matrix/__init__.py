@@ -1,0 +1,52 @@
+"""Which correlation between steps, at what price? Strategies of matrix mechanisms.
+
+A strategy is a lower-triangular matrix C; step t's noise is row t of C^-1 z. It knows its errors,
+its sensitivity under a participation schema, and the event of an unsampled run, which any
+accountant prices.
+
+>>> from dpcal.accountants import epsilon
+>>> strategy = LambdaCGD(steps=1000, decay=0.95)
+>>> schema = FixedEpochs(epochs=10, steps_per_epoch=100)
+>>> event = strategy.event(40.0, schema)
+>>> answer = epsilon(event, delta=1e-6, neighboring_relation="replace-special")
+>>> print(f"{answer:.4f} {answer.neighboring_relation}")
+1.0815 replace-special
+
+At the same price, the error of prefix sums beside that of independent noise:
+
+>>> errors = [each.mean_error(participation=schema) for each in (strategy, Identity(1000))]
+>>> print(f"{errors[0] / errors[1]:.2f}")
+0.22
+"""
+
+from dpcal.accountants.matrix.base import Strategy
+from dpcal.accountants.matrix.dense import Dense
+from dpcal.accountants.matrix.participation import (
+    FixedEpochs,
+    MinSeparation,
+    Participation,
+    Single,
+)
+from dpcal.accountants.matrix.sensitivity import Sensitivity
+from dpcal.accountants.matrix.toeplitz import BISR, BLT, Banded, Identity, LambdaCGD, SquareRoot
+from dpcal.accountants.matrix.tree import Tree
+from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
+
+__all__ = [
+    "BISR",
+    "BLT",
+    "PREFIX_SUMS",
+    "Banded",
+    "Dense",
+    "FixedEpochs",
+    "Identity",
+    "LambdaCGD",
+    "MinSeparation",
+    "Participation",
+    "Sensitivity",
+    "Single",
+    "SquareRoot",
+    "Strategy",
+    "Tree",
+    "Workload",
+]

@@ -1,0 +1,231 @@
+"""Which member of a family has the least error at a given price?
+
+The objective is log(squared error) + log(squared sensitivity): the sensitivity is part of it, not a
+penalty, so scale does not matter. For Toeplitz C with column c, beta = a / c as power series and s
+the sum of the earliest pattern's columns,
+
+    squared error = sum_k w_k beta_k^2,    squared sensitivity = sum_k s_k^2,
+
+with w = 1 for the largest and w_k = (T - k) / T for the mean error. Since d beta = -(beta / c) dc,
+the gradient is two correlations.
+
+>>> import numpy as np
+>>> from scipy.optimize import check_grad
+>>> objective = Objective(50, None, Workload(), "mean")
+>>> def value(head): return objective.banded(np.append(1.0, head))[0]
+>>> def slope(head): return objective.banded(np.append(1.0, head))[1][1:]
+>>> bool(check_grad(value, slope, np.array([0.5, 0.3])) < 1e-6)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar, nnls
+from scipy.signal import fftconvolve, lfilter
+from scipy.special import expit, logit
+
+from dpcal import _validate
+from dpcal.accountants.matrix.participation import Participation, Single
+from dpcal.accountants.matrix.workloads import Workload
+
+__all__ = ["Objective", "banded", "blt", "dense", "lambda_cgd"]
+
+Array = NDArray[np.float64]
+
+ERRORS = ("mean", "max")
+
+
+class Objective:
+    """Log of squared error times squared sensitivity, and its gradient.
+
+    Parameters
+    ----------
+    steps
+        Number T of steps.
+    participation
+        The schema, at most once when None. The sensitivity is that of its earliest pattern, the
+        worst one for columns >= 0 that never increase, and for bands that do not overlap.
+    workload
+        The workload.
+    error
+        ``"mean"`` or ``"max"``.
+    """
+
+    def __init__(
+        self, steps: int, participation: Participation | None, workload: Workload, error: str
+    ) -> None:
+        self.steps = _validate.count(steps=steps)
+        schema = Single() if participation is None else participation
+        self._places = schema.earliest(self.steps)
+        self._workload = workload.coefficients(self.steps)
+        _validate.choice(ERRORS, error=error)
+        falling = np.arange(self.steps, 0, -1) / self.steps
+        self._weights = falling if error == "mean" else np.ones(self.steps)
+
+    def banded(self, head: Array) -> tuple[float, Array]:
+        """Return the value and the gradient in the first coefficients; O(T bands)."""
+        beta = lfilter([1.0], head, self._workload)
+        weighted = self._weights * beta
+        slope = lfilter([1.0], head, beta)
+        size, steps = len(head), self.steps
+        pull = np.array([weighted[lag:] @ slope[: steps - lag] for lag in range(size)])
+        square, push = self._sensitivity(head, size)
+        error = float(weighted @ beta)
+        return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
+
+    def rational(self, numerator: Array, denominator: Array, column: Array) -> tuple[float, Array]:
+        """Return the value and the gradient in the whole column numerator / denominator.
+
+        Takes O(T degree + T log T); both polynomials are given by their coefficients.
+        """
+        beta = lfilter(denominator, numerator, self._workload)
+        weighted = self._weights * beta
+        slope = lfilter(denominator, numerator, beta)
+        pull = fftconvolve(weighted, slope[::-1])[self.steps - 1 :]
+        square, push = self._sensitivity(column, self.steps)
+        error = float(weighted @ beta)
+        return np.log(error) + np.log(square), -2 * pull / error + 2 * push / square
+
+    def _sensitivity(self, head: Array, size: int) -> tuple[float, Array]:
+        """Squared norm of the sum of the pattern's columns, and half its gradient."""
+        total = np.zeros(self.steps)
+        for place in self._places:
+            part = head[: self.steps - place]
+            total[place : place + len(part)] += part
+        push = np.zeros(size)
+        for place in self._places:
+            part = total[place : place + size]
+            push[: len(part)] += part
+        return float(total @ total), push
+
+
+def banded(
+    steps: int, bands: int, participation: Participation | None, workload: Workload, error: str
+) -> Array:
+    """Return the best coefficients c_0 = 1, c_1, ... in [0, 1], shape (bands,), by L-BFGS-B."""
+    objective = Objective(steps, participation, workload, error)
+    start: Array = np.cumprod(1 - 0.5 / np.arange(1, bands), dtype=np.float64)
+
+    def of(tail: Array) -> tuple[float, Array]:
+        value, gradient = objective.banded(np.append(1.0, tail))
+        return value, gradient[1:]
+
+    if bands == 1:
+        return np.ones(1)
+    return np.append(1.0, _least(of, start, [(0.0, 1.0)] * len(start)))
+
+
+def _least(of: Callable[..., Any], start: Array, bounds: list[tuple[float, float]]) -> Array:
+    """Return where a function, given with its gradient, is (locally) least."""
+    found = minimize(
+        of,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 2000, "maxfun": 20_000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30},
+    )
+    return np.asarray(found.x)
+
+
+def blt(
+    steps: int, buffers: int, participation: Participation | None, workload: Workload, error: str
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the decays and scales of the best buffers found, from a fit to the square root.
+
+    Decays are sigmoids and scales exponentials of free numbers, so that all stay positive.
+    """
+    objective = Objective(steps, participation, workload, error)
+    count = _validate.count(buffers=buffers)
+    if steps == 1:
+        return (0.0,) * count, (0.0,) * count
+    lags = np.arange(steps - 1)
+
+    def of(free: Array) -> tuple[float, Array]:
+        decays, scales = expit(free[:count]), np.exp(free[count:])
+        powers = decays[:, None] ** lags
+        column = np.append(1.0, scales @ powers)
+        value, gradient = objective.rational(*_polynomials(decays, scales), column)
+        tail = gradient[1:]
+        by_scale = powers @ tail
+        # d/d decay of decay^(k-1), times decay: (k-1) decay^(k-1).
+        by_decay = scales * ((powers * lags) @ tail) / decays
+        return value, np.concatenate([by_decay * decays * (1 - decays), by_scale * scales])
+
+    decays = _spread_decays(steps, count)
+    root = np.cumprod(1 - 0.5 / np.arange(1, steps))
+    weights = 1 / np.sqrt(1.0 + lags)
+    powers = decays[:, None] ** lags
+    scales, _ = nnls((powers * weights).T, root * weights)
+    start = np.concatenate([logit(decays), np.log(np.maximum(scales, 1e-4))])
+    longest = float(np.log(1e4 * steps))
+    found = _least(of, start, [(-8.0, longest)] * count + [(-16.0, 0.0)] * count)
+    order = np.argsort(-found[:count])
+    best, sizes = expit(found[:count])[order], np.exp(found[count:])[order]
+    return tuple(best.tolist()), tuple(sizes.tolist())
+
+
+def _spread_decays(steps: int, count: int) -> Array:
+    """Decays whose memories 1 / (1 - decay) grow geometrically from 1 to the number of steps."""
+    memories = np.geomspace(1.5, 1.5 + steps, count) if count > 1 else np.array([steps**0.5 + 1])
+    return 1 - 1 / memories
+
+
+def _polynomials(decays: Array, scales: Array) -> tuple[Array, Array]:
+    """Numerator and denominator of 1 + sum_j scales[j] x / (1 - decays[j] x)."""
+    denominator = np.ones(1)
+    for decay in decays:
+        denominator = np.convolve(denominator, [1.0, -decay])
+    numerator = denominator.copy()
+    for j, scale in enumerate(scales):
+        rest = np.ones(1)
+        for decay in np.delete(decays, j):
+            rest = np.convolve(rest, [1.0, -decay])
+        numerator[1:] += scale * rest
+    return numerator, denominator
+
+
+def lambda_cgd(
+    steps: int, participation: Participation | None, workload: Workload, error: str
+) -> float:
+    """Return the best decay in [0, 1), to about 1e-9, by Brent's method."""
+    from dpcal.accountants.matrix.toeplitz import LambdaCGD
+
+    objective = Objective(steps, participation, workload, error)
+
+    def of(logit_decay: float) -> float:
+        decay = float(expit(logit_decay))
+        column = LambdaCGD(steps, decay).coefficients
+        return objective.rational(np.ones(1), np.array([1.0, -decay]), column)[0]
+
+    low, high = -12.0, np.log(1e4 * steps)
+    found = minimize_scalar(of, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+    none = objective.banded(np.ones(1))[0]
+    return float(expit(found.x)) if found.fun < none else 0.0
+
+
+def dense(steps: int, workload: Workload) -> Array:
+    """Return C for the least mean error when records take part once, shape (steps, steps).
+
+    With S = A^T A, iterates v <- diag((D S D)^(1/2)), D = diag(v)^(1/2); then X = D^-1 (D S
+    D)^(1/2) D^-1 has a unit diagonal (Denisov et al. 2022).
+    """
+    A = workload.accumulate(np.eye(steps))
+    S = A.T @ A
+    v = np.ones(steps)
+    for _ in range(10_000):
+        scale = np.sqrt(v)
+        values, vectors = np.linalg.eigh(scale[:, None] * S * scale)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        change = np.abs(root.diagonal() / v - 1).max()
+        v = root.diagonal().copy()
+        if change < 1e-12:
+            break
+    X = root / np.sqrt(np.outer(v, v))
+    # The lower-triangular C with C^T C = X is the Cholesky factor of X read backwards.
+    return np.tril(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T)

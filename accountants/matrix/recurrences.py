@@ -1,0 +1,176 @@
+"""How does the next row of C^-1 z arise? Recurrences that keep a few rows, never the matrix.
+
+A recurrence reads the rows of z in turn and writes those of C^-1 z. What it keeps is the memory of
+the noise: ``slots`` rows.
+
+>>> import numpy as np
+>>> recurrence = Filter(3, weights=np.array([1.0, -0.5]))    # lambda-CGD: z_t - z_{t-1} / 2
+>>> recurrence.solve(np.eye(3)).tolist()
+[[1.0, 0.0, 0.0], [-0.5, 1.0, 0.0], [0.0, -0.5, 1.0]]
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.streams import FRESH, OWN, RESULT, leak, mix
+
+__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes"]
+
+Array = NDArray[np.float64]
+
+_NOTHING = np.zeros(0)
+
+
+class Recurrence(ABC):
+    """State of a stream of rows of length ``dimension``.
+
+    Parameters
+    ----------
+    dimension
+        Length of a row.
+    slots
+        How many rows are kept.
+
+    Attributes
+    ----------
+    buffers
+        The kept rows, shape (slots, dimension).
+    """
+
+    reach: int | None = None
+    """How many earlier rows of z the next row depends on; None for all of them."""
+
+    def __init__(self, dimension: int, slots: int) -> None:
+        self.buffers = np.zeros((slots, dimension))
+
+    @abstractmethod
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Write columns ``start`` and following of row ``step`` into ``out``.
+
+        Parameters
+        ----------
+        step
+            From 0; steps come in turn, each with all of its columns once.
+        z
+            Columns of row ``step`` of z.
+        out
+            Of the same shape.
+        start
+            First column.
+        """
+
+    def solve(self, z: Array) -> Array:
+        """Return C^-1 z for all rows of z at once, shape (steps, dimension)."""
+        out = np.empty_like(z)
+        for step, row in enumerate(z):
+            self.apply(step, row, out[step], 0)
+        return out
+
+
+class Filter(Recurrence):
+    """y_t = sum_k weights[k] z_{t-k}: C^-1 is Toeplitz with few bands, and rows of z are kept."""
+
+    def __init__(self, dimension: int, weights: Array) -> None:
+        self.reach = len(weights) - 1
+        super().__init__(dimension, self.reach)
+        self._weights = weights
+        self._lags = np.flatnonzero(weights[1:]) + 1
+
+    def terms(self, step: int) -> tuple[Array, NDArray[np.intp]]:
+        """Return the weights on earlier rows, and how far back each is."""
+        lags = self._lags[self._lags <= step]
+        return self._weights[lags], lags
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Mix z with the last rows of z."""
+        weights, lags = self.terms(step)
+        slots = len(self.buffers)
+        rows, slot = ((step - lags) % slots, step % slots) if slots else (lags, -1)
+        scale = self._weights[0]
+        mix(z, out, self.buffers, start, scale, weights, rows, slot, FRESH, 0.0, _NOTHING)
+
+
+class Feedback(Recurrence):
+    """y_t = (z_t - sum_{k>0} coefficients[k] y_{t-k}) / coefficients[0]: C has few bands."""
+
+    def __init__(self, dimension: int, coefficients: Array) -> None:
+        super().__init__(dimension, len(coefficients) - 1)
+        self._scale = 1.0 / coefficients[0]
+        self._weights = -coefficients[1:] / coefficients[0]
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Mix z with the last results."""
+        slots = len(self.buffers)
+        lags = np.arange(1, min(slots, step) + 1)
+        rows, slot = ((step - lags) % slots, step % slots) if slots else (lags, -1)
+        weights = self._weights[: len(lags)]
+        mix(z, out, self.buffers, start, self._scale, weights, rows, slot, RESULT, 0.0, _NOTHING)
+
+
+class Buffers(Recurrence):
+    """The inverse of a buffered linear Toeplitz matrix, from its own buffers.
+
+    With C y = z and c_k = sum_j scales[j] decays[j]^(k-1), row t of z is y_t + sum_j scales[j] s_j
+    where s_j = sum_{k>0} decays[j]^(k-1) y_{t-k} (McMahan and Pillutla 2025).
+    """
+
+    def __init__(self, dimension: int, scales: Array, decays: Array) -> None:
+        super().__init__(dimension, len(scales))
+        self._scales, self._decays = scales, decays
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Subtract the buffers from z, then let them decay and take the result up."""
+        leak(z, out, self.buffers, start, self._scales, self._decays)
+
+
+class TreeNodes(Recurrence):
+    """Differences of prefix sums from a binary tree: one open node for each level is kept.
+
+    At step t (from 1), which ends a node of level k (2^k divides t, 2^(k+1) does not), the new
+    node's error is e = spread[k] z + sum_{j<k} pull[k, j] e_j over the closed nodes to its left,
+    and the row is e - sum_{j<k} e_j.
+    """
+
+    def __init__(self, dimension: int, spread: Array, pull: Array) -> None:
+        super().__init__(dimension, len(spread))
+        self._spread, self._pull = spread, pull
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Close the nodes that end here."""
+        count = step + 1
+        level = (count & -count).bit_length() - 1
+        pull = np.ascontiguousarray(self._pull[level, :level])
+        spread = self._spread[level]
+        rows = np.arange(level)
+        mix(z, out, self.buffers, start, spread, pull - 1.0, rows, level, OWN, spread, pull)
+
+
+class Rows(Recurrence):
+    """y_t = sum_{u<=t} weights(t)[u] z_u for any lower-triangular matrix: all rows are kept.
+
+    Parameters
+    ----------
+    dimension
+        Length of a row.
+    steps
+        Number of rows.
+    weights
+        Maps t to row t of C^-1, shape (t + 1,).
+    """
+
+    def __init__(self, dimension: int, steps: int, weights: Callable[[int], Array]) -> None:
+        super().__init__(dimension, steps - 1)
+        self._steps, self._weights_of = steps, weights
+
+    def apply(self, step: int, z: Array, out: Array, start: int) -> None:
+        """Mix z with all rows before."""
+        weights = self._weights_of(step)
+        rows = np.flatnonzero(weights[:step])
+        slot = step if step < len(self.buffers) else -1
+        scale, terms = float(weights[step]), np.ascontiguousarray(weights[rows])
+        mix(z, out, self.buffers, start, scale, terms, rows, slot, FRESH, 0.0, _NOTHING)

@@ -1,0 +1,255 @@
+"""How far can one record move C G? Sensitivities under participation schemas, without sampling.
+
+One record contributes vectors of norm at most 1 at the steps of its pattern. With X = C^T C the
+squared norm of what it adds to C G is at most the sum of abs(X) over pairs of steps in the pattern,
+and that is attained where X >= 0. For lower-triangular C this also bounds contributions that are
+chosen after seeing earlier outputs (Denisov et al. 2022), so the release is that of a Gaussian
+mechanism with this sensitivity.
+
+>>> from dpcal.accountants.matrix import FixedEpochs, LambdaCGD, Single
+>>> sensitivity = LambdaCGD(1000, 0.9).sensitivity(FixedEpochs(10, 100))
+>>> print(f"{sensitivity.value:.10f} ({sensitivity.label})")
+7.2549359298 (exact)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.bounds import UNIT
+from dpcal.accountants.matrix.participation import (
+    FixedEpochs,
+    MinSeparation,
+    Participation,
+    Single,
+)
+
+__all__ = ["Sensitivity", "most_separated", "of_matrix", "of_toeplitz"]
+
+Array = NDArray[np.float64]
+
+EXACT, UPPER = "exact", "upper bound"
+
+# Above this many steps the two-stage bound, which needs the whole Gram matrix, is not tried.
+_GRAM_STEPS = 4096
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The largest norm of one record's part of C G, in units of the clipping norm.
+
+    Parameters
+    ----------
+    value
+        Rounded up by a bound on its rounding error.
+    label
+        ``"exact"`` (up to that rounding) or ``"upper bound"``.
+    theorem
+        What it rests on.
+    participation
+        The schema that it holds for.
+    steps
+        Number of steps that it holds for.
+    """
+
+    value: float
+    label: str
+    theorem: str
+    participation: Participation
+    steps: int
+
+    def __float__(self) -> float:
+        return self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sensitivity as JSON values."""
+        return {**vars(self), "participation": self.participation.to_dict()}
+
+
+def _made(
+    square: float, error: float, exact: bool, theorem: str, schema: Participation, steps: int
+) -> Sensitivity:
+    """Round the square up by ``error`` and by the rounding of its sum of ``steps`` terms."""
+    value = math.sqrt((square + error) * (1 + (2 * steps + 16) * UNIT))
+    return Sensitivity(value, EXACT if exact else UPPER, theorem, schema, steps)
+
+
+def _packed(column: Array, places: NDArray[np.intp]) -> Array:
+    """Return the sum of the columns of a Toeplitz matrix at the given places."""
+    total = np.zeros_like(column)
+    for place in places:
+        total[place:] += column[: len(column) - place]
+    return total
+
+
+def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sensitivity:
+    """Return the sensitivity of a lower-triangular Toeplitz matrix.
+
+    Parameters
+    ----------
+    column
+        First column, shape (steps,).
+    bands
+        How many leading coefficients may be nonzero; None for all.
+    schema
+        The participation schema.
+
+    Raises
+    ------
+    ValueError
+        If the schema is not one for this number of steps.
+    """
+    steps = len(column)
+    places = schema.earliest(steps)
+    if isinstance(schema, Single) or len(places) == 1:
+        theorem = "largest column norm (Denisov et al. 2022)"
+        return _made(float(column @ column), 0.0, True, theorem, schema, steps)
+    separation = int(places[1] - places[0])
+    if bands is not None and bands <= separation:
+        # Columns so far apart are orthogonal, and the earliest are the longest.
+        energies = np.cumsum(column**2)[::-1]
+        theorem = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
+        return _made(float(energies[places].sum()), 0.0, True, theorem, schema, steps)
+    if isinstance(schema, FixedEpochs):
+        return _toeplitz_epochs(column, separation, schema)
+    if not isinstance(schema, MinSeparation):
+        raise TypeError(f"participation must be a participation schema, got {schema!r}.")
+    return _toeplitz_separated(column, places, schema)
+
+
+def _toeplitz_epochs(column: Array, period: int, schema: Participation) -> Sensitivity:
+    """Fixed epochs: step 0's pattern for C >= 0, sums of abs(X) over each pattern otherwise."""
+    steps = len(column)
+    places = schema.earliest(steps)
+    if column.min() >= 0:
+        total = _packed(column, places)
+        theorem = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
+        return _made(float(total @ total), 0.0, True, theorem, schema, steps)
+    # X[t - l b, t] is the sum of c_i c_{i + l b} over i < steps - t.
+    value = np.cumsum(column**2)[::-1].copy()
+    nonnegative = True
+    for shift in places[1:]:
+        products = np.cumsum(column[: steps - shift] * column[shift:])[::-1]
+        nonnegative = nonnegative and bool(products.min() >= 0)
+        value[shift:] += 2 * np.abs(products)
+    padded = np.zeros(len(places) * period)
+    padded[:steps] = value
+    square = float(padded.reshape(-1, period).sum(axis=0).max())
+    error = len(places) ** 2 * steps * UNIT * float(column @ column)
+    return _made(square, error, nonnegative, _gram_theorem(nonnegative), schema, steps)
+
+
+def _gram_theorem(nonnegative: bool) -> str:
+    if nonnegative:
+        return "Gram matrix >= 0 on the patterns (Choquette-Choo et al. 2022)"
+    return "absolute values of the Gram matrix, vector contributions (Choquette-Choo et al. 2022)"
+
+
+def _toeplitz_separated(
+    column: Array, places: NDArray[np.intp], schema: MinSeparation
+) -> Sensitivity:
+    """Min separation: the earliest packing is the worst for columns that never increase."""
+    steps = len(column)
+    # Enlarging entries of a non-negative C enlarges every entry of C^T C.
+    majorant = np.maximum.accumulate(np.abs(column)[::-1])[::-1]
+    attained = _packed(column, places)
+    bound = _packed(majorant, places)
+    upper = float(bound @ bound)
+    if column.min() >= 0 and upper <= float(attained @ attained) * (1 + 1e-12):
+        theorem = "non-increasing Toeplitz column, earliest packing (Kalinin and Lampert 2024)"
+        return _made(upper, 0.0, True, theorem, schema, steps)
+    theorem = "earliest packing of a non-increasing majorant (Kalinin and Lampert 2024)"
+    best = _made(upper, 0.0, False, theorem, schema, steps)
+    if steps <= _GRAM_STEPS:
+        index = np.subtract.outer(np.arange(steps), np.arange(steps))
+        matrix = np.where(index >= 0, column[np.abs(index)], 0.0)
+        two_stage = _two_stage(matrix.T @ matrix, schema)
+        best = min(best, two_stage, key=float)
+    return best
+
+
+def of_matrix(C: Array, schema: Participation) -> Sensitivity:
+    """Return the sensitivity of any lower-triangular matrix of shape (steps, steps).
+
+    Parameters and errors as for :func:`of_toeplitz`.
+    """
+    steps = len(C)
+    places = schema.earliest(steps)
+    if isinstance(schema, Single) or len(places) == 1:
+        theorem = "largest column norm (Denisov et al. 2022)"
+        return _made(float((C**2).sum(axis=0).max()), 0.0, True, theorem, schema, steps)
+    if isinstance(schema, FixedEpochs):
+        return _epochs(C, schema)
+    if not isinstance(schema, MinSeparation):
+        raise TypeError(f"participation must be a participation schema, got {schema!r}.")
+    if not np.tril(C, -schema.separation).any():
+        energies = (C**2).sum(axis=0)
+        square = most_separated(energies, schema.separation, schema.times(steps))
+        theorem = "columns of separated steps are orthogonal (Choquette-Choo et al. 2023)"
+        return _made(float(square), 0.0, True, theorem, schema, steps)
+    return _two_stage(C.T @ C, schema)
+
+
+def _epochs(C: Array, schema: FixedEpochs) -> Sensitivity:
+    steps, period = len(C), schema.steps_per_epoch
+    if C.min() >= 0:
+        patterns = np.zeros((steps, period))
+        patterns[np.arange(steps), np.arange(steps) % period] = 1.0
+        square = float(((C @ patterns) ** 2).sum(axis=0).max())
+        theorem = "Gram matrix >= 0 (Choquette-Choo et al. 2022)"
+        return _made(square, 0.0, True, theorem, schema, steps)
+    squares, nonnegative = [], True
+    for first in range(period):
+        columns = C[:, first::period]
+        gram = columns.T @ columns
+        nonnegative = nonnegative and bool(gram.min() >= 0)
+        squares.append(float(np.abs(gram).sum()))
+    error = schema.epochs**2 * steps * UNIT * float((C**2).sum(axis=0).max())
+    return _made(max(squares), error, nonnegative, _gram_theorem(nonnegative), schema, steps)
+
+
+def _two_stage(gram: Array, schema: MinSeparation) -> Sensitivity:
+    """Best pattern of each row of abs(X), then best pattern of the rows' values."""
+    steps = len(gram)
+    times = schema.times(steps)
+    rows = most_separated(np.abs(gram), schema.separation, times)
+    square = float(most_separated(rows, schema.separation, times))
+    error = times**2 * steps * UNIT * float(gram.diagonal().max())
+    theorem = "two-stage programme on absolute values of the Gram matrix"
+    theorem += " (Choquette-Choo et al. 2023)"
+    return _made(square, error, False, theorem, schema, steps)
+
+
+def most_separated(values: Array, separation: int, times: int) -> Array:
+    """Return the largest sum of at most ``times`` values >= 0 whose places are separated.
+
+    Parameters
+    ----------
+    values
+        Shape (..., steps).
+    separation
+        Smallest distance >= 1 of two places.
+    times
+        How many values may be taken, >= 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (...).
+
+    >>> float(most_separated(np.array([1.0, 5.0, 1.0, 5.0, 5.0]), 2, 2))
+    10.0
+    """
+    steps = values.shape[-1]
+    best = np.zeros((*values.shape[:-1], steps + separation))
+    for _ in range(times):
+        # Either place i is not taken, or it is and the rest starts at i + separation.
+        taken = values + best[..., separation:]
+        head = np.maximum.accumulate(taken[..., ::-1], axis=-1)[..., ::-1]
+        best = np.concatenate([head, np.zeros((*values.shape[:-1], separation))], axis=-1)
+    return np.asarray(best[..., 0])

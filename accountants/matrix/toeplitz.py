@@ -1,0 +1,447 @@
+"""Toeplitz strategies: independent noise, lambda-CGD, banded, square roots, and buffered.
+
+>>> root = SquareRoot(256)
+>>> print(f"{root.max_error() ** 2:.10f}")
+2.8310499319
+>>> print(f"{BISR(256, 4).mean_error() ** 2:.7f}")
+13.6455536
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
+
+from dpcal import _validate
+from dpcal.accountants.matrix.base import Toeplitz, read_only
+from dpcal.accountants.matrix.participation import Participation
+from dpcal.accountants.matrix.recurrences import Buffers, Recurrence
+from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
+
+__all__ = ["BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot"]
+
+Array = NDArray[np.float64]
+
+
+def _checked_bands(name: str, bands: int, steps: int) -> int:
+    count = _validate.count(**{name: bands})
+    if count > steps:
+        raise ValueError(f"{name} must be at most steps={steps}, got {bands!r}.")
+    return count
+
+
+@dataclass(frozen=True, eq=False)
+class Identity(Toeplitz):
+    """Independent noise at every step: C is the identity, as in DP-SGD.
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+
+    >>> Identity(3).matrix().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    kind: ClassVar[str] = "identity"
+    steps: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+
+    @property
+    def bands(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def inverse_bands(self) -> int:
+        """One."""
+        return 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,)."""
+        column = np.zeros(self.steps)
+        column[0] = 1.0
+        return read_only(column)
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaCGD(Toeplitz):
+    """Noise z_t - decay z_{t-1}: each step takes back part of the last step's noise.
+
+    C[t, u] = decay^(t - u). The last noise can be drawn again instead of being stored, so that
+    memory is that of DP-SGD (Kalinin, McKenna, Pagh and Lampert 2026, DP-lambdaCGD).
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    decay
+        Fraction lambda in [0, 1) of the last noise that is taken back.
+
+    >>> LambdaCGD(3, 0.5).matrix().tolist()
+    [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.25, 0.5, 1.0]]
+    """
+
+    kind: ClassVar[str] = "lambda-CGD"
+    steps: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        decay = _validate.non_negative(decay=self.decay)
+        if decay >= 1:
+            raise ValueError(f"decay must be a number in [0, 1), got {self.decay!r}.")
+        object.__setattr__(self, "decay", decay)
+
+    @staticmethod
+    def optimised(
+        steps: int,
+        *,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        error: str = "mean",
+    ) -> LambdaCGD:
+        """Return the strategy with the decay whose error times sensitivity is least.
+
+        Parameters
+        ----------
+        steps
+            Number of steps, >= 1.
+        participation
+            At most once when omitted.
+        workload
+            The workload.
+        error
+            ``"mean"`` or ``"max"``.
+
+        >>> print(f"{LambdaCGD.optimised(1000).decay:.4f}")
+        0.9562
+        """
+        from dpcal.accountants.matrix.optimise import lambda_cgd
+
+        return LambdaCGD(steps, lambda_cgd(steps, participation, workload, error))
+
+    @property
+    def bands(self) -> int | None:
+        """One without correlation, otherwise None: all."""
+        return None if self.decay else 1
+
+    @property
+    def inverse_bands(self) -> int:
+        """Two, or one without correlation."""
+        return 2 if self.decay and self.steps > 1 else 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,)."""
+        return read_only(self.decay ** np.arange(self.steps))
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        column = np.zeros(self.steps)
+        column[0] = 1.0
+        column[1:2] = -self.decay
+        return read_only(column)
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Banded(Toeplitz):
+    """A banded Toeplitz matrix: the noise of a step depends on that of the last ``bands - 1``.
+
+    Separated columns are orthogonal, which allows amplification by sampling (Choquette-Choo et al.
+    2023; Toeplitz: McKenna 2024).
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    bands
+        Number of nonzero diagonals of C, in [1, steps].
+    coefficients
+        First entries of the first column, shape (bands,), the first not 0. When omitted, those
+        whose mean error on prefix sums times sensitivity is least, for participations at least
+        ``bands`` apart; :meth:`optimised` minimises others.
+
+    >>> Banded(3, 2, [1.0, 0.5]).matrix().tolist()
+    [[1.0, 0.0, 0.0], [0.5, 1.0, 0.0], [0.0, 0.5, 1.0]]
+    """
+
+    kind: ClassVar[str] = "banded"
+    steps: int
+    bands: int
+
+    def __init__(self, steps: int, bands: int, coefficients: ArrayLike | None = None) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=steps))
+        object.__setattr__(self, "bands", _checked_bands("bands", bands, self.steps))
+        if coefficients is None:
+            from dpcal.accountants.matrix.optimise import banded
+
+            coefficients = banded(self.steps, self.bands, None, PREFIX_SUMS, "mean")
+        head = _numbers("coefficients", coefficients)
+        if len(head) != self.bands:
+            raise ValueError(
+                f"coefficients must be bands={self.bands} numbers, got {len(head)} of them."
+            )
+        if head[0] == 0:
+            raise ValueError("coefficients must start with a number other than 0: C is singular.")
+        column = np.zeros(self.steps)
+        column[: self.bands] = head
+        object.__setattr__(self, "_column", read_only(column))
+
+    @staticmethod
+    def optimised(
+        steps: int,
+        bands: int,
+        *,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        error: str = "mean",
+    ) -> Banded:
+        """Return the banded strategy whose error times sensitivity is least.
+
+        Parameters
+        ----------
+        steps, bands
+            As for the class.
+        participation, workload, error
+            As for :meth:`LambdaCGD.optimised`.
+
+        >>> print(f"{Banded.optimised(100, 2).coefficients[1]:.4f}")
+        0.7615
+        """
+        from dpcal.accountants.matrix.optimise import banded
+
+        _checked_bands("bands", bands, _validate.count(steps=steps))
+        return Banded(steps, bands, banded(steps, bands, participation, workload, error))
+
+    @property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,), zeros included."""
+        column: Array = vars(self)["_column"]
+        return column
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the strategy as JSON values."""
+        head = self.coefficients[: self.bands].tolist()
+        return {**super().to_dict(), "coefficients": head}
+
+    def __repr__(self) -> str:
+        head = ", ".join(f"{value:.6g}" for value in self.coefficients[: min(self.bands, 3)])
+        more = ", ..." if self.bands > 3 else ""
+        return f"Banded(steps={self.steps}, bands={self.bands}, coefficients=[{head}{more}])"
+
+
+@dataclass(frozen=True, eq=False)
+class SquareRoot(Toeplitz):
+    """The square root of the prefix-sum matrix, or its first bands.
+
+    c_k = c_{k-1} (1 - 1 / (2 k)), the coefficients of (1 - x)^(-1/2) (Fichtenberger, Henzinger and
+    Upadhyay 2023); with ``bands`` the rest is 0 (Kalinin and Lampert 2024).
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    bands
+        Number of nonzero diagonals, in [1, steps]; None for all, whose noise needs the memory of
+        all steps.
+
+    >>> SquareRoot(4).coefficients.tolist()
+    [1.0, 0.5, 0.375, 0.3125]
+    """
+
+    kind: ClassVar[str] = "square root"
+    steps: int
+    bands: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        if self.bands is not None:
+            object.__setattr__(self, "bands", _checked_bands("bands", self.bands, self.steps))
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,)."""
+        column = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, self.steps)]))
+        if self.bands is not None:
+            column[self.bands :] = 0.0
+        return read_only(column)
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        if self.bands is None:
+            return read_only(_root_series(self.steps))
+        impulse = np.zeros(self.steps)
+        impulse[0] = 1.0
+        return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
+
+
+@dataclass(frozen=True, eq=False)
+class BISR(Toeplitz):
+    """Banded inverse square root: C^-1 holds the first coefficients of (1 - x)^(1/2).
+
+    Asymptotically optimal for several epochs (Kalinin, McKenna, Upadhyay and Lampert 2025). C
+    itself is not banded.
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    inverse_bands
+        Number of nonzero diagonals of C^-1, in [1, steps].
+
+    >>> BISR(4, 2).inverse_coefficients.tolist()
+    [1.0, -0.5, 0.0, 0.0]
+    """
+
+    kind: ClassVar[str] = "banded inverse square root"
+    steps: int
+    # The base class has a property of this name, so the field needs a default; 0 is refused.
+    inverse_bands: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        count = _checked_bands("inverse_bands", self.inverse_bands, self.steps)
+        object.__setattr__(self, "inverse_bands", count)
+
+    @property
+    def bands(self) -> int | None:
+        """One without correlation, otherwise None: all."""
+        return None if self.inverse_bands > 1 else 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
+        impulse = np.zeros(self.steps)
+        impulse[0] = 1.0
+        inverse = self.inverse_coefficients[: self.inverse_bands]
+        return read_only(lfilter([1.0], inverse, impulse))
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        column = np.zeros(self.steps)
+        column[: self.inverse_bands] = _root_series(self.inverse_bands)
+        return read_only(column)
+
+
+@dataclass(frozen=True, eq=False)
+class BLT(Toeplitz):
+    """A buffered linear Toeplitz matrix: c_0 = 1 and c_k = sum_j scales[j] decays[j]^(k-1).
+
+    Noise needs as many rows of memory as there are buffers (Dvijotham et al. 2024; McMahan, Xu and
+    Zhang 2024).
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    decays
+        One or more numbers in [0, 1], one a buffer.
+    scales
+        As many finite numbers.
+
+    >>> BLT(4, (0.5,), (0.5,)).coefficients.tolist()
+    [1.0, 0.5, 0.25, 0.125]
+    """
+
+    kind: ClassVar[str] = "BLT"
+    steps: int
+    decays: tuple[float, ...]
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        decays, scales = _numbers("decays", self.decays), _numbers("scales", self.scales)
+        if len(decays) != len(scales):
+            raise ValueError(
+                "decays and scales must have one length, "
+                f"got {len(decays)} decays and {len(scales)} scales."
+            )
+        if decays.min() < 0 or decays.max() > 1:
+            raise ValueError(f"decays must be numbers in [0, 1], got {self.decays!r}.")
+        object.__setattr__(self, "decays", tuple(decays.tolist()))
+        object.__setattr__(self, "scales", tuple(scales.tolist()))
+
+    @staticmethod
+    def optimised(
+        steps: int,
+        buffers: int,
+        *,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        error: str = "mean",
+    ) -> BLT:
+        """Return the best strategy found of few buffers with scales > 0.
+
+        The error times sensitivity is locally least among those.
+
+        Parameters
+        ----------
+        steps
+            Number of steps, >= 1.
+        buffers
+            Number of buffers, >= 1.
+        participation, workload, error
+            As for :meth:`LambdaCGD.optimised`.
+
+        >>> from dpcal.accountants.matrix import Single
+        >>> blt = BLT.optimised(256, 3, error="max")
+        >>> best = SquareRoot(256)
+        >>> blt.max_error() * blt.sensitivity(Single()).value < 1.01 * best.max_error() ** 2
+        True
+        """
+        from dpcal.accountants.matrix.optimise import blt
+
+        decays, scales = blt(steps, buffers, participation, workload, error)
+        return BLT(steps, decays, scales)
+
+    @property
+    def bands(self) -> int | None:
+        """None: all."""
+        return None
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,)."""
+        powers = np.array(self.decays)[:, None] ** np.arange(self.steps - 1)
+        return read_only(np.concatenate([[1.0], np.array(self.scales) @ powers]))
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        impulse = np.zeros((self.steps, 1))
+        impulse[0] = 1.0
+        return read_only(self.recurrence(1).solve(impulse)[:, 0])
+
+    def recurrence(self, dimension: int) -> Recurrence:
+        """Return the recurrence with one kept row a buffer."""
+        return Buffers(dimension, np.array(self.scales), np.array(self.decays))
+
+
+def _root_series(count: int) -> Array:
+    """The first coefficients of (1 - x)^(1/2)."""
+    k = np.arange(1, count)
+    return np.cumprod(np.concatenate([[1.0], (k - 1.5) / k]))
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    """One or more finite numbers, or a sentence."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be numbers, got {values!r}.") from error
+    if array.ndim != 1 or not len(array) or not all(map(math.isfinite, array)):
+        raise ValueError(f"{name} must be one or more finite numbers, got {values!r}.")
+    return array

@@ -1,0 +1,458 @@
+"""Strategies against dense algebra, brute force over participation patterns, and known values."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import toeplitz
+from scipy.optimize import approx_fprime, minimize
+
+from dpcal.accountants import delta, epsilon
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    PREFIX_SUMS,
+    Banded,
+    Dense,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    MinSeparation,
+    Participation,
+    Single,
+    SquareRoot,
+    Strategy,
+    Tree,
+    Workload,
+)
+from dpcal.accountants.matrix.optimise import Objective
+from dpcal.errors import UnsupportedEvent
+
+T = 11
+MIXED = Dense(np.tril(np.random.default_rng(0).standard_normal((T, T))) + 2 * np.eye(T))
+ALL = [
+    Identity(T),
+    Tree(T),
+    Tree(T, efficient=True),
+    LambdaCGD(T, 0.0),
+    LambdaCGD(T, 0.8),
+    Banded(T, 3),
+    Banded(T, 4, [1.0, -0.5, 0.3, 0.2]),
+    Banded(T, 3, [2.0, 0.5, 0.9]),
+    SquareRoot(T),
+    SquareRoot(T, 4),
+    BISR(T, 1),
+    BISR(T, 3),
+    BLT(T, (0.9, 0.4), (0.4, 0.3)),
+    BLT(T, (0.5,), (-0.3,)),
+    Dense(np.tril(np.random.default_rng(1).uniform(0.1, 1, (T, T)))),
+    MIXED,
+]
+WORKLOADS = [PREFIX_SUMS, Workload(momentum=0.9), Workload(momentum=0.5, decay=0.9)]
+
+each_strategy = pytest.mark.parametrize("strategy", ALL, ids=repr)
+
+
+def patterns(steps, separation, at_most):
+    """Every participation pattern, as index lists."""
+    for bits in itertools.product([0, 1], repeat=steps):
+        places = np.flatnonzero(bits)
+        if 0 < len(places) <= at_most and (len(places) < 2 or np.diff(places).min() >= separation):
+            yield places
+
+
+def signed_worst(C, places):
+    """Largest norm of C y over signs: what scalar contributions of norm 1 reach."""
+    return max(
+        np.linalg.norm(C[:, places] @ np.array((1, *signs)))
+        for signs in itertools.product([1, -1], repeat=len(places) - 1)
+    )
+
+
+def check_against_patterns(strategy, schema, allowed):
+    """An exact label is attained by summed columns; every value is between two brute-force ones."""
+    C, found = strategy.matrix(), strategy.sensitivity(schema)
+    gram = np.abs(C.T @ C)
+    ceiling = max(math.sqrt(gram[np.ix_(places, places)].sum()) for places in allowed)
+    attained = max(signed_worst(C, places) for places in allowed)
+    assert found.value >= attained * (1 - 1e-15)
+    if found.label == "exact":
+        assert found.value == pytest.approx(attained, rel=1e-12)
+    else:
+        assert found.value >= ceiling * (1 - 1e-13)
+    assert found.theorem
+    assert (found.participation, found.steps) == (schema, strategy.steps)
+
+
+@each_strategy
+def test_single_participation_is_the_largest_column(strategy):
+    found = strategy.sensitivity(Single())
+    assert found.label == "exact"
+    assert found.value == pytest.approx(np.linalg.norm(strategy.matrix(), axis=0).max(), rel=1e-13)
+
+
+@each_strategy
+@pytest.mark.parametrize(("epochs", "each"), [(11, 1), (4, 3), (3, 4), (2, 6), (1, 11)])
+def test_fixed_epochs_against_all_patterns(strategy, epochs, each):
+    allowed = [np.arange(first, T, each) for first in range(each)]
+    if epochs == 11 and not strategy.nonnegative:
+        return  # 2^10 signs are covered by the shorter patterns
+    check_against_patterns(strategy, FixedEpochs(epochs, each), allowed)
+
+
+@each_strategy
+@pytest.mark.parametrize(("separation", "at_most"), [(2, 2), (3, 3), (3, None), (4, 2), (6, None)])
+def test_min_separation_against_all_patterns(strategy, separation, at_most):
+    allowed = list(patterns(T, separation, at_most or T))
+    check_against_patterns(strategy, MinSeparation(separation, at_most), allowed)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8), st.integers(1, 8), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
+    steps = len(tail) + 1
+    strategy = Dense(toeplitz([1.0, *tail], np.eye(steps)[0]))
+    banded = Banded(steps, steps, [1.0, *tail])
+    schema = MinSeparation(separation, at_most)
+    allowed = list(patterns(steps, separation, at_most))
+    check_against_patterns(banded, schema, allowed)
+    check_against_patterns(strategy, schema, allowed)
+
+
+def test_labels_are_exact_where_a_theorem_says_so():
+    schema = MinSeparation(3, 3)
+    for strategy in (Identity(T), LambdaCGD(T, 0.8), SquareRoot(T), BISR(T, 3), Banded(T, 3)):
+        assert strategy.sensitivity(schema).label == "exact", strategy
+    for strategy in (MIXED, Tree(T), Banded(T, 4, [1.0, -0.5, 0.3, 0.2])):
+        assert strategy.sensitivity(schema).label == "upper bound", strategy
+
+
+def test_long_bisr_and_blt_columns_count_as_non_increasing():
+    # Rounding must not turn the closed form into a loose bound at thousands of steps.
+    for strategy in (BISR(3000, 8), BLT.optimised(3000, 3), SquareRoot(3000)):
+        assert strategy.sensitivity(MinSeparation(100, 10)).label == "exact"
+
+
+@each_strategy
+def test_inverse_solves_and_streams(strategy):
+    C, z = strategy.matrix(), np.random.default_rng(2).standard_normal((T, 5))
+    assert (np.triu(C, 1) == 0).all()
+    assert np.allclose(C @ strategy.inverse(), np.eye(T), atol=1e-12)
+    assert np.allclose(strategy.recurrence(5).solve(z), np.linalg.solve(C, z), atol=1e-12)
+    if strategy.coefficients is not None:
+        assert (C[:, 0] == strategy.coefficients).all()
+        assert np.allclose(strategy.inverse()[:, 0], strategy.inverse_coefficients, atol=1e-13)
+
+
+@each_strategy
+def test_bands_are_what_the_matrices_have(strategy):
+    for bands, matrix in (
+        (strategy.bands, strategy.matrix()),
+        (strategy.inverse_bands, strategy.inverse()),
+    ):
+        if bands is not None:
+            assert (np.tril(matrix, -bands) == 0).all()
+    assert strategy.nonnegative == (strategy.matrix().min() >= 0)
+
+
+@each_strategy
+@pytest.mark.parametrize("workload", WORKLOADS, ids=str)
+def test_errors_against_dense_algebra(strategy, workload):
+    A = toeplitz(workload.coefficients(T), np.zeros(T))
+    powers = workload.decay ** np.arange(T), workload.momentum ** np.arange(T)
+    assert np.allclose(A[:, 0], np.convolve(*powers)[:T])
+    B = A @ np.linalg.inv(strategy.matrix())
+    rows = np.linalg.norm(B, axis=1)
+    assert np.allclose(strategy.error_profile(workload), rows, rtol=1e-10)
+    assert strategy.max_error(workload) == pytest.approx(rows.max(), rel=1e-10)
+    mean = np.linalg.norm(B) / math.sqrt(T)
+    assert strategy.mean_error(workload) == pytest.approx(mean, rel=1e-10)
+    scaled = strategy.mean_error(workload, participation=Single())
+    assert scaled == pytest.approx(mean * strategy.sensitivity(Single()).value, rel=1e-10)
+
+
+@each_strategy
+def test_json_round_trip_is_exact(strategy):
+    again = Strategy.from_json(strategy.to_json())
+    assert again == strategy
+    assert hash(again) == hash(strategy)
+    assert (again.matrix() == strategy.matrix()).all()
+    json.loads(strategy.to_json(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    "schema", [Single(), FixedEpochs(3, 4), MinSeparation(3), MinSeparation(2, 5, independent=True)]
+)
+def test_schemas_round_trip(schema):
+    assert Participation.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
+
+
+# -- trees against all their nodes
+
+
+def tree_of_all_nodes(steps, *, efficient):
+    """Prefix sums' weights on the noises of all nodes of the tree, in plain recursion."""
+    depth = (steps - 1).bit_length()
+    index = {}
+    for level in range(depth + 1):
+        for place in range(2 ** (depth - level)):
+            index[level, place] = len(index)
+
+    def estimate(level, place):
+        own = np.eye(len(index))[index[level, place]]
+        if level == 0 or not efficient:
+            return own, 1.0
+        left, below = estimate(level - 1, 2 * place)
+        right, _ = estimate(level - 1, 2 * place + 1)
+        # Minimum-variance mean of two independent estimates, of variance 1 and 2 below.
+        weight = 2 * below / (1 + 2 * below)
+        return weight * own + (1 - weight) * (left + right), weight
+
+    rows = []
+    for count in range(1, steps + 1):
+        row, start = np.zeros(len(index)), 0
+        for level in reversed(range(depth + 1)):
+            if count >> level & 1:
+                row += estimate(level, start >> level)[0]
+                start += 1 << level
+        rows.append(row)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 7, 16, 21])
+@pytest.mark.parametrize("efficient", [False, True])
+def test_tree_has_the_law_of_all_nodes(steps, efficient):
+    B = tree_of_all_nodes(steps, efficient=efficient)
+    tree = Tree(steps, efficient=efficient)
+    ours = np.tril(np.ones((steps, steps))) @ tree.inverse()
+    assert np.allclose(ours @ ours.T, B @ B.T, atol=1e-12)
+    levels = math.floor(math.log2(steps)) + 1
+    assert tree.sensitivity(Single()).value <= math.sqrt(levels) * (1 + 1e-12)
+
+
+def test_tree_sensitivity_is_its_number_of_levels():
+    for steps in (1, 2, 3, 8, 9, 1000):
+        levels = math.floor(math.log2(steps)) + 1
+        found = Tree(steps).sensitivity(Single())
+        assert found.value == pytest.approx(math.sqrt(levels), rel=1e-12)
+    assert Tree(512, efficient=True).mean_error() < Tree(512).mean_error()
+
+
+# -- values from the literature and from independent computations
+
+SENSITIVITIES = {
+    0.5: (1.1547005384, 3.6514837167, 2.3094010768, 63.1928),
+    0.9: (2.2941573387, 7.2549359298, 4.5883146774, 314.048),
+    0.97: (4.1134503489, 13.5751350296, 8.2299433889, 1028.08),
+}
+
+
+@pytest.mark.parametrize("decay", SENSITIVITIES)
+def test_lambda_cgd_sensitivities(decay):
+    schemas = (Single(), FixedEpochs(10, 100), FixedEpochs(4, 250), FixedEpochs(1000, 1))
+    separated = (None, MinSeparation(100, 10), MinSeparation(250, 4), MinSeparation(1))
+    strategy = LambdaCGD(1000, decay)
+    for schema, other, value in zip(schemas, separated, SENSITIVITIES[decay], strict=True):
+        assert strategy.sensitivity(schema).value == pytest.approx(value, rel=3e-6, abs=2e-10)
+        if other is not None:
+            assert strategy.sensitivity(other).value == pytest.approx(value, rel=3e-6, abs=2e-10)
+
+
+def test_lambda_cgd_closed_forms():
+    n, decay = 300, 0.7
+    t = np.arange(1, n + 1)
+    mean_square = (1 + (t - 1) * (1 - decay) ** 2).mean()
+    assert LambdaCGD(n, decay).mean_error() == pytest.approx(math.sqrt(mean_square), rel=1e-12)
+    column = (1 - decay ** (2 * n)) / (1 - decay**2)
+    assert LambdaCGD(n, decay).sensitivity(Single()).value == pytest.approx(math.sqrt(column))
+    # Participating in the first k steps is worst when at most k of all steps are taken.
+    first = LambdaCGD(n, 0.9).matrix()[:, :10].sum(axis=1)
+    found = LambdaCGD(n, 0.9).sensitivity(MinSeparation(1, 10))
+    assert found.value == pytest.approx(np.linalg.norm(first), rel=1e-12)
+
+
+def test_errors_of_square_roots_at_256_steps():
+    root, inverse = SquareRoot(256), BISR(256, 4)
+    assert root.sensitivity(Single()).value ** 2 == pytest.approx(2.8310499319, abs=2e-10)
+    assert root.max_error() ** 2 == pytest.approx(2.8310499319, abs=2e-10)
+    assert root.mean_error() ** 2 == pytest.approx(2.5158154404, abs=2e-10)
+    assert root.mean_error(participation=Single()) == pytest.approx(2.668782, abs=1e-6)
+    assert inverse.sensitivity(Single()).value == pytest.approx(1.2737356, abs=1e-7)
+    assert inverse.max_error() ** 2 == pytest.approx(26.0976563, abs=1e-6)
+    assert inverse.mean_error() ** 2 == pytest.approx(13.6455536, abs=1e-7)
+
+
+def test_best_dense_strategy_at_256_steps():
+    best = Dense.optimised(256)
+    assert best.mean_error(participation=Single()) ** 2 == pytest.approx(6.3726681, abs=2e-7)
+    assert np.allclose(np.linalg.norm(best.matrix(), axis=0), 1.0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "decay", "error"),
+    [(2048, 8, 0.969087, 16.12818), (1000, 1, 0.956246, 4.780699), (1000, 10, 0.953045, 15.248619)],
+)
+def test_best_lambda_cgd(steps, epochs, decay, error):
+    schema = FixedEpochs(epochs, steps // epochs)
+    best = LambdaCGD.optimised(steps, participation=schema)
+    assert best.decay == pytest.approx(decay, abs=2e-6)
+    assert best.mean_error(participation=schema) == pytest.approx(error, rel=1e-6)
+
+
+def test_independent_noise_of_eight_epochs():
+    error = Identity(2048).mean_error(participation=FixedEpochs(8, 256))
+    assert error == pytest.approx(90.53176, abs=1e-5)
+
+
+def test_unstable_inverse_has_the_error_of_dense_algebra():
+    # 1 / c(x) has a pole inside the unit circle: closed forms that assume decay go negative here.
+    strategy = BLT(32, (0.5,), (2.0,))
+    B = np.tril(np.ones((32, 32))) @ np.linalg.inv(strategy.matrix())
+    error = strategy.max_error(participation=Single())
+    dense = np.linalg.norm(B, axis=1).max() * np.linalg.norm(strategy.matrix(), axis=0).max()
+    assert error == pytest.approx(dense, rel=1e-9)
+    assert error > 1e5
+
+
+# -- optimisation
+
+
+@pytest.mark.parametrize("error", ["mean", "max"])
+@pytest.mark.parametrize("schema", [None, FixedEpochs(4, 10), MinSeparation(5, 3)])
+def test_gradients_against_differences(error, schema):
+    objective = Objective(40, schema, Workload(momentum=0.3), error)
+    head = np.array([1.0, 0.6, 0.3, 0.25])
+    numeric = approx_fprime(head, lambda x: objective.banded(x)[0], 1e-7)
+    assert np.allclose(objective.banded(head)[1], numeric, atol=2e-6)
+    column = BLT(40, (0.9,), (0.4,)).coefficients
+    numeric = approx_fprime(column, lambda x: objective.banded(x)[0], 1e-7)
+    rational = objective.rational(np.array([1.0, -0.5]), np.array([1.0, -0.9]), column)
+    assert rational[0] == pytest.approx(objective.banded(column)[0], rel=1e-10)
+    assert np.allclose(rational[1], numeric, atol=2e-6)
+
+
+def test_optimised_bands_beat_an_independent_search():
+    schema = FixedEpochs(5, 12)
+    best = Banded.optimised(60, 4, participation=schema, error="max")
+
+    def error(tail):
+        return Banded(60, 4, [1.0, *tail]).max_error(participation=schema)
+
+    searched = minimize(error, [0.5, 0.3, 0.2], method="Nelder-Mead", options={"xatol": 1e-6})
+    assert best.max_error(participation=schema) <= searched.fun * (1 + 1e-8)
+    assert best.max_error(participation=schema) < SquareRoot(60, 4).max_error(participation=schema)
+
+
+def test_optimised_bands_of_a_long_run():
+    steps, bands = 2000, 16
+    best = Banded(steps, bands)
+    objective = Objective(steps, None, PREFIX_SUMS, "mean")
+    value, gradient = objective.banded(best.coefficients[:bands])
+    assert np.abs(gradient[1:]).max() < 1e-5
+    assert best.coefficients[:bands].min() > 0
+    assert math.exp(value / 2) == pytest.approx(best.mean_error(participation=Single()))
+    assert value < objective.banded(SquareRoot(steps, bands).coefficients[:bands])[0]
+
+
+def test_more_buffers_are_no_worse_and_approach_the_optimum():
+    schema = FixedEpochs(4, 64)
+    errors = [
+        BLT.optimised(256, count, participation=schema).mean_error(participation=schema)
+        for count in (1, 2, 3)
+    ]
+    # Two positive buffers are as good as more here: extra ones collapse onto them.
+    assert errors[0] > 1.01 * errors[1]
+    assert errors[2] <= errors[1] * (1 + 1e-9)
+    single = BLT.optimised(256, 3).mean_error(participation=Single())
+    assert 2.52441 < single < 2.668782  # between the best matrix of all and the square root
+
+
+# -- price
+
+
+@pytest.mark.parametrize("relation", ["replace-special", "replace-one"])
+def test_events_are_priced_as_gaussians(relation):
+    strategy, schema = LambdaCGD(1000, 0.9), FixedEpochs(10, 100)
+    event = strategy.event(20.0, schema, neighboring_relation=relation)
+    mu = 7.2549359298 / 20.0 * (2 if relation == "replace-one" else 1)
+    eps = 1.0
+
+    def phi(x):
+        return math.erfc(-x / math.sqrt(2)) / 2
+
+    expected = phi(mu / 2 - eps / mu) - math.exp(eps) * phi(-mu / 2 - eps / mu)
+    found = delta(event, epsilon=eps, neighboring_relation=relation)
+    assert found == pytest.approx(expected, rel=1e-8)
+
+
+def test_adding_a_record_needs_independent_schedules():
+    strategy = LambdaCGD(100, 0.9)
+    with pytest.raises(UnsupportedEvent, match="may change the steps of others"):
+        strategy.event(3.0, FixedEpochs(4, 25), neighboring_relation="add-or-remove-one")
+    schema = FixedEpochs(4, 25, independent=True)
+    event = strategy.event(3.0, schema, neighboring_relation="add-or-remove-one")
+    assert epsilon(event, delta=1e-6) == epsilon(
+        strategy.event(3.0, FixedEpochs(4, 25)),
+        delta=1e-6,
+        neighboring_relation="replace-special",
+    )
+
+
+def test_sensitivity_is_never_rounded_down():
+    # Against sums in exact rational arithmetic.
+    from fractions import Fraction
+
+    for decay in (0.3, 0.97):
+        strategy = LambdaCGD(400, decay)
+        square = sum(Fraction(float(value)) ** 2 for value in strategy.coefficients)
+        assert Fraction(strategy.sensitivity(Single()).value) ** 2 >= square
+
+
+# -- wrong input
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: LambdaCGD(10, 1.0), r"decay must be a number in \[0, 1\), got 1.0"),
+        (lambda: LambdaCGD(10, -0.1), "decay must be a finite number >= 0"),
+        (lambda: LambdaCGD(0, 0.5), "steps must be a whole number >= 1"),
+        (lambda: Identity(2.5), "steps must be a whole number >= 1, got 2.5"),
+        (lambda: Dense([[1.0, 2.0], [0.0, 1.0]]), "C must be lower triangular"),
+        (lambda: Dense([[1.0, 0.0], [1.0, 0.0]]), "C must not be singular, got 0 on .* row 1"),
+        (lambda: Dense([[1.0, 0.0]]), r"C must be a square matrix, got shape \(1, 2\)"),
+        (lambda: Dense([[math.nan]]), "C must be finite"),
+        (lambda: Banded(4, 5), "bands must be at most steps=4, got 5"),
+        (lambda: Banded(4, 2, [1.0]), "coefficients must be bands=2 numbers, got 1"),
+        (lambda: Banded(4, 2, [0.0, 1.0]), "C is singular"),
+        (lambda: Banded(4, 2, [1.0, math.inf]), "coefficients must be one or more finite numbers"),
+        (lambda: BISR(4, 9), "inverse_bands must be at most steps=4, got 9"),
+        (lambda: BISR(4), "inverse_bands must be a whole number >= 1, got 0"),
+        (lambda: BLT(4, (0.5,), (1.0, 2.0)), "decays and scales must have one length"),
+        (lambda: BLT(4, (1.5,), (1.0,)), r"decays must be numbers in \[0, 1\]"),
+        (lambda: SquareRoot(4, 0), "bands must be a whole number >= 1"),
+        (lambda: Identity(100_000).matrix(), "steps must be at most 16384 for a dense matrix"),
+        (lambda: Identity(10).sensitivity(FixedEpochs(3, 5)), r"be in \[11, 15\], got 10"),
+        (lambda: Workload(momentum=1.0), r"momentum must be a number in \[0, 1\)"),
+        (lambda: Workload(decay=0.0), r"decay must be a number in \(0, 1\]"),
+        (lambda: MinSeparation(0), "separation must be a whole number >= 1"),
+        (lambda: Strategy.from_json('{"strategy": "none"}'), "strategy must be one of"),
+        (lambda: Strategy.from_json('{"strategy": "tree", "T": 4}'), "not a strategy of kind"),
+        (lambda: Banded.optimised(9, 2, error="median"), "error must be one of 'mean', 'max'"),
+        (lambda: Identity(3).event(0.0), "noise_multiplier must be a finite number > 0"),
+    ],
+)
+def test_wrong_input_gets_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_wrong_types_get_a_sentence():
+    with pytest.raises(TypeError, match="efficient must be True or False"):
+        Tree(4, efficient=1)
+    with pytest.raises(TypeError, match="C must be a square matrix of numbers"):
+        Dense("matrix")
