@@ -331,8 +331,13 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | None:
-    """Root of the inversion's log delta, clipped at 0."""
-    for _ in range(50):
+    """Root of the inversion's log delta, clipped at 0; None where it is not found.
+
+    Where the law is a bulk with rare jumps, log delta bends both ways: Newton's steps are kept
+    inside the bracket of what was seen.
+    """
+    low, high = 0.0, math.inf
+    for iteration in range(60):
         value, slope = inversion.slopes(epsilon)
         if not (math.isfinite(value) and slope < 0):
             return None
@@ -340,8 +345,11 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
         # The next correction would be of the order of this one's square.
         if abs((step - epsilon) * slope) < 1e-7 or step == epsilon:
             return step
+        low, high = (max(low, epsilon), high) if value > log_delta else (low, min(high, epsilon))
+        if math.isfinite(high) and (iteration > 12 or not low <= step <= high):
+            step = (low + high) / 2
         epsilon = step
-    return epsilon
+    return None
 
 
 def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:

@@ -26,7 +26,14 @@ from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 
-__all__ = ["Gaussian", "OutOfReach", "PrivacyLoss", "Tilt", "log_gaussian_delta"]
+__all__ = [
+    "Gaussian",
+    "OutOfReach",
+    "PrivacyLoss",
+    "Tilt",
+    "log_gaussian_delta",
+    "log_mgf_by_tilts",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -118,6 +125,20 @@ class PrivacyLoss(ABC):
     def std(self) -> float:
         """Standard deviation of the privacy loss."""
         return math.sqrt(float(self.cumulants([0.0])[0, 2]))
+
+
+def log_mgf_by_tilts(loss: PrivacyLoss, z: ArrayLike) -> Any:
+    """Log M(z), elementwise, from the tilted law through each z."""
+    z = np.asarray(z, dtype=complex)
+    flat = np.atleast_1d(z).ravel()
+    result = np.empty(flat.shape, dtype=complex)
+    for i, point in enumerate(flat):
+        tilt = loss.tilt(float(point.real))
+        base = float(loss.cumulants([point.real])[0, 0])
+        t = abs(float(point.imag))
+        value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
+        result[i] = value if point.imag >= 0 else value.conjugate()
+    return result.reshape(z.shape)[()]
 
 
 @dataclass(frozen=True)

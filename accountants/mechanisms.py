@@ -21,11 +21,10 @@ from collections.abc import Callable
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import events
+from dpcal.accountants import events, samplers
 from dpcal.accountants.atoms import discrete_laplace, randomized_response
-from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.loss import Gaussian, PrivacyLoss
-from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.mixtures import mixture_of_gaussians
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_pairs", "refuse"]
@@ -68,34 +67,73 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
     return loss, loss
 
 
+def _gaussian_noise(event: events.DpEvent) -> float | None:
+    """Noise multiplier of the one Gaussian that several on the same records are worth, if any.
+
+    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, Corollary 3.3).
+    """
+    total, stack = 0.0, [(event, 1)]
+    while stack:
+        item, times = stack.pop()
+        if isinstance(item, events.SelfComposedDpEvent):
+            stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in item.events)
+        elif isinstance(item, events.GaussianDpEvent):
+            sigma = _validate.positive(noise_multiplier=item.noise_multiplier)
+            total += times / sigma**2
+        else:
+            return None
+    if isinstance(event, events.GaussianDpEvent):
+        return float(event.noise_multiplier)
+    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
+
+
+def _sampled_noise(event: Any, relation: str) -> float:
+    """Noise multiplier of the Gaussians that are asked on one sample."""
+    sigma = _gaussian_noise(event.event)
+    if sigma is None:
+        reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
+        raise refuse(event, relation, reason)
+    return sigma
+
+
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     q = _validate.rate(sampling_probability=event.sampling_probability)
+    inner = event.event
     if q == 1:
-        return dominating_pairs(event.event, relation)
-    if isinstance(event.event, events.GaussianDpEvent) and relation != "replace-one":
-        sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier)
-        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    raise refuse(event, relation)
+        return dominating_pairs(inner, relation)
+    if isinstance(inner, events.PoissonSampledDpEvent):
+        # A sample of a sample: a record stays with the product of both probabilities.
+        twice = q * _validate.rate(sampling_probability=inner.sampling_probability)
+        return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
+    return samplers.poisson(q, _sampled_noise(event, relation), relation)
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
-    """A record takes its place in the batch from another one, so it always moves the sum by 2."""
-    size = _validate.count(source_dataset_size=event.source_dataset_size)
-    batch = _validate.count(sample_size=event.sample_size)
-    if batch > size:
-        raise ValueError(
-            f"sample_size must be at most source_dataset_size = {size}, got {event.sample_size!r}."
-        )
-    if batch == size:
-        return dominating_pairs(event.event, relation)
-    if not isinstance(event.event, events.GaussianDpEvent):
-        raise refuse(event, relation)
-    sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier) / 2
-    q = batch / size
-    if relation == "add-or-remove-one":
-        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    loss = FixedBatchGaussian(q, sigma)
-    return loss, loss
+    sigma = _sampled_noise(event, relation)
+    return samplers.without_replacement(
+        event.source_dataset_size, event.sample_size, sigma, relation
+    )
+
+
+def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
+    return samplers.truncated_poisson(
+        event.dataset_size,
+        event.sampling_probability,
+        event.truncated_batch_size,
+        _validate.positive(noise_multiplier=event.noise_multiplier),
+        relation,
+    )
+
+
+def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str) -> Pairs:
+    if relation == "replace-one":
+        reason = "It says what a record adds to the output, not what exchanging two of them does."
+        raise refuse(event, relation, reason)
+    return mixture_of_gaussians(
+        event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
+    )
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
@@ -135,6 +173,8 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
     events.PoissonSampledDpEvent: _poisson_sampled,
     events.SampledWithoutReplacementDpEvent: _without_replacement,
+    events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
+    events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
     events.SingleEpochTreeAggregationDpEvent: _tree,
