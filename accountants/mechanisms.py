@@ -22,9 +22,12 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events, samplers
-from dpcal.accountants.atoms import discrete_laplace, randomized_response
-from dpcal.accountants.loss import Gaussian, PrivacyLoss
+from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
+from dpcal.accountants.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.divergences import Concentrated, RepeatedSelection
+from dpcal.accountants.loss import NOTHING, Defective, Gaussian, PrivacyLoss
 from dpcal.accountants.mixtures import mixture_of_gaussians
+from dpcal.accountants.segment import BoundedRange, Laplace
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_pairs", "refuse"]
@@ -117,6 +120,11 @@ def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relatio
     )
 
 
+def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+    sigma = _sampled_noise(event, relation)
+    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
+
+
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
     return samplers.truncated_poisson(
         event.dataset_size,
@@ -144,9 +152,68 @@ def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pa
 
 
 def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs:
-    if relation != "replace-one":
-        raise refuse(event, relation)
-    loss = randomized_response(noise_parameter=event.noise_parameter, num_buckets=event.num_buckets)
+    if relation == "add-or-remove-one":
+        raise refuse(
+            event, relation, "An answer that is there or not reveals the record's presence."
+        )
+    parameters = {"noise_parameter": event.noise_parameter, "num_buckets": event.num_buckets}
+    if relation == "replace-special":
+        return blanked_response(**parameters)
+    loss = randomized_response(**parameters)
+    return loss, loss
+
+
+def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
+    """Everything is revealed with probability delta (Kairouz, Oh and Viswanath 2015)."""
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    delta = _validate.non_negative(delta=event.delta)
+    if delta > 1:
+        raise ValueError(f"delta must be a number in [0, 1], got {event.delta!r}.")
+    given = pure(epsilon) if epsilon > 0 else NOTHING
+    if delta == 0:
+        return given, given
+    loss = Defective(given, delta)
+    return loss, loss
+
+
+def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
+    scale = _validate.positive(noise_multiplier=event.noise_multiplier)
+    loss = Laplace(scale / 2 if relation == "replace-one" else scale)
+    return loss, loss
+
+
+def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
+    shift = _validate.count(sensitivity=event.sensitivity)
+    shift *= 2 if relation == "replace-one" else 1
+    loss = DiscreteGaussian(_validate.positive(sigma=event.sigma), shift)
+    return loss, loss
+
+
+def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> Pairs:
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    loss = BoundedRange(epsilon) if epsilon > 0 else NOTHING
+    return loss, loss
+
+
+def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pairs:
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
+
+
+def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
+    loss = Concentrated(rho=event.rho, xi=event.xi)
+    return loss, loss
+
+
+def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
+    # Events nest, so the two modules need one another.
+    from dpcal.accountants.composition import decompose
+
+    single = decompose(event.event, relation)
+    if not single.private:
+        raise refuse(event, relation, "What is repeated is not private.")
+    if any(item.finite[0] < 0 for item in single.directions):
+        raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
+    loss = RepeatedSelection(single.directions, event.mean, event.shape)
     return loss, loss
 
 
@@ -173,9 +240,17 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
     events.PoissonSampledDpEvent: _poisson_sampled,
     events.SampledWithoutReplacementDpEvent: _without_replacement,
+    events.SampledWithReplacementDpEvent: _with_replacement,
     events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
     events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
+    events.LaplaceDpEvent: _laplace,
+    events.DiscreteGaussianDpEvent: _discrete_gaussian,
+    events.ExponentialMechanismDpEvent: _bounded_range,
+    events.PermuteAndFlipDpEvent: _permute_and_flip,
+    events.ZCDpEvent: _concentrated,
+    events.RepeatAndSelectDpEvent: _repeat_and_select,
+    events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.SingleEpochTreeAggregationDpEvent: _tree,
 }

@@ -189,7 +189,7 @@ class _Side:
         self.weights = np.array([weight for _, weight in ordered])
         self.spread = float(self.means[-1] - self.means[0])
 
-    def log_weight(self, x: Complexes) -> Complexes:
+    def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
         """Log of the density ratio at x, keeping the digits of small values."""
         exponents = np.multiply.outer(self.means, x) - (self.means**2 / 2)[:, None]
         pivot = np.take_along_axis(exponents, exponents.real.argmax(axis=0)[None], axis=0)[0]

@@ -17,22 +17,26 @@ FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
 
 from __future__ import annotations
 
+import math
+
 from scipy.stats import binom
 
 from dpcal import _validate
 from dpcal.accountants.envelope import FixedBatchGaussian
-from dpcal.accountants.loss import Gaussian, PrivacyLoss
-from dpcal.accountants.mixtures import replaced_record
+from dpcal.accountants.loss import Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.mixtures import mixture_of_gaussians, replaced_record
 from dpcal.accountants.revealed import RevealedChoice
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["poisson", "truncated_poisson", "without_replacement"]
+__all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacement"]
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
 # Stands for a chance below the range of a double.
 _SMALLEST = 1e-300
+# Chance, a step, of so many draws of one record that they are taken to reveal it.
+_RARE = 1e-18
 
 
 def poisson(q: float, sigma: float, relation: str) -> Pairs:
@@ -108,6 +112,61 @@ def _displacing(q: float, sigma: float, relation: str) -> Pairs:
         return SampledGaussian(q, sigma / 2, "remove"), SampledGaussian(q, sigma / 2, "add")
     loss = FixedBatchGaussian(q, sigma / 2)
     return loss, loss
+
+
+def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on ``batch`` independent draws from ``size`` records.
+
+    A record is drawn k times with the probability b_k of Bin(batch, 1 / size), each time in another
+    one's place. Replaced, it costs at most as if k were revealed: H_alpha <= sum of b_k times
+    H_a(N(2 k) || N(0)), a = 1 + (alpha - 1) / (1 - b_0) (Balle, Barthe and Gaboardi 2018, Theorem
+    10); so a choice among fixed-size batches with gaps 2 k. Blanked out, no more. Added or removed
+    (the larger data set having ``size`` records), the mixture of N(2 k) against N(0) dominates:
+    however the shifts point, N(0) being given, half-lines give every N(2 k) its largest chance
+    at once.
+
+    Draws beyond the number that a chance of 1e-18 leaves are taken to reveal everything.
+
+    Parameters
+    ----------
+    size, batch
+        Whole numbers >= 1.
+    sigma
+        Noise multiplier > 0.
+    relation
+        Any neighboring relation.
+    """
+    size = _validate.count(source_dataset_size=size)
+    batch = _validate.count(sample_size=batch)
+    if size == 1:
+        raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
+    chances = [float(chance) for chance in binom.pmf(range(min(batch, 64) + 1), batch, 1 / size)]
+    most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _RARE), batch)
+    if most >= len(chances):
+        raise UnsupportedEvent(
+            f"{batch} draws from {size} records may hold one record too often to be priced."
+        )
+    beyond = float(binom.sf(most, batch, 1 / size)) * (1 + 1e-9)
+    remove: PrivacyLoss
+    add: PrivacyLoss
+    if relation == "add-or-remove-one":
+        counts = range(most + 1)
+        total = math.fsum(chances[: most + 1])
+        shares = [chances[k] / total for k in counts]
+        remove, add = mixture_of_gaussians(
+            [2.0 * k for k in counts], shares, standard_deviation=sigma
+        )
+    else:
+        drawn = -math.expm1(batch * math.log1p(-1 / size))
+        total = math.fsum(chances[1 : most + 1])
+        choices = [
+            (chances[k] / total, FixedBatchGaussian(drawn, sigma / (2 * k)))
+            for k in range(1, most + 1)
+        ]
+        remove = add = RevealedChoice(tuple(choices))
+    if beyond > 0:
+        return Defective(remove, beyond), Defective(add, beyond)
+    return remove, add
 
 
 def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: str) -> Pairs:
