@@ -19,10 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.loss import UNIT, PrivacyLoss
+from dpcal.accountants.loss import UNIT, Lattice, PrivacyLoss
 from dpcal.accountants.quadrature import QuadratureTilt
 
-__all__ = ["AtomicLoss", "convolve", "discrete_laplace", "randomized_response"]
+__all__ = [
+    "AtomicLoss",
+    "blanked_response",
+    "convolve",
+    "discrete_laplace",
+    "pure",
+    "randomized_response",
+]
 
 Reals = NDArray[np.float64]
 
@@ -32,7 +39,7 @@ _MAX_TERMS = 4096
 
 @dataclass(frozen=True)
 class AtomicLoss(PrivacyLoss):
-    """A privacy loss with finitely many values, all multiples of one unit.
+    """A privacy loss with finitely many values, all multiples of one unit but for an offset.
 
     Parameters
     ----------
@@ -44,22 +51,31 @@ class AtomicLoss(PrivacyLoss):
         Log probability of each value under Q; under P it is that plus the value.
     name
         How the mechanism is called.
+    offset
+        What is added to every value.
     """
 
     unit: float
     multiples: tuple[int, ...]
     log_reference: tuple[float, ...]
     name: str
+    offset: float = 0.0
 
     @property
     def values(self) -> Reals:
         """The values of the loss."""
-        return self.unit * np.array(self.multiples, dtype=float)
+        return self.offset + self.unit * np.array(self.multiples, dtype=float)
 
     @property
     def upper(self) -> float:
         """The largest value."""
-        return self.unit * self.multiples[-1]
+        return float(self.values[-1])
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which the values lie."""
+        stride = int(np.gcd.reduce(np.diff(self.multiples)))
+        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
@@ -137,12 +153,21 @@ def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float
         remaining >>= 1
         power = np.convolve(power, power) if remaining else power
     multiple = float(multiples[0]) * times + spacing * np.arange(len(result), dtype=float)
-    values = loss.unit * multiple
+    values = times * loss.offset + loss.unit * multiple
     if result[values > epsilon].min(initial=1.0) < 1e-290:
         return None
     # Sums of products of positive terms: each convolution loses a few roundings a term.
-    error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + loss.upper))
+    error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + abs(loss.values).max()))
     return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
+
+
+def _response(noise_parameter: float, num_buckets: int) -> tuple[float, float, int, str]:
+    """Chances of the own and of each other answer, number of answers, and name."""
+    p = _validate.probability(noise_parameter=noise_parameter)
+    k = _validate.count(num_buckets=num_buckets)
+    if k < 2:
+        raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
+    return 1 - p + p / k, p / k, k, f"randomized response({p!r}, {k})"
 
 
 def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
@@ -155,17 +180,50 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLo
     num_buckets
         k >= 2.
     """
-    p = _validate.probability(noise_parameter=noise_parameter)
-    k = _validate.count(num_buckets=num_buckets)
-    if k < 2:
-        raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
-    own, other = 1 - p + p / k, p / k
+    own, other, k, name = _response(noise_parameter, num_buckets)
     multiples: tuple[int, ...] = (-1, 1)
     masses = [own, other]
     if k > 2:
         multiples, masses = (-1, 0, 1), [own, (k - 2) * other, other]
     logs = tuple(math.log(mass) for mass in masses)
-    return AtomicLoss(math.log(own / other), multiples, logs, f"randomized response({p!r}, {k})")
+    return AtomicLoss(math.log(own / other), multiples, logs, name)
+
+
+def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[AtomicLoss, AtomicLoss]:
+    """Return the losses of randomized response against a record that is answered for uniformly.
+
+    The first has the record's own law as P and the uniform one as Q, the second the reverse.
+
+    Parameters
+    ----------
+    noise_parameter, num_buckets
+        As for :func:`randomized_response`.
+    """
+    own, _, k, name = _response(noise_parameter, num_buckets)
+    p, uniform = noise_parameter, math.log1p(-1 / k)
+    # The record's own answer is k own times as likely as under the uniform law, the others p times.
+    unit = math.log1p((1 - p) * k / p)
+    law = AtomicLoss(unit, (0, 1), (uniform, -math.log(k)), f"{name} against blank", math.log(p))
+    others = uniform + math.log(p)
+    blank = AtomicLoss(
+        unit, (-1, 0), (math.log(own), others), f"blank against {name}", -math.log(p)
+    )
+    return law, blank
+
+
+def pure(epsilon: float) -> AtomicLoss:
+    """Return the loss that dominates every epsilon-private mechanism, the same both ways.
+
+    It is that of binary randomized response (Kairouz, Oh and Viswanath 2015, Theorem 3.4).
+
+    Parameters
+    ----------
+    epsilon
+        A finite number > 0.
+    """
+    epsilon = _validate.positive(epsilon=epsilon)
+    heads = -math.log1p(math.exp(-epsilon))
+    return AtomicLoss(epsilon, (-1, 1), (heads, heads - epsilon), f"{epsilon!r}-private")
 
 
 def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> AtomicLoss:

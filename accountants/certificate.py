@@ -34,7 +34,7 @@ from dpcal.accountants.events import (
     PoissonSampledDpEvent,
     SelfComposedDpEvent,
 )
-from dpcal.accountants.loss import OutOfReach
+from dpcal.accountants.loss import Gaussian, OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.proof import ChernoffProof, ContourProof, Lattice, Proof, SupportProof
 from dpcal.accountants.sampled import SampledGaussian
@@ -149,7 +149,15 @@ class Certificate:
     def composition(self) -> Composition:
         """The dominating pairs that the mechanisms compose."""
         event = ComposedDpEvent([item.event for item in self.mechanisms])
-        return decompose(event, self.neighboring_relation)
+        composition = decompose(event, self.neighboring_relation)
+        for direction in composition.directions:
+            for loss, _ in direction.parts:
+                if not isinstance(loss, Gaussian | SampledGaussian):
+                    raise UnsupportedEvent(
+                        f"No certificate covers the pair {loss!r}, which dominates a mechanism "
+                        f"under neighboring relation {self.neighboring_relation!r}."
+                    )
+        return composition
 
     @property
     def digest(self) -> str:

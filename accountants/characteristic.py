@@ -26,10 +26,15 @@ from dpcal.accountants import renyi
 from dpcal.accountants.atoms import AtomicLoss, convolve
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
+from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.contour import FURTHEST, Contour
-from dpcal.accountants.loss import UNIT, OutOfReach
+from dpcal.accountants.infinite import combine, epsilon_beyond
+from dpcal.accountants.lattice import LatticeContour
+from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
 from dpcal.accountants.measures import Measure, Total, split
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
+from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.segment import SegmentLoss
 
 __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope"]
 
@@ -100,6 +105,14 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
     return float(mean - 1 / c - 1 / (1 + c))
 
 
+def _contour(measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> Contour:
+    """One period of a contour for a measure on a lattice, where affordable; else a whole one."""
+    if measure.lattice is not None:
+        with contextlib.suppress(OutOfReach):
+            return LatticeContour(measure, c, epsilon, excess=excess)
+    return Contour(measure, c, epsilon, excess=excess)
+
+
 class Inversion:
     """delta near one epsilon, from one contour or from one for the bulk and one for the jumps.
 
@@ -113,7 +126,7 @@ class Inversion:
 
     def __init__(self, total: Total, epsilon: float) -> None:
         c = _saddle(total, epsilon)
-        self.contours = [Contour(total, c, epsilon)]
+        self.contours = [_contour(total, c, epsilon)]
         # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
         self._rest: tuple[Reals, Reals] | None = None
         costly = self.contours[0].work > _SPLIT_WORK or self.contours[0].smoothing > 0
@@ -182,7 +195,7 @@ class _Pair:
     def __init__(self, bulk: Measure, jumps: Measure, epsilon: float) -> None:
         lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
         large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
-        self.contours = [Contour(large.measure, large.saddle, epsilon)]
+        self.contours = [_contour(large.measure, large.saddle, epsilon)]
         # Less than nothing, where both are computed.
         self.rest: tuple[Reals, Reals] = (np.zeros(1), np.full(1, -math.inf))
         excess = self.contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
@@ -190,7 +203,7 @@ class _Pair:
             self.rest = (small.tilts, small.bounds)
         else:
             excess = max(0.0, excess)
-            self.contours.append(Contour(small.measure, small.saddle, epsilon, excess=excess))
+            self.contours.append(_contour(small.measure, small.saddle, epsilon, excess=excess))
 
     @property
     def smoothed(self) -> bool:
@@ -227,6 +240,9 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
+    log_finite, given = direction.finite
+    if log_finite < 0:
+        return combine(log_finite, log_delta_bounds(given, epsilon))
     return _log_delta(direction, epsilon)[0]
 
 
@@ -239,11 +255,15 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
         (bounds.upper, bounds.method),
         (Total(direction.parts).log_delta_bound + 8 * UNIT, "sampling"),
     ]
-    if bounds.lower == -math.inf < bounds.upper:
+    tighter = Total(direction.parts).renyi_is_tighter
+    if bounds.lower == -math.inf < bounds.upper or tighter:
         other = renyi.log_delta_bounds(direction, epsilon)
         uppers.append((other.upper, other.method))
     upper, method = min(uppers)
-    return Bounds(min(bounds.lower, upper), upper, method)
+    # What holds for the pair bounds no mechanism from below, where theorems say more than the pair.
+    single = len(direction.parts) == 1 and direction.parts[0][1] == 1
+    lower = -math.inf if tighter and not single else bounds.lower
+    return Bounds(min(lower, upper), upper, method)
 
 
 def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
@@ -254,8 +274,11 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         return Bounds(-math.inf, -math.inf, "closed form"), None
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
-        if closed is not None and closed[1] < _ACCEPTED_ERROR:
-            return Bounds.around(*closed, "closed form"), None
+        # No contour improves much on the closed form of a law with corners.
+        accepted = 1e-3 if isinstance(parts[0][0], SegmentLoss) else _ACCEPTED_ERROR
+        if closed is not None and closed[1] < accepted:
+            bounds = Bounds.around(*closed, "closed form")
+            return _best(bounds, direction, epsilon) if total.renyi_is_tighter else bounds, None
     if len(parts) == 1 and isinstance(parts[0][0], AtomicLoss):
         exact = convolve(parts[0][0], parts[0][1], epsilon)
         if exact is not None and exact[1] < 0.5:
@@ -287,8 +310,17 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
+    log_finite, given = direction.finite
+    if log_finite < 0:
+        support = Total(given.parts).upper
+        return epsilon_beyond(
+            log_finite, log_delta, lambda target: epsilon_bounds(given, target), support
+        )
     bounds = _epsilon(direction, log_delta)
-    if bounds.lower > 0 and bounds.upper - bounds.lower < 1e-6 * bounds.upper:
+    if Total(direction.parts).renyi_is_tighter:
+        single = len(direction.parts) == 1 and direction.parts[0][1] == 1
+        bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)
+    elif bounds.lower > 0 and bounds.upper - bounds.lower < 1e-6 * bounds.upper:
         return bounds
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
@@ -302,8 +334,10 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
     if not direction.parts:
         return Bounds(0.0, 0.0, "closed form")
     closed = len(direction.parts) == 1 and direction.parts[0][1] == 1
-    # Laws of atoms alone have no contour that ends early, and often an exact sum.
-    atomic = all(isinstance(loss, AtomicLoss) for loss, _ in direction.parts)
+    # Few atoms alone have an exact sum.
+    loss, times = direction.parts[0]
+    atomic = len(direction.parts) == 1 and isinstance(loss, AtomicLoss)
+    atomic = atomic and convolve(loss, times, 0.0) is not None  # type: ignore[arg-type]
     if not closed and not atomic:
         try:
             bounds = _epsilon_on_contour(total, log_delta)
@@ -331,8 +365,13 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | None:
-    """Root of the inversion's log delta, clipped at 0."""
-    for _ in range(50):
+    """Root of the inversion's log delta, clipped at 0; None where it is not found.
+
+    Where the law is a bulk with rare jumps, log delta bends both ways: Newton's steps are kept
+    inside the bracket of what was seen.
+    """
+    low, high = 0.0, math.inf
+    for iteration in range(60):
         value, slope = inversion.slopes(epsilon)
         if not (math.isfinite(value) and slope < 0):
             return None
@@ -340,8 +379,11 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
         # The next correction would be of the order of this one's square.
         if abs((step - epsilon) * slope) < 1e-7 or step == epsilon:
             return step
+        low, high = (max(low, epsilon), high) if value > log_delta else (low, min(high, epsilon))
+        if math.isfinite(high) and (iteration > 12 or not low <= step <= high):
+            step = (low + high) / 2
         epsilon = step
-    return epsilon
+    return None
 
 
 def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
@@ -431,6 +473,8 @@ def log_delta_slope(
     (Bounds, float or None)
         None where the answer came from no contour, or the parts do not correspond.
     """
+    if direction.finite[0] < 0:
+        return log_delta_bounds(direction, epsilon), None
     bounds, inversion = _log_delta(direction, epsilon)
     rates = _rates(direction, moved, change)
     if inversion is None or rates is None:
@@ -451,13 +495,14 @@ def _rates(
         return None
     rates, growths = [], []
     for (loss, times), (other, other_times) in zip(direction.parts, moved.parts, strict=True):
-        if type(loss) is not type(other):
+        known = isinstance(loss, Gaussian | SampledGaussian | FixedBatchGaussian)
+        if type(loss) is not type(other) or not (known or loss == other):
             return None
         rates.append(
             {
                 name: (getattr(other, name) - getattr(loss, name)) / change
                 for name in ("noise_multiplier", "sampling_probability")
-                if hasattr(loss, name)
+                if known and hasattr(loss, name)
             }
         )
         growths.append((other_times - times) / change)

@@ -18,7 +18,7 @@ import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.loss import PrivacyLoss
+from dpcal.accountants.loss import NOTHING, Defective, MomentBound, PrivacyLoss
 from dpcal.accountants.mechanisms import dominating_pairs
 
 __all__ = ["RELATIONS", "Composition", "Direction", "decompose", "leaves"]
@@ -33,6 +33,21 @@ class Direction:
     name: str
     parts: tuple[tuple[PrivacyLoss, int], ...]
 
+    @property
+    def finite(self) -> tuple[float, Direction]:
+        """Log probability that every loss is finite, and the direction given that all are."""
+        if not any(isinstance(loss, Defective) for loss, _ in self.parts):
+            return 0.0, self
+        log_finite, parts = 0.0, []
+        for loss, times in self.parts:
+            if isinstance(loss, Defective):
+                log_finite += times * loss.log_finite
+                if loss.given is not NOTHING:
+                    parts.append((loss.given, times))
+            else:
+                parts.append((loss, times))
+        return log_finite, Direction(self.name, tuple(parts))
+
 
 @dataclass(frozen=True)
 class Composition:
@@ -45,6 +60,12 @@ class Composition:
     neighboring_relation: str
     directions: tuple[Direction, ...]
     private: bool = True
+
+    @property
+    def has_law(self) -> bool:
+        """Whether every loss has a law; of some mechanisms only Renyi divergences are known."""
+        parts = [loss for direction in self.directions for loss, _ in direction.parts]
+        return not any(isinstance(loss, MomentBound) for loss in parts)
 
 
 def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
@@ -105,8 +126,9 @@ def decompose(event: events.DpEvent, neighboring_relation: str) -> Composition:
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
             remove, add = dominating_pairs(leaf, neighboring_relation)
-            forward[remove] = forward.get(remove, 0) + times
-            backward[add] = backward.get(add, 0) + times
+            if remove is not NOTHING or add is not NOTHING:
+                forward[remove] = forward.get(remove, 0) + times
+                backward[add] = backward.get(add, 0) + times
     directions: tuple[Direction, ...]
     if forward == backward:
         directions = (Direction("both", tuple(forward.items())),)

@@ -32,7 +32,7 @@ from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.loss import UNIT
 from dpcal.accountants.measures import Measure, ProductLine
 
-__all__ = ["FURTHEST", "Contour"]
+__all__ = ["FURTHEST", "Contour", "log_complement"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -43,6 +43,8 @@ _TOLERANCE = 2e-15
 FURTHEST = 20.0
 # The same where only the size of the value matters.
 _CRUDEST = 1e-2
+# Remainder, relative to the value, at the last affordable node that is taken as it is.
+_ALGEBRAIC = 1e-7
 # Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
 _MAX_NODES = 1 << 19
 _MAX_WORK = 3e7
@@ -135,6 +137,9 @@ class Contour:
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)
         node = self._first_negligible(grid, target)
+        if node is None and self._remainder < log_sum + math.log(_ALGEBRAIC):
+            # The transform of a density with jumps falls like a power of t: its rest is an error.
+            node = len(grid) - 1
         if node is None:
             # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
             self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)
@@ -231,7 +236,7 @@ class Contour:
         lower, upper = self._log_interval(epsilon)
         method = "contour"
         if self.c < 0:
-            lower, upper = _log_complement(upper), _log_complement(lower)
+            lower, upper = log_complement(upper), log_complement(lower)
         else:
             upper = min(upper, float((self._trial_bounds - self._trials * epsilon).min()))
         if self.smoothing:
@@ -248,7 +253,7 @@ class Contour:
             log_miss = -0.5 * deviations**2
             low, high = self._log_interval(shifted)
             if self.c < 0:
-                low = _log_complement(high)
+                low = log_complement(high)
             if low > log_miss:
                 best = max(best, low + math.log(-math.expm1(log_miss - low)))
         return best
@@ -263,7 +268,7 @@ class Contour:
         ratio = -float((self._nodes[2] * integrand).real.sum()) / total
         if self.c > 0:
             return value, ratio
-        complement = _log_complement(value)
+        complement = log_complement(value)
         return complement, -ratio * math.exp(value - complement)
 
     def parameter_slope(
@@ -299,10 +304,10 @@ class Contour:
         if self.c > 0:
             return relative
         value = self._scale(epsilon) + math.log(total)
-        return -relative * math.exp(value - _log_complement(value))
+        return -relative * math.exp(value - log_complement(value))
 
 
-def _log_complement(log_value: float) -> float:
+def log_complement(log_value: float) -> float:
     """log(1 - exp(log_value)); -infinity where that is not positive."""
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 

@@ -31,7 +31,13 @@ from scipy.special import erf
 
 from dpcal import _validate
 from dpcal._ext.contour import power_sums, tilted_moments
-from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_gaussian_delta
+from dpcal.accountants.loss import (
+    UNIT,
+    OutOfReach,
+    PrivacyLoss,
+    log_gaussian_delta,
+    log_mgf_by_tilts,
+)
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.sampled import log_expm1_over, restricted_moments
 
@@ -46,8 +52,6 @@ _LOG_TOLERANCE = math.log(1e-19)
 _RANGE = 9.5
 # More quadrature points than this and the caller is told to use a bound in closed form.
 _MAX_POINTS = 400_000
-# What the points left out next to the end of the half-line may add to a characteristic function.
-_CUT_TOLERANCE = 1e-17
 
 
 @dataclass(frozen=True)
@@ -224,16 +228,7 @@ class FixedBatchGaussian(PrivacyLoss):
 
     def log_mgf(self, z: ArrayLike) -> Any:
         """Return log M(z), directly for each z."""
-        z = np.asarray(z, dtype=complex)
-        flat = np.atleast_1d(z).ravel()
-        result = np.empty(flat.shape, dtype=complex)
-        for i, point in enumerate(flat):
-            tilt = self.tilt(float(point.real))
-            base = float(self.cumulants([point.real])[0, 0])
-            t = abs(float(point.imag))
-            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
-            result[i] = value if point.imag >= 0 else value.conjugate()
-        return result.reshape(z.shape)[()]
+        return log_mgf_by_tilts(self, z)
 
     def tilt(self, c: float) -> _FixedBatchTilt:
         """Return the tilted law along Re z = c."""
@@ -256,12 +251,13 @@ class _FixedBatchTilt(QuadratureTilt):
         values = np.concatenate([[0.0], gains, losses.conj()])
         scale = math.exp(-log_mgf)
         weights = np.concatenate([[(loss.atom + rest) * scale], gain_weights, loss_weights.conj()])
-        self._cut = float(np.abs(ell[0])), rest * scale
         # The mean on this line is that on the real one: take out what rounding left between them.
         values = values - (float((weights @ values).real) - mean)
         real = loss._lattice(max(power, 1 - power))
         restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
-        super().__init__(values, weights, (float(mean), float(variance), float(fourth)), restricted)
+        moments = (float(mean), float(variance), float(fourth))
+        merged = (rest * scale, float(np.abs(ell[0])))
+        super().__init__(values, weights, moments, restricted, merged=merged)
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Derivative of log M along the nodes, from the same points with other weights.
@@ -288,13 +284,6 @@ class _FixedBatchTilt(QuadratureTilt):
             weights = np.where(signs == sign, self._weights * factor, 0.0)
             total = total + power * power_sums(step * self._centered, weights, 0, nodes)
         return np.asarray(total / np.exp(self.log_ratio(step, nodes)))
-
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log psi(k step); refuses times at which the points left out would matter."""
-        value, weight = self._cut
-        if weight * (step * nodes * value) ** 2 > _CUT_TOLERANCE:
-            raise OutOfReach
-        return super().log_ratio(step, nodes)
 
 
 def _relevant(

@@ -1,4 +1,4 @@
-"""The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, and shorthands.
+"""The vocabulary of mechanisms: dp-accounting's ``DpEvent`` classes, a few more, and shorthands.
 
 >>> dpsgd(sampling_probability=0.01, noise_multiplier=1.1, steps=100)
 ... # doctest: +NORMALIZE_WHITESPACE
@@ -12,17 +12,23 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attr
+
 from dpcal import _validate
 
 __all__ = [
     "ComposedDpEvent",
+    "DiscreteGaussianDpEvent",
     "DiscreteLaplaceDpEvent",
     "DpEvent",
+    "EpsilonDeltaDpEvent",
+    "ExponentialMechanismDpEvent",
     "GaussianDpEvent",
     "LaplaceDpEvent",
     "MixtureOfGaussiansDpEvent",
     "NoOpDpEvent",
     "NonPrivateDpEvent",
+    "PermuteAndFlipDpEvent",
     "PoissonSampledDpEvent",
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
@@ -79,7 +85,72 @@ if TYPE_CHECKING:
     )
 else:
     _module = _vocabulary()
-    globals().update({name: getattr(_module, name) for name in __all__ if name != "dpsgd"})
+    globals().update({name: getattr(_module, name) for name in __all__ if hasattr(_module, name)})
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]
+    """The discrete Gaussian mechanism on a sum of whole numbers (Canonne et al. 2020).
+
+    The noise x has probability proportional to exp(-x^2 / (2 sigma^2)) on the whole numbers.
+
+    Parameters
+    ----------
+    sigma
+        Scale > 0 of the noise.
+    sensitivity
+        Largest size of one record's contribution, a whole number >= 1.
+    """
+
+    sigma: float
+    sensitivity: int = 1
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class EpsilonDeltaDpEvent(DpEvent):  # type: ignore[misc]
+    """Any mechanism that is (epsilon, delta)-private under the relation that is asked for.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number >= 0.
+    delta
+        A number in [0, 1].
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
+    """Any epsilon-bounded-range mechanism, such as the exponential mechanism.
+
+    Its privacy loss on any two neighbors lies in an interval of length epsilon (Durfee and Rogers
+    2019), under the relation that is asked for. The exponential mechanism that answers r with
+    probability proportional to exp(epsilon u(r) / (2 Delta)), Delta the sensitivity of the scores
+    u, is one.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number >= 0.
+    """
+
+    epsilon: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
+    """The permute-and-flip mechanism (McKenna and Sheldon 2020), epsilon-private.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number >= 0.
+    """
+
+    epsilon: float
 
 
 def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -> DpEvent:

@@ -26,7 +26,7 @@ from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.bounds import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
 from dpcal.accountants.composition import Composition, Direction, decompose
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.loss import OutOfReach
+from dpcal.accountants.loss import Defective, OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import log_chernoff
 from dpcal.errors import BackendRefused, UnsupportedEvent
@@ -47,8 +47,14 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 
 
 def _chosen(accountant: str) -> str:
-    name = _validate.choice(ACCOUNTANTS, accountant=accountant)
-    return "characteristic" if name == "auto" else name
+    return str(_validate.choice(ACCOUNTANTS, accountant=accountant))
+
+
+def _answering(name: str, composition: Composition) -> str:
+    """The accountant that answers: Renyi's, where only divergences are known."""
+    if name == "auto":
+        return "characteristic" if composition.has_law else "renyi"
+    return name
 
 
 def _no_options(accountant: str, options: dict[str, Any]) -> None:
@@ -72,8 +78,18 @@ def _epsilon(composition: Composition, name: str, delta: float, options: dict[st
     for direction in composition.directions:
         # A direction that provably needs no more than another one is not asked.
         if not found or not _needs_less(direction, found[0], target, module):
-            found.append(module.epsilon_bounds(direction, target))
+            exact = _finite_end(direction, delta)
+            found.append(exact or module.epsilon_bounds(direction, target))
     return Bounds.worst(found)
+
+
+def _finite_end(direction: Direction, delta: float) -> Bounds | None:
+    """The largest finite loss of a single mechanism that fails with exactly this delta."""
+    if len(direction.parts) == 1 and direction.parts[0][1] == 1:
+        loss = direction.parts[0][0]
+        if isinstance(loss, Defective) and loss.infinite == delta:
+            return Bounds(loss.given.upper, loss.given.upper, "support")
+    return None
 
 
 def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: Any) -> bool:
@@ -88,12 +104,12 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
     total = Total(direction.parts)
     if total.upper <= epsilon:
         return True
-    if epsilon <= 0:
+    if epsilon <= 0 or math.isinf(epsilon) or direction.finite[0] < 0:
         return False
     # Around the saddle of a Gaussian loss.
     tilts = -log_delta / epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
     try:
-        log_mgf = total.cumulants(tilts)[:, 0]
+        log_mgf = total.moments(tilts)[:, 0]
     except OutOfReach:
         return False
     margin = 64 * UNIT * (np.abs(log_mgf) + tilts * epsilon + 4)
@@ -134,7 +150,8 @@ def epsilon(
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountant
-        ``"auto"`` (the characteristic accountant), ``"characteristic"``, ``"renyi"``, ``"pld"`` or
+        ``"auto"`` (the characteristic accountant, or Renyi's where only Renyi divergences of a
+        mechanism are known), ``"characteristic"``, ``"renyi"``, ``"pld"`` or
         ``"prv"``.
     **options
         Passed to the backend: ``interval`` (pld), ``eps_error`` and ``delta_error`` (prv).
@@ -157,6 +174,7 @@ def epsilon(
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
     composition = decompose(event, neighboring_relation)
+    name = _answering(name, composition)
     bounds = _epsilon(composition, name, target, options)
     return Epsilon(
         bounds.upper,
@@ -182,7 +200,9 @@ def log_delta(
     """
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
-    bounds = _log_delta(decompose(event, neighboring_relation), name, target, options)
+    composition = decompose(event, neighboring_relation)
+    name = _answering(name, composition)
+    bounds = _log_delta(composition, name, target, options)
     return LogDelta(
         bounds.upper,
         lower=bounds.lower,
@@ -340,7 +360,7 @@ def compare(
     composition = decompose(event, neighboring_relation)
     rows = []
     for accountant in accountants:
-        name = _chosen(accountant)
+        name = _answering(_chosen(accountant), composition)
         bounds, seconds, note = _timed(lambda name=name: _epsilon(composition, name, target, {}))  # type: ignore[misc]
         lower, upper = (bounds.lower, bounds.upper) if bounds else (None, None)
         rows.append(Compared(name, lower, upper, seconds, note))

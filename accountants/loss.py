@@ -25,8 +25,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Gaussian", "OutOfReach", "PrivacyLoss", "Tilt", "log_gaussian_delta"]
+__all__ = [
+    "NOTHING",
+    "Defective",
+    "Gaussian",
+    "Lattice",
+    "MomentBound",
+    "OutOfReach",
+    "PrivacyLoss",
+    "Tilt",
+    "log_gaussian_delta",
+    "log_mgf_by_tilts",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -67,6 +79,23 @@ class Tilt(ABC):
     @abstractmethod
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Return the derivative of log M(c + i k step) in a parameter of the mechanism."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Where a discrete loss has its values: at ``offset`` plus whole multiples of a spacing.
+
+    The spacing is ``stride`` times ``unit``, both > 0, ``stride`` a whole number.
+    """
+
+    offset: float
+    unit: float
+    stride: int
+
+    @property
+    def spacing(self) -> float:
+        """Distance of neighboring points."""
+        return self.unit * self.stride
 
 
 class PrivacyLoss(ABC):
@@ -110,6 +139,24 @@ class PrivacyLoss(ABC):
         return None
 
     @property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which the values lie, if they do."""
+        return None
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return an upper bound on log M at each real c > 0, and two derivatives of it.
+
+        For most losses these are the cumulants; where a theorem about Renyi divergences says more
+        than the dominating pair, they are smaller.
+        """
+        return self.cumulants(c)[:, :3]
+
+    @property
+    def renyi_is_tighter(self) -> bool:
+        """Whether :meth:`moments` bound the mechanism more closely than its dominating pair."""
+        return False
+
+    @property
     def mean(self) -> float:
         """Mean of the privacy loss: the Kullback-Leibler divergence of P from Q."""
         return float(self.cumulants([0.0])[0, 1])
@@ -118,6 +165,116 @@ class PrivacyLoss(ABC):
     def std(self) -> float:
         """Standard deviation of the privacy loss."""
         return math.sqrt(float(self.cumulants([0.0])[0, 2]))
+
+
+def log_mgf_by_tilts(loss: PrivacyLoss, z: ArrayLike) -> Any:
+    """Log M(z), elementwise, from the tilted law through each z."""
+    z = np.asarray(z, dtype=complex)
+    flat = np.atleast_1d(z).ravel()
+    result = np.empty(flat.shape, dtype=complex)
+    for i, point in enumerate(flat):
+        tilt = loss.tilt(float(point.real))
+        base = float(loss.cumulants([point.real])[0, 0])
+        t = abs(float(point.imag))
+        value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
+        result[i] = value if point.imag >= 0 else value.conjugate()
+    return result.reshape(z.shape)[()]
+
+
+class MomentBound(PrivacyLoss):
+    """A mechanism of which only Renyi divergences are known: bounds on log M, but no law."""
+
+    @property
+    def upper(self) -> float:
+        """Infinity: no bound on the loss is known."""
+        return math.inf
+
+    def _refuse(self) -> UnsupportedEvent:
+        return UnsupportedEvent(
+            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
+        )
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Refuse: there is no law to take moments of."""
+        raise self._refuse()
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Refuse: there is no law."""
+        raise self._refuse()
+
+    def tilt(self, c: float) -> Tilt:
+        """Refuse: there is no law to tilt."""
+        raise self._refuse()
+
+
+class _Nothing(PrivacyLoss):
+    """A loss that is always 0: the output does not depend on the data. No composition holds it."""
+
+    upper = 0.0
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return zeros."""
+        return np.zeros((np.size(c), 4))
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return 0."""
+        return 0.0
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return zeros."""
+        return np.zeros(np.shape(z), dtype=complex)[()]
+
+    def tilt(self, c: float) -> Tilt:
+        """Refuse: nothing spreads here."""
+        raise OutOfReach
+
+
+NOTHING = _Nothing()
+
+
+@dataclass(frozen=True)
+class Defective(PrivacyLoss):
+    """A loss that is infinite with some probability, and otherwise follows a law of its own.
+
+    No moment M(c), c > 0, is finite. An accountant that knows better takes the two apart, see
+    :meth:`dpcal.accountants.composition.Direction.finite`.
+
+    Parameters
+    ----------
+    given
+        The loss given that it is finite; :data:`NOTHING` if it is then 0.
+    infinite
+        Probability in (0, 1] that it is infinite.
+    """
+
+    given: PrivacyLoss
+    infinite: float
+
+    @property
+    def log_finite(self) -> float:
+        """Log probability that it is finite."""
+        return math.log1p(-self.infinite) if self.infinite < 1 else -math.inf
+
+    @property
+    def upper(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return infinities."""
+        return np.full((np.size(c), 4), math.inf)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return infinity."""
+        return math.inf
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return infinities."""
+        return np.full(np.shape(z), math.inf + 0j)[()]
+
+    def tilt(self, c: float) -> Tilt:
+        """Refuse: an infinite loss has no tilted law."""
+        raise OutOfReach
 
 
 @dataclass(frozen=True)

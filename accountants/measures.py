@@ -15,21 +15,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.saddle import log_chernoff
 from dpcal.accountants.sampled import SplitLoss
+from dpcal.accountants.segment import EndsAndSegment, Laplace
 
-__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "split"]
+__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "common_lattice", "split"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+# Largest number of parts into which a unit is cut, to make it that of several lattices.
+_FINEST = 1000
 # Stands for log 0.
 _LOG_OF_ZERO = -1e6
 
@@ -68,6 +72,11 @@ class Measure(ABC):
     @abstractmethod
     def line(self, c: float) -> Line:
         """Return the transform along Re z = c."""
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which the measure lives, if it does."""
+        return None
 
     def log_chernoff(self, c: Reals) -> Reals:
         """Return, rounded up, what less c times epsilon bounds log delta(epsilon), at each c.
@@ -121,6 +130,27 @@ class ProductLine(Line):
         return float(sum(times for _, times in self.tilts))
 
 
+def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
+    """The lattice of a sum of terms on lattices, if their units have ratios of small integers.
+
+    Ratios are taken to rounding, as the values themselves are.
+    """
+    known = [(item, times) for item, times in lattices if item is not None]
+    if len(known) < len(lattices) or not known:
+        return None
+    offset = math.fsum(times * item.offset for item, times in known)
+    first = known[0][0].unit
+    ratios = [Fraction(item.unit / first).limit_denominator(_FINEST) for item, _ in known]
+    for ratio, (item, _) in zip(ratios, known, strict=True):
+        if ratio == 0 or abs(float(ratio) * first / item.unit - 1) > 4 * UNIT:
+            return None
+    parts = math.lcm(*(ratio.denominator for ratio in ratios))
+    if parts > _FINEST:
+        return None
+    strides = [int(r * parts) * item.stride for r, (item, _) in zip(ratios, known, strict=True)]
+    return Lattice(offset, first / parts, math.gcd(*strides))
+
+
 class Total(Measure):
     """The law of a sum of independent losses.
 
@@ -147,6 +177,23 @@ class Total(Measure):
         total = np.sum([times * row[:3] for row, times in rows], axis=0)
         return ProductLine(tilts, total, [float(row[0]) for row, _ in rows])
 
+    def moments(self, c: Reals | Sequence[float]) -> Reals:
+        """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""
+        total = np.zeros((len(c), 3))
+        for loss, times in self.parts:
+            total += times * loss.moments(c)
+        return total
+
+    @property
+    def renyi_is_tighter(self) -> bool:
+        """Whether some part's Renyi divergences say more than its dominating pair."""
+        return any(loss.renyi_is_tighter for loss, _ in self.parts)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice of the sum's values, if the parts' lattices have one unit."""
+        return common_lattice([(loss.lattice, times) for loss, times in self.parts])
+
     @property
     def upper(self) -> float:
         """Supremum of the sum."""
@@ -163,16 +210,26 @@ class Total(Measure):
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
 
 
-SplitParts = list[tuple[SplitLoss | PrivacyLoss, int]]
+Split = SplitLoss | EndsAndSegment
+SplitParts = list[tuple[SplitLoss | EndsAndSegment | PrivacyLoss, int]]
+# Atoms of more Laplace mechanisms than this are not set apart: their powers would lose digits.
+_MOST_ENDS = 10_000
+
+
+def _split(loss: PrivacyLoss, times: int, c: float) -> SplitLoss | EndsAndSegment | None:
+    """The loss in two parts, if it has two."""
+    if isinstance(loss, Laplace):
+        return EndsAndSegment(loss) if times <= _MOST_ENDS else None
+    return SplitLoss.at(loss, c)
 
 
 def split(parts: Parts, c: float) -> tuple[Bulk, Jumps] | None:
-    """Split the law of a sum at the valleys of its parts' integrands at tilt c.
+    """Split the law of a sum: valleys of the integrands at tilt c, or atoms from densities.
 
-    Returns None where no part has two peaks.
+    Returns None where no part has two sides.
     """
-    pieces: SplitParts = [(SplitLoss.at(loss, c) or loss, times) for loss, times in parts]
-    if not any(isinstance(piece, SplitLoss) for piece, _ in pieces):
+    pieces: SplitParts = [(_split(loss, times, c) or loss, times) for loss, times in parts]
+    if not any(isinstance(piece, Split) for piece, _ in pieces):
         return None
     return Bulk(pieces), Jumps(pieces)
 
@@ -187,14 +244,22 @@ class Bulk(Measure):
         """Return log mass, mean and variance of the tilts."""
         total = np.zeros((len(c), 3))
         for piece, times in self.pieces:
-            rows = piece.cumulants(c)[0] if isinstance(piece, SplitLoss) else piece.cumulants(c)
+            rows = piece.cumulants(c)[0] if isinstance(piece, Split) else piece.cumulants(c)
             total += times * rows[:, :3]
         return total
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice of the bulk's values, if there is one."""
+        items = [(piece, times) for piece, times in self.pieces if not isinstance(piece, SplitLoss)]
+        if len(items) < len(self.pieces):
+            return None
+        return common_lattice([(piece.lattice, times) for piece, times in items])
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted bulks."""
         tilts: list[tuple[Tilt, int]] = [
-            (piece.tilts(c)[0] if isinstance(piece, SplitLoss) else piece.tilt(c), times)
+            (piece.tilts(c)[0] if isinstance(piece, Split) else piece.tilt(c), times)
             for piece, times in self.pieces
         ]
         return ProductLine(tilts, self.cumulants([c])[0], [])
@@ -215,7 +280,7 @@ class Jumps(Measure):
         base = np.zeros((len(c), 3))
         rows = []
         for piece, times in self.pieces:
-            if isinstance(piece, SplitLoss):
+            if isinstance(piece, Split):
                 bulk, jumps = piece.cumulants(c)
                 base += times * bulk[:, :3]
                 rows.append((times, jumps[:, 0] - bulk[:, 0], jumps - bulk))
@@ -254,10 +319,12 @@ class JumpLine(Line):
 
     def __init__(self, pieces: SplitParts, c: float, cumulants: Reals) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
+        # Logarithms of bulk and jumps may cancel where the bulk is periodic.
+        self._ends = any(isinstance(piece, EndsAndSegment) for piece, _ in pieces)
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
         for piece, times in pieces:
-            if isinstance(piece, SplitLoss):
+            if isinstance(piece, Split):
                 bulk, jumps = piece.cumulants([c])
                 log_odds = float(jumps[0, 0] - bulk[0, 0])
                 if abs(log_odds) > 600.0:
@@ -304,6 +371,7 @@ class JumpLine(Line):
         """As a product, and the rounding of rho, which is absolute in size."""
         times = float(sum(times for _, times in self._plain))
         times += float(sum(times for _, _, _, times in self._split))
-        relative = 8.0 + 8 * np.minimum(np.abs(log_ratio), times)
+        most = times if self._ends else np.minimum(np.abs(log_ratio), times)
+        relative = np.asarray(8.0 + 8 * most + 0 * np.abs(log_ratio))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return relative, 8 * amplification * self._rho / -math.expm1(-self._rho)

@@ -21,11 +21,13 @@ from collections.abc import Callable
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import events
-from dpcal.accountants.atoms import discrete_laplace, randomized_response
-from dpcal.accountants.envelope import FixedBatchGaussian
-from dpcal.accountants.loss import Gaussian, PrivacyLoss
-from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants import events, samplers
+from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
+from dpcal.accountants.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.divergences import Concentrated, RepeatedSelection
+from dpcal.accountants.loss import NOTHING, Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.mixtures import mixture_of_gaussians
+from dpcal.accountants.segment import BoundedRange, Laplace
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_pairs", "refuse"]
@@ -68,34 +70,78 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
     return loss, loss
 
 
+def _gaussian_noise(event: events.DpEvent) -> float | None:
+    """Noise multiplier of the one Gaussian that several on the same records are worth, if any.
+
+    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, Corollary 3.3).
+    """
+    total, stack = 0.0, [(event, 1)]
+    while stack:
+        item, times = stack.pop()
+        if isinstance(item, events.SelfComposedDpEvent):
+            stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in item.events)
+        elif isinstance(item, events.GaussianDpEvent):
+            sigma = _validate.positive(noise_multiplier=item.noise_multiplier)
+            total += times / sigma**2
+        else:
+            return None
+    if isinstance(event, events.GaussianDpEvent):
+        return float(event.noise_multiplier)
+    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
+
+
+def _sampled_noise(event: Any, relation: str) -> float:
+    """Noise multiplier of the Gaussians that are asked on one sample."""
+    sigma = _gaussian_noise(event.event)
+    if sigma is None:
+        reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
+        raise refuse(event, relation, reason)
+    return sigma
+
+
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     q = _validate.rate(sampling_probability=event.sampling_probability)
+    inner = event.event
     if q == 1:
-        return dominating_pairs(event.event, relation)
-    if isinstance(event.event, events.GaussianDpEvent) and relation != "replace-one":
-        sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier)
-        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    raise refuse(event, relation)
+        return dominating_pairs(inner, relation)
+    if isinstance(inner, events.PoissonSampledDpEvent):
+        # A sample of a sample: a record stays with the product of both probabilities.
+        twice = q * _validate.rate(sampling_probability=inner.sampling_probability)
+        return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
+    return samplers.poisson(q, _sampled_noise(event, relation), relation)
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
-    """A record takes its place in the batch from another one, so it always moves the sum by 2."""
-    size = _validate.count(source_dataset_size=event.source_dataset_size)
-    batch = _validate.count(sample_size=event.sample_size)
-    if batch > size:
-        raise ValueError(
-            f"sample_size must be at most source_dataset_size = {size}, got {event.sample_size!r}."
-        )
-    if batch == size:
-        return dominating_pairs(event.event, relation)
-    if not isinstance(event.event, events.GaussianDpEvent):
-        raise refuse(event, relation)
-    sigma = _validate.positive(noise_multiplier=event.event.noise_multiplier) / 2
-    q = batch / size
-    if relation == "add-or-remove-one":
-        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
-    loss = FixedBatchGaussian(q, sigma)
-    return loss, loss
+    sigma = _sampled_noise(event, relation)
+    return samplers.without_replacement(
+        event.source_dataset_size, event.sample_size, sigma, relation
+    )
+
+
+def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+    sigma = _sampled_noise(event, relation)
+    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
+
+
+def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
+    return samplers.truncated_poisson(
+        event.dataset_size,
+        event.sampling_probability,
+        event.truncated_batch_size,
+        _validate.positive(noise_multiplier=event.noise_multiplier),
+        relation,
+    )
+
+
+def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str) -> Pairs:
+    if relation == "replace-one":
+        reason = "It says what a record adds to the output, not what exchanging two of them does."
+        raise refuse(event, relation, reason)
+    return mixture_of_gaussians(
+        event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
+    )
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
@@ -106,9 +152,68 @@ def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pa
 
 
 def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs:
-    if relation != "replace-one":
-        raise refuse(event, relation)
-    loss = randomized_response(noise_parameter=event.noise_parameter, num_buckets=event.num_buckets)
+    if relation == "add-or-remove-one":
+        raise refuse(
+            event, relation, "An answer that is there or not reveals the record's presence."
+        )
+    parameters = {"noise_parameter": event.noise_parameter, "num_buckets": event.num_buckets}
+    if relation == "replace-special":
+        return blanked_response(**parameters)
+    loss = randomized_response(**parameters)
+    return loss, loss
+
+
+def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
+    """Everything is revealed with probability delta (Kairouz, Oh and Viswanath 2015)."""
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    delta = _validate.non_negative(delta=event.delta)
+    if delta > 1:
+        raise ValueError(f"delta must be a number in [0, 1], got {event.delta!r}.")
+    given = pure(epsilon) if epsilon > 0 else NOTHING
+    if delta == 0:
+        return given, given
+    loss = Defective(given, delta)
+    return loss, loss
+
+
+def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
+    scale = _validate.positive(noise_multiplier=event.noise_multiplier)
+    loss = Laplace(scale / 2 if relation == "replace-one" else scale)
+    return loss, loss
+
+
+def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
+    shift = _validate.count(sensitivity=event.sensitivity)
+    shift *= 2 if relation == "replace-one" else 1
+    loss = DiscreteGaussian(_validate.positive(sigma=event.sigma), shift)
+    return loss, loss
+
+
+def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> Pairs:
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    loss = BoundedRange(epsilon) if epsilon > 0 else NOTHING
+    return loss, loss
+
+
+def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pairs:
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
+
+
+def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
+    loss = Concentrated(rho=event.rho, xi=event.xi)
+    return loss, loss
+
+
+def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
+    # Events nest, so the two modules need one another.
+    from dpcal.accountants.composition import decompose
+
+    single = decompose(event.event, relation)
+    if not single.private:
+        raise refuse(event, relation, "What is repeated is not private.")
+    if any(item.finite[0] < 0 for item in single.directions):
+        raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
+    loss = RepeatedSelection(single.directions, event.mean, event.shape)
     return loss, loss
 
 
@@ -135,7 +240,17 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.GaussianDpEvent: _gaussian,
     events.PoissonSampledDpEvent: _poisson_sampled,
     events.SampledWithoutReplacementDpEvent: _without_replacement,
+    events.SampledWithReplacementDpEvent: _with_replacement,
+    events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
+    events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
     events.DiscreteLaplaceDpEvent: _discrete_laplace,
     events.RandomizedResponseDpEvent: _randomized_response,
+    events.LaplaceDpEvent: _laplace,
+    events.DiscreteGaussianDpEvent: _discrete_gaussian,
+    events.ExponentialMechanismDpEvent: _bounded_range,
+    events.PermuteAndFlipDpEvent: _permute_and_flip,
+    events.ZCDpEvent: _concentrated,
+    events.RepeatAndSelectDpEvent: _repeat_and_select,
+    events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.SingleEpochTreeAggregationDpEvent: _tree,
 }

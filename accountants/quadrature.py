@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.contour import power_sums, second_order_sums
-from dpcal.accountants.loss import Tilt
+from dpcal.accountants.loss import OutOfReach, Tilt
 
 __all__ = ["QuadratureTilt", "complex_log1p"]
 
 # A time after which a law that has not decayed is taken to have an atom.
 _NEVER = 1e200
+# What merged points may change in a characteristic function.
+_MERGED_TOLERANCE = 1e-17
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -51,6 +53,8 @@ class QuadratureTilt(Tilt):
         shape (k, 3); the whole law when omitted.
     nearer
         Points and weights on a second line, closer to the real one, for bounds only.
+    merged
+        Total weight of points that were replaced by one at 0, and the largest of their values.
     """
 
     def __init__(
@@ -60,11 +64,12 @@ class QuadratureTilt(Tilt):
         moments: tuple[float, float, float],
         restricted: Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
+        merged: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.mean, variance, fourth = moments
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
-        self._restricted = restricted
+        self.restricted, self.merged = restricted, merged
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
@@ -82,8 +87,24 @@ class QuadratureTilt(Tilt):
         """Whether abs(psi) falls, if not to 0 then to an atom's weight; finite laws never do."""
         return math.isfinite(self._time_of_half_power())
 
+    @property
+    def law(self) -> tuple[Complexes, Complexes]:
+        """Points and weights."""
+        return self._centered + self.mean, self._weights
+
+    @property
+    def nearer(self) -> tuple[Reals, Reals]:
+        """Imaginary parts and absolute weights on the line that serves for bounds."""
+        return self._nearer or (self._centered.imag, self._sizes)
+
     def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log psi(k step), keeping the digits of psi - 1."""
+        """Return log psi(k step), keeping the digits of psi - 1.
+
+        Refuses times at which merged points would matter.
+        """
+        weight, value = self.merged
+        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
+            raise OutOfReach
         return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
 
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
@@ -118,7 +139,7 @@ class QuadratureTilt(Tilt):
 
     def _moment_bound(self, t: Reals, ratio: float) -> Reals:
         """The bound by moments, where it still falls on all of [t, ratio t]."""
-        share, variance, fourth = self._restricted[:, :, None].transpose(1, 0, 2)
+        share, variance, fourth = self.restricted[:, :, None].transpose(1, 0, 2)
         total = fourth + 3 * variance**2
         falling = ratio * t <= np.sqrt(6 * variance / total)
         square = np.where(falling, t * t, 0.0)
@@ -130,7 +151,7 @@ class QuadratureTilt(Tilt):
     def _time_of_half_power(self) -> float:
         """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
         if self._half_time is None:
-            decay, sizes = self._nearer or (self._centered.imag, self._sizes)
+            decay, sizes = self.nearer
             t = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
             while float(sizes @ np.exp(-t * decay)) > math.exp(self._log_half) * (1 - 1e-12):
                 t *= 1.1

@@ -19,12 +19,16 @@ of orders.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dpcal.accountants.bounds import UNIT, Bounds
-from dpcal.accountants.composition import Direction
+from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import increasing_root, log_chernoff
+
+if TYPE_CHECKING:
+    from dpcal.accountants.composition import Direction
 
 # Of the root finder over orders; the loss in log delta is its square.
 _TOLERANCE = 1e-7
@@ -45,10 +49,15 @@ def divergence(direction: Direction, order: float) -> float:
     c = order - 1.0
     total = Total(direction.parts)
     try:
-        log_mgf = float(total.cumulants([c])[0, 0])
+        log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         log_mgf = total.log_mgf_bound(c)
     return max(0.0, log_mgf) * (1 + 32 * UNIT) / c
+
+
+def _variance(total: Total) -> float:
+    """Curvature of log M at 0, for a first guess."""
+    return max(float(total.moments([0.0])[0, 2]), 1e-12)
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -61,22 +70,28 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
+    log_finite, given = direction.finite
+    if log_finite < 0:
+        support = Total(given.parts).upper
+        return epsilon_beyond(
+            log_finite, log_delta, lambda target: epsilon_bounds(given, target), support
+        )
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
     def equation(c: float) -> tuple[float, float]:
         # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
-        log_mgf, mean, variance = total.cumulants([c])[0]
+        log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    _, variance = total.at_zero
+    variance = _variance(total)
     guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 8.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(total.cumulants([c])[0, 0])
+        log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c = guess
         log_mgf = total.log_mgf_bound(c)
@@ -96,6 +111,9 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
+    log_finite, given = direction.finite
+    if log_finite < 0:
+        return combine(log_finite, log_delta_bounds(given, epsilon))
     if not direction.parts:
         return Bounds(-math.inf, -math.inf, "no loss")
     total = Total(direction.parts)
@@ -103,15 +121,15 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         return Bounds(-math.inf, -math.inf, "support")
 
     def equation(c: float) -> tuple[float, float]:
-        _, mean, variance = total.cumulants([c])[0]
+        _, mean, variance = total.moments([c])[0]
         value = mean - epsilon + math.log(c) - math.log1p(c)
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    mean, variance = total.at_zero
-    guess = min(max((epsilon - mean) / variance, 0.1), 8.0)
+    mean = float(total.moments([0.0])[0, 1])
+    guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
     try:
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(total.cumulants([c])[0, 0])
+        log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c = guess
         log_mgf = total.log_mgf_bound(c)

@@ -18,7 +18,13 @@ from scipy.special import expit, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import mixture_log_weights, plain_moments, tilted_moments
-from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_gaussian_delta
+from dpcal.accountants.loss import (
+    UNIT,
+    OutOfReach,
+    PrivacyLoss,
+    log_gaussian_delta,
+    log_mgf_by_tilts,
+)
 from dpcal.accountants.quadrature import QuadratureTilt
 
 __all__ = ["SampledGaussian", "SplitLoss", "log_expm1_over", "restricted_moments"]
@@ -124,16 +130,7 @@ class SampledGaussian(PrivacyLoss):
 
     def log_mgf(self, z: ArrayLike) -> Any:
         """Return log M(z) by the trapezoid rule, directly for each z."""
-        z = np.asarray(z, dtype=complex)
-        flat = np.atleast_1d(z).ravel()
-        result = np.empty(flat.shape, dtype=complex)
-        for i, point in enumerate(flat):
-            tilt = self.tilt(float(point.real))
-            base = float(self.cumulants([point.real])[0, 0])
-            t = abs(float(point.imag))
-            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
-            result[i] = value if point.imag >= 0 else value.conjugate()
-        return result.reshape(z.shape)[()]
+        return log_mgf_by_tilts(self, z)
 
     def tilt(self, c: float) -> _SampledTilt:
         """Return the tilted law along Re z = c."""

@@ -1,6 +1,5 @@
 """Fixed-size batches without replacement, against mpmath, brute force and another accountant."""
 
-import itertools
 import math
 
 import mpmath
@@ -26,23 +25,6 @@ def batches(noise_multiplier, steps=1, size=10_000, batch=100):
 
 def replaced(event, delta=1e-6):
     return accountants.epsilon(event, delta=delta, neighboring_relation="replace-one")
-
-
-def hockey_stick(alpha, above, below, weights_above, weights_below):
-    """H_alpha of two mixtures of unit Gaussians on a line, integrated between its roots."""
-    x = np.linspace(-14, 14, 40_001)
-    density = np.exp(-0.5 * (x - np.array(above)[:, None]) ** 2)
-    other = np.exp(-0.5 * (x - np.array(below)[:, None]) ** 2)
-    gap = np.array(weights_above) @ density - alpha * np.array(weights_below) @ other
-    turns = np.flatnonzero(np.sign(gap[1:]) != np.sign(gap[:-1]))
-    roots = x[turns] - gap[turns] * (x[1] - x[0]) / (gap[turns + 1] - gap[turns])
-    edges = np.concatenate([[-np.inf], roots, [np.inf]])
-    total = 0.0
-    for low, high in itertools.pairwise(edges):
-        mass = np.array(weights_above) @ (ndtr(high - above) - ndtr(low - above))
-        mass -= alpha * np.array(weights_below) @ (ndtr(high - below) - ndtr(low - below))
-        total += max(0.0, mass)
-    return total
 
 
 def profile(alpha, q, mu):
@@ -71,22 +53,6 @@ def test_transform_agrees_with_mpmath(q, mu):
             expected = complex(direct(mpmath.mpmathify(z)))
             size = math.exp(float(loss.log_mgf(complex(z).real).real))
             assert abs(np.exp(loss.log_mgf(z)) - expected) < 1e-13 * size
-
-
-def test_profile_bounds_every_pair_of_neighbors_and_is_attained():
-    """Batches of outputs y, x against y, x' for every x, x' and y of norm at most 1."""
-    q, sigma = 0.2, 1.3
-    points = np.linspace(-1, 1, 5) / sigma
-    weights = [1 - q, q]
-    for alpha in (0.7, 0.95, 1.0, 1.1, 1.6):
-        worst = max(
-            hockey_stick(alpha, [y, x], [y, other], weights, weights)
-            for y in points
-            for x in points
-            for other in points
-        )
-        assert worst <= profile(alpha, q, 2 / sigma) + 1e-12
-        assert worst == pytest.approx(profile(alpha, q, 2 / sigma), abs=1e-9)
 
 
 def test_single_use_is_the_profile():
@@ -200,7 +166,7 @@ def test_error_bound_of_the_quadrature_holds_on_its_strip(rule, mu):
 def test_decay_bounds_hold_along_the_line():
     for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
         tilt = FixedBatchGaussian(q, sigma).tilt(c)
-        step = 0.05 / math.sqrt(tilt._restricted[-1, 1])
+        step = 0.05 / math.sqrt(tilt.restricted[-1, 1])
         t = step * np.arange(1, 4000)
         values = tilt.log_ratio(step, 4000).real[1:]
         bounds = tilt.log_decay(t, 1.0)
@@ -233,7 +199,7 @@ def test_fifty_noise_levels_at_once():
 def test_times_out_of_reach_are_refused():
     tilt = FixedBatchGaussian(0.01, 1.0).tilt(1.0)
     with pytest.raises(OutOfReach):
-        tilt.log_ratio(1e9, 2)
+        tilt.log_ratio(1e12, 2)
 
 
 def test_batches_larger_than_the_data_are_rejected():
