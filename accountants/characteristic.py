@@ -129,7 +129,8 @@ class Inversion:
         self.contours = [_contour(total, c, epsilon)]
         # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
         self._rest: tuple[Reals, Reals] | None = None
-        costly = self.contours[0].work > _SPLIT_WORK or self.contours[0].smoothing > 0
+        whole = self.contours[0]
+        costly = whole.work > _SPLIT_WORK or whole.smoothing > 0 or whole.coarse
         if costly and len(total.parts) <= _SPLIT_PARTS:
             with contextlib.suppress(OutOfReach):
                 self._split(total, max(c, 1.0), epsilon)
@@ -137,7 +138,8 @@ class Inversion:
     def _split(self, total: Total, c: float, epsilon: float) -> None:
         """Look for two contours that take less work, or give better bounds."""
         whole = self.contours[0]
-        choices = [(bool(whole.smoothing), whole.work, self.contours, self._rest)]
+        loose = bool(whole.smoothing) or whole.coarse
+        choices = [(loose, whole.work, self.contours, self._rest)]
         for factor in _CUTS:
             with contextlib.suppress(OutOfReach):
                 pieces = split(total.parts, factor * c)

@@ -11,7 +11,7 @@ Gaussian(noise_multiplier=1.0)
 Traceback (most recent call last):
     ...
 dpcal.errors.UnsupportedEvent: No theorem here prices UnsupportedDpEvent() under neighboring \
-relation 'replace-one'.
+relation 'replace-one'. It stands for an operation that has no description.
 """
 
 from __future__ import annotations
@@ -176,6 +176,10 @@ def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
     return loss, loss
 
 
+def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
+    raise refuse(event, relation, "It stands for an operation that has no description.")
+
+
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
     scale = _validate.positive(noise_multiplier=event.noise_multiplier)
     loss = Laplace(scale / 2 if relation == "replace-one" else scale)
@@ -224,7 +228,8 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
     counts.
     """
     if relation != "replace-special":
-        raise refuse(event, relation)
+        reason = "Only a blanked record leaves all others in their leaves of the tree."
+        raise refuse(event, relation, reason)
     several = isinstance(event.step_counts, list | tuple)
     counts = event.step_counts if several else (event.step_counts,)
     sizes = [_validate.count(step_counts=count) for count in counts]
@@ -253,4 +258,5 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.SingleEpochTreeAggregationDpEvent: _tree,
+    events.UnsupportedDpEvent: _undescribed,
 }
