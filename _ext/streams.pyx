@@ -15,7 +15,7 @@ are used. Sums run in a fixed order: results do not depend on how columns are cu
 """
 
 cdef enum:
-    BLOCK = 512
+    BLOCK = 4096
 
 FRESH, RESULT, OWN = 0, 1, 2
 
@@ -38,7 +38,7 @@ def mix(
     Parameters
     ----------
     z, out
-        Shape (m,), for columns start to start + m.
+        Shape (m,), for columns start to start + m; both may be the same array.
     buffers
         Shape (slots, d), the kept rows.
     start
@@ -125,25 +125,37 @@ cdef void combine(
     cdef const double* a
     cdef const double* b
     cdef const double* c
+    cdef const double* d
     cdef const double* e
-    cdef double u, v, w, x
+    cdef const double* f
+    cdef const double* g
+    cdef const double* h
+    cdef double s, t, u, v, w, x, y, q
     cdef Py_ssize_t i, k = 0
     for i in range(size):
         out[i] = scale * z[i]
-    while k + 4 <= terms:
+    while k + 8 <= terms:
         a = buffers + rows[k] * width + start
         b = buffers + rows[k + 1] * width + start
         c = buffers + rows[k + 2] * width + start
-        e = buffers + rows[k + 3] * width + start
-        u, v, w, x = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        d = buffers + rows[k + 3] * width + start
+        e = buffers + rows[k + 4] * width + start
+        f = buffers + rows[k + 5] * width + start
+        g = buffers + rows[k + 6] * width + start
+        h = buffers + rows[k + 7] * width + start
+        s, t, u, v = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        w, x, y, q = weights[k + 4], weights[k + 5], weights[k + 6], weights[k + 7]
         for i in range(size):
-            out[i] = (((out[i] + u * a[i]) + v * b[i]) + w * c[i]) + x * e[i]
-        k += 4
+            out[i] = (
+                (((((((out[i] + s * a[i]) + t * b[i]) + u * c[i]) + v * d[i])
+                + w * e[i]) + x * f[i]) + y * g[i]) + q * h[i]
+            )
+        k += 8
     while k < terms:
         a = buffers + rows[k] * width + start
-        u = weights[k]
+        s = weights[k]
         for i in range(size):
-            out[i] += u * a[i]
+            out[i] += s * a[i]
         k += 1
 
 
@@ -160,7 +172,7 @@ def leak(
     Parameters
     ----------
     z, out
-        Shape (m,), for columns start to start + m.
+        Shape (m,), for columns start to start + m; both may be the same array.
     buffers
         Shape (b, d): s_j <- decays[j] s_j + out.
     start

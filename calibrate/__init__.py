@@ -26,6 +26,7 @@ __all__ = [
     "audit",
     "batch_size",
     "compare",
+    "compare_strategies",
     "dpsgd",
     "noise_multiplier",
     "noise_multiplier_for_risk",
@@ -39,12 +40,15 @@ __all__ = [
 if TYPE_CHECKING:
     from dpcal.calibrate import schedules
     from dpcal.calibrate.auditing import audit
+    from dpcal.calibrate.strategies import compare_strategies
 
 
 def __getattr__(name: str) -> Any:
-    # The audit needs sympy, which calibration does not.
+    # The audit needs sympy, and strategies scipy's signal processing; calibration needs neither.
     if name == "audit":
         return import_module("dpcal.calibrate.auditing").audit
+    if name == "compare_strategies":
+        return import_module("dpcal.calibrate.strategies").compare_strategies
     if name == "schedules":
         return import_module("dpcal.calibrate.schedules")
     raise AttributeError(f"module 'dpcal.calibrate' has no attribute {name!r}")

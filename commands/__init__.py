@@ -19,6 +19,7 @@ COMMANDS = {
     "epsilon": "bound epsilon at a delta, or delta at an epsilon",
     "certify": "prove bounds on delta or epsilon in ball arithmetic, or check such a proof",
     "compare": "ask several accountants the same question",
+    "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
     "plot": "draw a privacy profile, or the accuracies of a report",
     "audit": "prove or refute the printed settings of five papers",
     "optimizers": "list the optimizers: problems, what must be known, rates",

@@ -178,23 +178,22 @@ class NoiseStream:
         return row
 
     def _advance(self, out: Vector) -> None:
-        fresh, z = self._normals.row(self.step), np.empty(min(_CHUNK, self.dimension))
+        fresh = self._normals.row(self.step)
         for start in range(0, self.dimension, _CHUNK):
             part = out[start : start + _CHUNK]
-            fresh.read(z[: len(part)])
-            self._recurrence.apply(self.step, z[: len(part)], part, start)
+            fresh.read(part)
+            self._recurrence.apply(self.step, part, part, start)
 
     def _replay(self, out: Vector) -> None:
         """Feed the rows that this step depends on through the recurrence, a chunk at a time."""
         first = max(0, self.step - (self.strategy.inverse_bands or 1) + 1)
         steps = range(first, self.step + 1)
         rows = [self._normals.row(step) for step in steps]
-        z, recurrence = np.empty(min(_CHUNK, self.dimension)), self._recurrence
         for start in range(0, self.dimension, _CHUNK):
             part = out[start : start + _CHUNK]
             for step, row in zip(steps, rows, strict=True):
-                row.read(z[: len(part)])
-                recurrence.apply(step, z[: len(part)], part, 0)
+                row.read(part)
+                self._recurrence.apply(step, part, part, 0)
 
     def at(self, step: int) -> NoiseStream:
         """Return a stream of the same rows whose next row is ``step``.
@@ -293,4 +292,4 @@ def _key(seed: Seed) -> Key:
             f"got {seed!r}."
         ) from error
     own = np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, _PURPOSE))
-    return own.generate_state(2, np.uint64)
+    return np.asarray(own.generate_state(2, np.uint64), dtype=np.uint64)

@@ -61,7 +61,8 @@ class Objective:
     ) -> None:
         self.steps = _validate.count(steps=steps)
         schema = Single() if participation is None else participation
-        self._places = schema.earliest(self.steps)
+        self._pattern = np.zeros(self.steps)
+        self._pattern[schema.earliest(self.steps)] = 1.0
         self._workload = workload.coefficients(self.steps)
         _validate.choice(ERRORS, error=error)
         falling = np.arange(self.steps, 0, -1) / self.steps
@@ -93,14 +94,8 @@ class Objective:
 
     def _sensitivity(self, head: Array, size: int) -> tuple[float, Array]:
         """Squared norm of the sum of the pattern's columns, and half its gradient."""
-        total = np.zeros(self.steps)
-        for place in self._places:
-            part = head[: self.steps - place]
-            total[place : place + len(part)] += part
-        push = np.zeros(size)
-        for place in self._places:
-            part = total[place : place + size]
-            push[: len(part)] += part
+        total = fftconvolve(self._pattern, head)[: self.steps]
+        push = fftconvolve(total, self._pattern[::-1])[self.steps - 1 :][:size]
         return float(total @ total), push
 
 

@@ -59,7 +59,7 @@ class Recurrence(ABC):
         z
             Columns of row ``step`` of z.
         out
-            Of the same shape.
+            Of the same shape; it may be z itself.
         start
             First column.
         """

@@ -1,0 +1,344 @@
+"""Which correlation of noise is worth it? Strategies compared at one privacy target.
+
+Every row is calibrated to the same (epsilon, delta), so that the errors are what remains to choose
+by.
+
+>>> from dpcal.accountants.matrix import FixedEpochs, Identity, LambdaCGD
+>>> table = compare_strategies(
+...     steps=1000, epsilon=2.0, delta=1e-6, participation=FixedEpochs(10, 100),
+...     strategies=(Identity(1000), LambdaCGD(1000, 0.95)))
+>>> for row in table.rows:
+...     print(f"{row.strategy.kind:<12}{row.noise_multiplier:8.3f}{row.mean_error:8.1f}")
+identity       7.053   157.8
+lambda-CGD    22.710    34.1
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.composition import RELATIONS
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    PREFIX_SUMS,
+    Banded,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    MinSeparation,
+    Participation,
+    Single,
+    SquareRoot,
+    Strategy,
+    Tree,
+    Workload,
+)
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
+
+__all__ = ["Calibrated", "KnownSchedule", "Pricing", "StrategyRow", "StrategyTable"]
+__all__ += ["compare_strategies"]
+
+# Sensitivities of trees need their matrix.
+_TREE_STEPS = 4096
+_BANDS = 16
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The noise that a strategy needs, and what says so.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation of z that meets the target, in units of the clipping norm.
+    method
+        The theorem or the accountant.
+    label
+        How certain it is: ``"exact"`` or ``"upper bound"`` here; other pricings have labels of
+        their own.
+    """
+
+    noise_multiplier: float
+    method: str
+    label: str
+
+
+class Pricing(Protocol):
+    """A way to calibrate a strategy: one for each sampler and each theorem about it."""
+
+    def __call__(
+        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
+    ) -> Calibrated:
+        """Return the noise that meets the target.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If no theorem covers the strategy.
+        """
+
+    def __str__(self) -> str:
+        """Return who may take part when, for the head of a table."""
+
+
+@dataclass(frozen=True)
+class KnownSchedule:
+    """Without sampling: the whole run is one Gaussian mechanism (Denisov et al. 2022).
+
+    Parameters
+    ----------
+    participation
+        What the data pipeline guarantees.
+    """
+
+    participation: Participation
+
+    def __call__(
+        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
+    ) -> Calibrated:
+        """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
+        relation = neighboring_relation
+        # Refuses relations that no theorem covers.
+        strategy.event(1.0, self.participation, neighboring_relation=relation)
+        sensitivity = strategy.sensitivity(self.participation)
+        single = noise_multiplier(
+            events.GaussianDpEvent, epsilon=epsilon, delta=delta, neighboring_relation=relation
+        )
+        sigma = single * sensitivity.value
+        while sigma / sensitivity.value < single:
+            sigma = math.nextafter(sigma, math.inf)
+        return Calibrated(sigma, f"Gaussian, {sensitivity.theorem}", sensitivity.label)
+
+    def __str__(self) -> str:
+        return f"each record {self.participation}"
+
+
+@dataclass(frozen=True)
+class StrategyRow:
+    """One strategy at the target.
+
+    Parameters
+    ----------
+    strategy
+        The strategy.
+    noise_multiplier
+        Standard deviation of z, in units of the clipping norm; None where no theorem covers it.
+    max_error, mean_error
+        Largest and root-mean-square standard deviation over steps of a coordinate of the workload
+        (iterates, for prefix sums), in units of the clipping norm.
+    memory
+        Rows that the noise keeps.
+    method, label
+        Why the noise suffices, and how certain that is.
+    note
+        Why there is no answer.
+    """
+
+    strategy: Strategy
+    noise_multiplier: float | None
+    max_error: float | None
+    mean_error: float | None
+    memory: int
+    method: str = ""
+    label: str = ""
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        return {**vars(self), "strategy": self.strategy.to_dict()}
+
+
+@dataclass(frozen=True)
+class StrategyTable:
+    """Strategies at one target; ``str()`` is a table."""
+
+    steps: int
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    workload: Workload
+    schedule: str
+    rows: tuple[StrategyRow, ...]
+
+    @property
+    def best(self) -> StrategyRow:
+        """The row with the least mean error."""
+        return min(
+            self.rows, key=lambda row: math.inf if row.mean_error is None else row.mean_error
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as JSON values."""
+        rows = [row.to_dict() for row in self.rows]
+        return {**vars(self), "workload": self.workload.to_dict(), "rows": rows}
+
+    def __str__(self) -> str:
+        lines = [
+            f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
+            f"{self.neighboring_relation}; {self.steps} steps, {self.schedule}",
+            f"errors of {self.workload}, in clipping norms; memory in rows",
+            f"{'strategy':<38}{'multiplier':>12}{'max error':>12}{'mean error':>12}{'memory':>8}"
+            "  sensitivity",
+        ]
+        for row in self.rows:
+            name = _name(row.strategy)
+            if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
+                lines.append(f"{name:<38}{row.note}")
+            else:
+                lines.append(
+                    f"{name:<38}{row.noise_multiplier:>12.5g}{row.max_error:>12.5g}"
+                    f"{row.mean_error:>12.5g}{row.memory:>8}  {row.label}"
+                )
+        return "\n".join(lines)
+
+
+def _name(strategy: Strategy) -> str:
+    """A strategy's kind and its size, short enough for a table."""
+    size = ""
+    if isinstance(strategy, LambdaCGD):
+        size = f", decay {strategy.decay:.4g}"
+    elif isinstance(strategy, BLT):
+        size = f", {len(strategy.decays)} buffers"
+    elif isinstance(strategy, BISR):
+        size = f", {strategy.inverse_bands} bands"
+    elif isinstance(strategy, Tree):
+        size = ", efficient" if strategy.efficient else ""
+    elif strategy.bands is not None and not isinstance(strategy, Identity):
+        size = f", {strategy.bands} bands"
+    return strategy.kind + size
+
+
+def _usual_strategies(
+    steps: int, participation: Participation, workload: Workload
+) -> tuple[Strategy, ...]:
+    """One of each family, optimised for the schedule where the family has parameters."""
+    separation = steps
+    if isinstance(participation, FixedEpochs):
+        separation = min(steps, participation.steps_per_epoch)
+    elif isinstance(participation, MinSeparation):
+        separation = min(steps, participation.separation)
+    trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
+    bands = min(_BANDS, separation)
+    banded = (
+        (Banded.optimised(steps, bands, participation=participation, workload=workload),)
+        if bands > 1
+        else ()
+    )
+    return (
+        Identity(steps),
+        *trees,
+        LambdaCGD.optimised(steps, participation=participation, workload=workload),
+        BISR(steps, min(_FEW, steps)),
+        BLT.optimised(steps, _FEW, participation=participation, workload=workload),
+        *banded,
+        SquareRoot(steps),
+    )
+
+
+def compare_strategies(
+    *,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    participation: Participation | None = None,
+    workload: Workload = PREFIX_SUMS,
+    neighboring_relation: str = "replace-special",
+    strategies: tuple[Strategy, ...] | None = None,
+    pricing: Pricing | None = None,
+) -> StrategyTable:
+    """Calibrate several strategies to one target, and compare their errors.
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    epsilon
+        Target, > 0.
+    delta
+        Target, in (0, 1).
+    participation
+        What the data pipeline guarantees; at most once when omitted. Families with parameters are
+        optimised for it.
+    workload
+        What the errors are of.
+    neighboring_relation
+        ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
+        ``independent=True``.
+    strategies
+        Which ones; one of each family when omitted.
+    pricing
+        How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
+        amplification by sampling, when omitted.
+
+    Returns
+    -------
+    StrategyTable
+        One row a strategy.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, or a strategy for another number of steps.
+    UnsupportedEvent
+        If no theorem covers any of the strategies.
+    """
+    count = _validate.count(steps=steps)
+    target = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.probability(delta=delta),
+    }
+    _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+    schema = Single() if participation is None else participation
+    schema.earliest(count)
+    priced_by: Pricing = KnownSchedule(schema) if pricing is None else pricing
+    chosen = _usual_strategies(count, schema, workload) if strategies is None else strategies
+    if not chosen:
+        raise ValueError("strategies must be one or more, got none.")
+    rows = []
+    for strategy in chosen:
+        if strategy.steps != count:
+            raise ValueError(f"strategies must be for steps={count}, got {strategy!r}.")
+        rows.append(_row(strategy, priced_by, workload, neighboring_relation, **target))
+    if all(row.noise_multiplier is None for row in rows):
+        raise UnsupportedEvent(rows[0].note)
+    return StrategyTable(
+        steps=count,
+        neighboring_relation=neighboring_relation,
+        workload=workload,
+        schedule=str(priced_by),
+        rows=tuple(rows),
+        **target,
+    )
+
+
+def _row(
+    strategy: Strategy,
+    pricing: Pricing,
+    workload: Workload,
+    relation: str,
+    *,
+    epsilon: float,
+    delta: float,
+) -> StrategyRow:
+    memory = len(strategy.recurrence(1).buffers)
+    try:
+        found = pricing(strategy, epsilon=epsilon, delta=delta, neighboring_relation=relation)
+    except (UnsupportedEvent, TargetUnreachable) as refusal:
+        return StrategyRow(strategy, None, None, None, memory, note=str(refusal))
+    sigma = found.noise_multiplier
+    return StrategyRow(
+        strategy,
+        sigma,
+        sigma * strategy.max_error(workload),
+        sigma * strategy.mean_error(workload),
+        memory,
+        found.method,
+        found.label,
+    )

@@ -1,0 +1,71 @@
+"""``dpcal strategies``: compare correlated noise at one privacy target."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from dpcal.commands._options import add_relation, add_target, number, whole
+from dpcal.commands._output import present
+
+EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the run, who takes part when, and the target."""
+    parser.add_argument("--steps", type=whole, metavar="T", required=True, help="number >= 1")
+    group = parser.add_argument_group("participation of a record (default: at most one step)")
+    schemas = group.add_mutually_exclusive_group()
+    schemas.add_argument(
+        "--steps-per-epoch",
+        type=whole,
+        metavar="B",
+        help="once an epoch of B steps, at the same place of each",
+    )
+    schemas.add_argument(
+        "--min-separation", type=whole, metavar="B", help="at steps at least B apart"
+    )
+    group.add_argument(
+        "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
+    )
+    group.add_argument(
+        "--independent",
+        action="store_true",
+        help="a record's steps do not depend on which others are present",
+    )
+    add_target(parser, needed=True)
+    add_relation(parser)
+    parser.set_defaults(neighboring_relation="replace-special")
+    workload = parser.add_argument_group("workload (default: prefix sums)")
+    workload.add_argument("--momentum", type=number, default=0.0, metavar="M", help="in [0, 1)")
+    workload.add_argument("--decay", type=number, default=1.0, metavar="A", help="in (0, 1]")
+
+
+def run(options: Namespace) -> int:
+    """Print one row a strategy: the noise it needs, its errors, its memory."""
+    if options.at_most is not None and options.min_separation is None:
+        raise ValueError("--at-most goes with --min-separation.")
+    from dpcal import calibrate
+    from dpcal.accountants.matrix import (
+        FixedEpochs,
+        MinSeparation,
+        Participation,
+        Single,
+        Workload,
+    )
+
+    schema: Participation = Single(independent=options.independent)
+    if options.steps_per_epoch is not None:
+        epochs = -(-options.steps // max(1, options.steps_per_epoch))
+        schema = FixedEpochs(epochs, options.steps_per_epoch, options.independent)
+    elif options.min_separation is not None:
+        schema = MinSeparation(options.min_separation, options.at_most, options.independent)
+    table = calibrate.compare_strategies(
+        steps=options.steps,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        participation=schema,
+        workload=Workload(momentum=options.momentum, decay=options.decay),
+        neighboring_relation=options.neighboring_relation,
+    )
+    present(options, table.to_dict(), str(table))
+    return 0

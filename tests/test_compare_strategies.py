@@ -1,0 +1,164 @@
+"""Strategies at one target: every row meets it, and errors are what the matrices say."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate
+from dpcal.accountants import epsilon
+from dpcal.accountants.matrix import (
+    Banded,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    MinSeparation,
+    Single,
+    SquareRoot,
+    Tree,
+    Workload,
+)
+from dpcal.calibrate.strategies import Calibrated
+from dpcal.cli import main
+from dpcal.errors import UnsupportedEvent
+
+TARGET = {"epsilon": 2.0, "delta": 1e-6}
+SCHEMAS = [
+    Single(),
+    FixedEpochs(4, 16),
+    MinSeparation(8, 3),
+    MinSeparation(1),
+    FixedEpochs(64, 1, independent=True),
+]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+def test_every_row_meets_the_target_and_no_less_noise_would(schema):
+    relation = "add-or-remove-one" if schema.independent else "replace-special"
+    table = calibrate.compare_strategies(
+        steps=64, participation=schema, neighboring_relation=relation, **TARGET
+    )
+    assert len(table.rows) >= 7
+    for row in table.rows:
+        for factor, meets in ((1.0, True), (1 - 2e-6, False)):
+            event = row.strategy.event(
+                row.noise_multiplier * factor, schema, neighboring_relation=relation
+            )
+            found = epsilon(event, delta=1e-6, neighboring_relation=relation)
+            assert (found <= 2.0) == meets
+
+
+def test_errors_are_those_of_the_calibrated_noise():
+    workload = Workload(momentum=0.5)
+    strategies = (Identity(40), Tree(40), Banded(40, 3), SquareRoot(40))
+    table = calibrate.compare_strategies(
+        steps=40, workload=workload, strategies=strategies, **TARGET
+    )
+    A = workload.accumulate(np.eye(40))
+    for row in table.rows:
+        noise = row.noise_multiplier * np.linalg.inv(row.strategy.matrix())
+        spread = np.linalg.norm(A @ noise, axis=1)
+        assert row.max_error == pytest.approx(spread.max(), rel=1e-9)
+        assert row.mean_error == pytest.approx(np.sqrt((spread**2).mean()), rel=1e-9)
+    assert [row.memory for row in table.rows] == [0, 6, 2, 39]
+    assert table.best.mean_error == min(row.mean_error for row in table.rows)
+
+
+def test_correlation_pays_in_several_epochs():
+    table = calibrate.compare_strategies(steps=512, participation=FixedEpochs(8, 64), **TARGET)
+    independent, *correlated = table.rows
+    assert all(row.mean_error < independent.mean_error for row in correlated)
+
+
+def test_replacing_a_record_takes_twice_the_noise():
+    special, replace = (
+        calibrate.compare_strategies(
+            steps=20,
+            strategies=(LambdaCGD(20, 0.9),),
+            neighboring_relation=relation,
+            **TARGET,
+        ).rows[0]
+        for relation in ("replace-special", "replace-one")
+    )
+    assert replace.noise_multiplier == pytest.approx(2 * special.noise_multiplier, rel=2e-6)
+
+
+def test_other_pricings_plug_in_and_may_refuse():
+    class OnlyBanded:
+        def __call__(self, strategy, *, epsilon, delta, neighboring_relation):
+            if strategy.bands is None:
+                raise UnsupportedEvent("No theorem for full matrices.")
+            return Calibrated(3.0, "a sampler", "certified")
+
+        def __str__(self):
+            return "sampled"
+
+    table = calibrate.compare_strategies(
+        steps=9, strategies=(Banded(9, 2), SquareRoot(9)), pricing=OnlyBanded(), **TARGET
+    )
+    first, second = table.rows
+    assert (first.noise_multiplier, first.label, second.noise_multiplier) == (
+        3.0,
+        "certified",
+        None,
+    )
+    assert "No theorem for full matrices." in str(table)
+    assert "sampled" in str(table)
+    with pytest.raises(UnsupportedEvent, match="full matrices"):
+        calibrate.compare_strategies(
+            steps=9, strategies=(SquareRoot(9),), pricing=OnlyBanded(), **TARGET
+        )
+
+
+def test_table_as_text_and_json():
+    table = calibrate.compare_strategies(steps=8, strategies=(Identity(8), Tree(8)), **TARGET)
+    document = json.loads(json.dumps(table.to_dict()), parse_constant=pytest.fail)
+    assert document["rows"][1]["strategy"] == Tree(8).to_dict()
+    lines = str(table).splitlines()
+    assert "8 steps, each record at most once" in lines[0]
+    assert [line.split()[0] for line in lines[3:]] == ["identity", "tree"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"steps": 0}, ValueError, "steps must be a whole number >= 1"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be a finite number > 0"),
+        ({"delta": 1.0}, ValueError, "delta must be a number in"),
+        ({"strategies": (Identity(4),)}, ValueError, "strategies must be for steps=8, got"),
+        ({"strategies": ()}, ValueError, "strategies must be one or more"),
+        ({"participation": FixedEpochs(3, 2)}, ValueError, r"be in \[5, 6\], got 8"),
+        ({"neighboring_relation": "user"}, ValueError, "neighboring_relation must be one of"),
+        ({"neighboring_relation": "add-or-remove-one"}, UnsupportedEvent, "may change the steps"),
+    ],
+)
+def test_wrong_input_gets_a_sentence(options, error, sentence):
+    with pytest.raises(error, match=sentence):
+        calibrate.compare_strategies(**{"steps": 8, **TARGET, **options})
+
+
+def test_command_prints_the_table(capsys):
+    words = ["strategies", "--steps", "40", "--epsilon", "2", "--delta", "1e-6"]
+    assert main([*words, "--steps-per-epoch", "10", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    expected = calibrate.compare_strategies(
+        steps=40, participation=FixedEpochs(4, 10), **TARGET
+    ).to_dict()
+    assert document == json.loads(json.dumps(expected))
+    assert main([*words, "--min-separation", "5", "--at-most", "2", "--momentum", "0.9"]) == 0
+    text = capsys.readouterr().out
+    assert "at least 5 steps apart, at most 2 times" in text
+    assert "errors of momentum 0.9" in text
+
+
+def test_command_refuses_in_a_sentence(capsys):
+    words = ["strategies", "--steps", "40", "--epsilon", "2", "--delta", "1e-6"]
+    for more in (
+        ["--at-most", "2"],
+        ["--steps-per-epoch", "0"],
+        ["--neighboring-relation", "add-or-remove-one"],
+    ):
+        assert main([*words, *more]) == 2
+        assert capsys.readouterr().err.endswith(".\n")
+    relation = ["--neighboring-relation", "add-or-remove-one", "--independent"]
+    assert main([*words, *relation]) == 0
