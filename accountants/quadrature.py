@@ -46,6 +46,9 @@ class QuadratureTilt(Tilt):
         Complex weights that sum to 1.
     moments
         Mean, variance and fourth central moment of L under the law.
+    exponents
+        Sizes of the terms whose sum is the logarithm of a weight, shape (m,): their rounding is
+        relative to the weight.
     restricted
         Probability, variance and fourth central moment of the law restricted to some events,
         shape (k, 3); the whole law when omitted.
@@ -58,6 +61,8 @@ class QuadratureTilt(Tilt):
         values: Complexes,
         weights: Complexes,
         moments: tuple[float, float, float],
+        *,
+        exponents: Reals | float,
         restricted: Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
     ) -> None:
@@ -71,7 +76,10 @@ class QuadratureTilt(Tilt):
         self.points = len(weights)
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
-        self.amplification = float(self._sizes.sum())
+        # A rounded term is off by half a unit of its size.
+        rounded = self._sizes * (1 + 0.125 * exponents)
+        self.amplification = float(rounded.sum())
+        self.mean_rounding = 4 * float(rounded @ np.abs(self._centered))
         self._half_time: float | None = None
 
     @property

@@ -265,6 +265,16 @@ def _restricted(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Re
     return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])
 
 
+def _exponents(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
+    """Sizes of the terms of the logarithms of weights phi w^power / mass.
+
+    The density's is at most the sum of the others'.
+    """
+    with np.errstate(divide="ignore"):
+        size = np.maximum(np.log(np.abs(weights)), -1e3)
+    return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
+
+
 class _SampledTilt(QuadratureTilt):
     """The tilted law of a sampled Gaussian."""
 
@@ -281,7 +291,12 @@ class _SampledTilt(QuadratureTilt):
             weights, ell = weights.conj(), -ell.conj()
         restricted = _restricted(lattice.ell, lattice.log_base, power, moments)
         super().__init__(
-            ell, weights, (float(mean), float(variance), float(fourth)), restricted, (near, sizes)
+            ell,
+            weights,
+            (float(mean), float(variance), float(fourth)),
+            exponents=_exponents(ell, weights, power, log_mgf),
+            restricted=restricted,
+            nearer=(near, sizes),
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
@@ -297,7 +312,9 @@ class _SampledTilt(QuadratureTilt):
             factor = np.exp(math.log(q) + u - values) * (1 - x) / sigma**3
         else:
             factor = np.exp(u - values) - np.exp(-values)
-        weights = QuadratureTilt(self._centered, self._weights * factor, (0.0, 1.0, 3.0))
+        weights = QuadratureTilt(
+            self._centered, self._weights * factor, (0.0, 1.0, 3.0), exponents=0.0
+        )
         sums = weights.ratio(step, nodes, 0.0)
         power = loss._power(self._c + 1j * step * np.arange(nodes))
         return np.asarray(power * sums / np.exp(self.log_ratio(step, nodes)))
@@ -392,5 +409,9 @@ class SplitLoss:
         ell = ell - ((weights @ ell) - mean)
         restricted = _restricted(lattice.ell, log_base, 1.0 + c, moments)
         return QuadratureTilt(
-            ell, weights, (mean, float(moments[2]), float(moments[3])), restricted
+            ell,
+            weights,
+            (mean, float(moments[2]), float(moments[3])),
+            exponents=_exponents(ell, weights, 1.0 + c, float(moments[0])),
+            restricted=restricted,
         )
