@@ -77,9 +77,10 @@ class QuadratureTilt(Tilt):
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
         # A rounded term is off by half a unit of its size.
-        rounded = self._sizes * (1 + 0.125 * exponents)
-        self.amplification = float(rounded.sum())
-        self.mean_rounding = 4 * float(rounded @ np.abs(self._centered))
+        self.amplification = float((self._sizes * (1 + 0.125 * exponents)).sum())
+        self.mean_rounding = 2 * float(
+            (self._sizes * (1 + 0.25 * exponents)) @ np.abs(self._centered)
+        )
         self._half_time: float | None = None
 
     @property
