@@ -15,7 +15,7 @@ True
 8.0 2.028380941e-08
 >>> answers = epsilon_profile(event, [1e-5, 1e-6, 1e-30])
 >>> [f"{epsilon:.6f}" for epsilon in answers.upper]
-['5.969562', '6.907384', '17.635061']
+['6.187712', '6.907384', '17.635061']
 """
 
 from __future__ import annotations

@@ -176,6 +176,24 @@ def test_plot_profile(capsys, tmp_path):
     assert np.all(inside[20:-20] > np.log(exact["delta"])[20:-20])
 
 
+def test_plot_trade_off(capsys, tmp_path):
+    path = tmp_path / "trade-off.png"
+    answer = ask(capsys, "plot", "trade-off", *MECHANISM, "-o", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    rates, missed = np.array(answer["false_positive_rate"]), answer["false_negative_rate"]
+    assert np.all(np.diff(missed["lower"]) < 0)
+    assert np.all(np.array(missed["upper"]) <= 1 - rates + 1e-9)
+
+
+def test_plot_renyi(capsys, tmp_path):
+    path = tmp_path / "renyi.png"
+    answer = ask(capsys, "plot", "renyi", *MECHANISM, "--delta", "1e-6", "-o", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    # Renyi divergences rise with the order.
+    assert np.all(np.diff(answer["divergence"]) > 0)
+    assert "delta" in refuse(capsys, "plot", "renyi", *MECHANISM, "--delta", "2", "-o", path)
+
+
 def test_help_has_an_example_that_parses(capsys):
     from dpcal.cli import _parser
 
