@@ -119,7 +119,7 @@ class Curve:
         """Ask accountants for the profile of an event, for delta down to 1e-10."""
 
         def end(delta: float, name: str = "characteristic") -> float:
-            how = {"neighboring_relation": neighboring_relation, "accountant": name}
+            how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
             return max(epsilon(event, delta=delta, **how).upper, 1e-6)
 
         lines = []

@@ -330,7 +330,7 @@ class Contour:
         first = self._trial_bounds + self._smoothing_at(a) - distance - closed
         series = first - np.outer(epsilons, a)
         left, right = series[:, a < self.c].min(axis=1), series[:, a > self.c].min(axis=1)
-        return np.logaddexp(left, right)
+        return np.asarray(np.logaddexp(left, right))
 
     def _unsmoothed_lower_at(self, epsilons: Reals) -> Reals:
         """As :meth:`_unsmoothed_lower`."""

@@ -141,7 +141,7 @@ class DirectionProfile:
             return upper
         constants = constants + log_chernoff(tilts) + 64 * UNIT * (np.abs(constants) + 4)
         bounds = (constants - np.outer(epsilons, tilts) * (1 - 8 * UNIT)).min(axis=1)
-        return np.minimum(upper, bounds)
+        return np.asarray(np.minimum(upper, bounds))
 
     def _without_contours(self, points: Reals, lower: Reals, upper: Reals) -> Flags:
         """Fill in what takes no contour; which points are left."""

@@ -115,9 +115,13 @@ def _values(curve: Curve) -> list[dict[str, Any]]:
 def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Draw the smallest false-negative rates of any attack."""
     event = mechanism(options)
+    import numpy as np
+
     from dpcal import accountants, plot
 
-    curve = accountants.trade_off(event, neighboring_relation=options.neighboring_relation)
+    # Dense at both ends, where the curve is steep or flat.
+    rates = 0.5 - 0.4999 * np.cos(np.linspace(0.0, np.pi, 201))
+    curve = accountants.trade_off(event, rates, neighboring_relation=options.neighboring_relation)
     document = {
         "mechanism": mechanism_dict(options),
         "false_positive_rate": curve.false_positive_rates.tolist(),
