@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
