@@ -5,9 +5,11 @@ well formed but that no theorem covers, that would overrun a budget, or whose re
 """
 
 __all__ = [
+    "AccountantsDisagree",
     "BackendRefused",
     "BudgetExceeded",
     "CertificateRejected",
+    "DisagreementWarning",
     "DpcalError",
     "LedgerMismatch",
     "MissingExtra",
@@ -46,6 +48,14 @@ class TargetUnreachable(DpcalError):  # noqa: N818
 
 class BackendRefused(DpcalError):  # noqa: N818
     """Another package, asked as a backend, gave no answer."""
+
+
+class AccountantsDisagree(DpcalError):  # noqa: N818
+    """Two accountants, asked the same, proved intervals that do not meet: one of them is wrong."""
+
+
+class DisagreementWarning(UserWarning):
+    """A comparison in which two accountants' intervals do not meet."""
 
 
 class MissingExtra(DpcalError):  # noqa: N818

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants import epsilon, log_delta
+from dpcal.accountants import epsilon, log_delta, privacy_profile
+from dpcal.accountants.conversions import epsilon_from_renyi, renyi_divergence
+from dpcal.accountants.tradeoff import TradeOff
 from dpcal.errors import BackendRefused, MissingExtra, UnsupportedEvent
 from dpcal.report import replace_file
 
@@ -33,11 +35,14 @@ __all__ = [
     "Curve",
     "Line",
     "Point",
+    "RenyiCurve",
     "along_run",
     "check_picture",
     "png",
     "profile",
+    "renyi_curve",
     "save",
+    "trade_off_curve",
     "utility",
 ]
 
@@ -75,11 +80,12 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Line:
-    """One accountant's upper bound on delta at several epsilons."""
+    """One accountant's bounds on delta at several epsilons; the lower ones if it proves any."""
 
     accountant: str
     epsilon: Vector
     delta: Vector
+    lower: Vector | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,7 +119,7 @@ class Curve:
         """Ask accountants for the profile of an event, for delta down to 1e-10."""
 
         def end(delta: float, name: str = "characteristic") -> float:
-            how = {"neighboring_relation": neighboring_relation, "accountant": name}
+            how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
             return max(epsilon(event, delta=delta, **how).upper, 1e-6)
 
         lines = []
@@ -128,6 +134,9 @@ class Curve:
 
 def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
     """Evaluate one accountant, leaving out what it refuses."""
+    if accountant == "characteristic":
+        bounds = privacy_profile(event, grid, neighboring_relation=relation)
+        return Line(accountant=accountant, epsilon=grid, delta=bounds.upper, lower=bounds.lower)
     answers = []
     for value in grid:
         try:
@@ -184,11 +193,130 @@ def profile(curves: Sequence[Curve]) -> Any:
         color = colors[place % len(colors)]
         for line in curve.lines:
             axes.plot(line.epsilon, line.delta, color=color, **STYLES[line.accountant], zorder=3)
+            if line.lower is not None:
+                _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta, color)
         if curve.target is not None:
             axes.plot(*curve.target, color=color, **TARGET, zorder=4)
         _label_curve(axes, curve, color, alone=len(curves) == 1)
     _profile_axes(axes, curves)
     _accountant_legend(axes, drawn, targets=any(curve.target for curve in curves))
+    return figure
+
+
+def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> None:
+    """Shade what lies between the bounds; it is a hair's breadth wherever they are tight."""
+    axes.fill_between(x, lower, upper, color=color, alpha=0.25, linewidth=0, zorder=2)
+
+
+def trade_off_curve(curves: Sequence[tuple[str, TradeOff]]) -> Any:
+    """Draw false-negative against false-positive rates, between their bounds.
+
+    Parameters
+    ----------
+    curves
+        At least one label and curve, ordered by privacy.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _figure(square=True)
+    colors = ORDERED if len(curves) > 1 else (BLUE,)
+    for place, (label, curve) in enumerate(curves):
+        color = colors[place % len(colors)]
+        rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
+        lower = np.concatenate([[1.0], curve.lower, [0.0]])
+        upper = np.concatenate([[1.0], curve.upper, [0.0]])
+        axes.plot(rates, lower, color=color, linewidth=2.0, label=label, zorder=3)
+        _band(axes, rates, lower, upper, color)
+    axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
+    axes.annotate(
+        "guessing", (0.5, 0.5), textcoords="offset points", xytext=(4, 4), rotation=-45,
+        rotation_mode="anchor", color=MUTED, fontsize=9,
+    )  # fmt: skip
+    axes.set(
+        xlabel="false-positive rate", ylabel="false-negative rate", xlim=(0, 1), ylim=(0, 1),
+        aspect="equal",
+    )  # fmt: skip
+    axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
+    if any(label for label, _ in curves):
+        axes.legend(loc="upper right", framealpha=1.0, edgecolor="none", fontsize=9)
+    return figure
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RenyiCurve:
+    """Renyi divergences of one event at many orders, rounded up."""
+
+    label: str
+    orders: Vector
+    divergences: Vector
+
+    @classmethod
+    def of(
+        cls,
+        event: DpEvent,
+        label: str,
+        *,
+        neighboring_relation: str = "add-or-remove-one",
+        highest: float = 256.0,
+    ) -> RenyiCurve:
+        """Ask for the divergences at real orders from 1.05 to the highest."""
+        orders = 1 + np.geomspace(0.05, highest - 1, 160)
+        values = [
+            renyi_divergence(event, order=float(order), neighboring_relation=neighboring_relation)
+            for order in orders
+        ]
+        return cls(label=label, orders=orders, divergences=np.array(values))
+
+    def best(self, delta: float) -> tuple[float, float, float]:
+        """Order among these, divergence and epsilon, for the smallest epsilon at a delta."""
+        pairs = zip(self.orders.tolist(), self.divergences.tolist(), strict=True)
+        epsilons = [epsilon_from_renyi(value, order=order, delta=delta) for order, value in pairs]
+        place = int(np.argmin(epsilons))
+        return float(self.orders[place]), float(self.divergences[place]), epsilons[place]
+
+
+def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> Any:
+    """Draw Renyi divergences against the order, and mark the best order at a delta.
+
+    Parameters
+    ----------
+    curves
+        At least one, ordered by privacy.
+    delta
+        In (0, 1), or None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = _figure()
+    colors = ORDERED if len(curves) > 1 else (BLUE,)
+    for place, curve in enumerate(curves):
+        color = colors[place % len(colors)]
+        label = {"label": curve.label} if curve.label else {}
+        axes.plot(curve.orders, curve.divergences, color=color, linewidth=2.0, zorder=3, **label)
+        if delta is not None:
+            order, value, best = curve.best(delta)
+            axes.plot(order, value, color=color, **TARGET, zorder=4)
+            axes.annotate(
+                f"order {order:.3g} gives epsilon = {best:.4g}\nat delta = {delta:g}",
+                (order, value),
+                textcoords="offset points",
+                xytext=(10, -4),
+                va="top",
+                color=color,
+                fontsize=9,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+                zorder=5,
+            )
+    axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
+    _plain_ticks(axes.xaxis, axes.get_xlim())
+    axes.yaxis.set_minor_locator(_ticker().NullLocator())
+    axes.set_title("Renyi divergence, worse direction", loc="left", color=INK)
+    if any(curve.label for curve in curves):
+        axes.legend(loc="upper left", framealpha=1.0, edgecolor="none", fontsize=9)
     return figure
 
 
@@ -395,7 +523,7 @@ def _matplotlib(load: Callable[[], Any]) -> Any:
         raise MissingExtra("Pictures need matplotlib: pip install 'dpcal[plot]'.") from error
 
 
-def _figure() -> tuple[Any, Any]:
+def _figure(*, square: bool = False) -> tuple[Any, Any]:
     """A figure with one pair of axes, in the house style."""
 
     def load() -> Any:
@@ -405,7 +533,7 @@ def _figure() -> tuple[Any, Any]:
         return Figure, FigureCanvasAgg
 
     figure_class, canvas_class = _matplotlib(load)
-    figure = figure_class(figsize=(7.2, 4.6), layout="constrained")
+    figure = figure_class(figsize=(5.4, 5.4) if square else (7.2, 4.6), layout="constrained")
     canvas_class(figure)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)

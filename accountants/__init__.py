@@ -25,6 +25,12 @@ from dpcal.accountants.interface import (
     log_delta,
 )
 from dpcal.accountants.loss import Gaussian, PrivacyLoss
+from dpcal.accountants.profile import (
+    EpsilonProfile,
+    PrivacyProfile,
+    epsilon_profile,
+    privacy_profile,
+)
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.tradeoff import (
     TradeOff,
@@ -45,11 +51,13 @@ __all__ = [
     "Comparison",
     "Delta",
     "Epsilon",
+    "EpsilonProfile",
     "Gaussian",
     "LogDelta",
     "Odometer",
     "PrivacyFilter",
     "PrivacyLoss",
+    "PrivacyProfile",
     "RenyiAccountant",
     "Risk",
     "SampledGaussian",
@@ -62,10 +70,12 @@ __all__ = [
     "delta_bounds",
     "epsilon",
     "epsilon_bounds",
+    "epsilon_profile",
     "events",
     "gdp_mu",
     "log_delta",
     "matrix",
+    "privacy_profile",
     "renyi_order",
     "trade_off",
     "true_positive_rate",

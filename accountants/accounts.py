@@ -75,6 +75,24 @@ class Account:
             self._counts[part] = self._counts.get(part, 0) + runs * times
         return self
 
+    def __len__(self) -> int:
+        """How many elementary mechanisms have run, repetitions counted."""
+        return sum(self._counts.values())
+
+    def __bool__(self) -> bool:
+        """True, also before the first step: an account is not a list."""
+        return True
+
+    def supports(self, event: events.DpEvent) -> bool:
+        """Whether a theorem here covers ``event`` under the account's relation."""
+        try:
+            for part in leaves(event):
+                if part not in self._counts:
+                    decompose(part, self._relation)
+        except UnsupportedEvent:
+            return False
+        return True
+
     @property
     def event(self) -> events.DpEvent:
         """The composition so far, equal mechanisms gathered in order of first use."""

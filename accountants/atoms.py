@@ -96,9 +96,14 @@ class AtomicLoss(PrivacyLoss):
     def tilt(self, c: float) -> QuadratureTilt:
         """Return the tilted law."""
         log_mgf, mean, variance, fourth = self.cumulants([c])[0]
-        weights = np.exp(np.array(self.log_reference) + (1 + c) * self.values - log_mgf)
-        moments = (float(mean), float(variance), float(fourth))
-        return QuadratureTilt(self.values.astype(complex), weights.astype(complex), moments)
+        reference, tilted = np.array(self.log_reference), (1 + c) * self.values
+        weights = np.exp(reference + tilted - log_mgf)
+        return QuadratureTilt(
+            self.values.astype(complex),
+            weights.astype(complex),
+            (float(mean), float(variance), float(fourth)),
+            exponents=np.abs(reference) + np.abs(tilted) + abs(float(log_mgf)),
+        )
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the sum over values above epsilon."""

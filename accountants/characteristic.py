@@ -26,8 +26,8 @@ from dpcal.accountants import renyi
 from dpcal.accountants.atoms import AtomicLoss, convolve
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
-from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.contour import FURTHEST, Contour
+from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
@@ -36,7 +36,7 @@ from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.segment import SegmentLoss
 
-__all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope"]
+__all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 
 Reals = NDArray[np.float64]
 
@@ -105,12 +105,12 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
     return float(mean - 1 / c - 1 / (1 + c))
 
 
-def _contour(measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> Contour:
+def _contour(measure: Measure, c: float, epsilon: float, **options: float) -> Contour:
     """One period of a contour for a measure on a lattice, where affordable; else a whole one."""
     if measure.lattice is not None:
         with contextlib.suppress(OutOfReach):
-            return LatticeContour(measure, c, epsilon, excess=excess)
-    return Contour(measure, c, epsilon, excess=excess)
+            return LatticeContour(measure, c, epsilon, **options)
+    return Contour(measure, c, epsilon, **options)
 
 
 class Inversion:
@@ -122,11 +122,14 @@ class Inversion:
         The law of the composed loss.
     epsilon
         Where the contours have their saddles.
+    spread
+        How far from there they are to serve, as for :class:`Contour`.
     """
 
-    def __init__(self, total: Total, epsilon: float) -> None:
+    def __init__(self, total: Total, epsilon: float, *, spread: float = 0.0) -> None:
         c = _saddle(total, epsilon)
-        self.contours = [_contour(total, c, epsilon)]
+        self._spread = spread
+        self.contours = [_contour(total, c, epsilon, spread=spread)]
         # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
         self._rest: tuple[Reals, Reals] | None = None
         whole = self.contours[0]
@@ -144,7 +147,7 @@ class Inversion:
             with contextlib.suppress(OutOfReach):
                 pieces = split(total.parts, factor * c)
                 if pieces is not None:
-                    pair = _Pair(*pieces, epsilon)
+                    pair = _Pair(*pieces, epsilon, self._spread)
                     choices.append((pair.smoothed, pair.work, pair.contours, pair.rest))
         # The cheapest that also proves a lower bound; failing that, the smallest upper bound.
         found = []
@@ -179,6 +182,22 @@ class Inversion:
             "split, smoothed" if smoothed else "split",
         )
 
+    @property
+    def smoothed(self) -> bool:
+        """Whether a contour had to be smoothed."""
+        return any(contour.smoothing > 0 for contour in self.contours)
+
+    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on log delta at each of many epsilons."""
+        found = [contour.log_bounds_at(epsilons) for contour in self.contours]
+        if self._rest is None:
+            return found[0]
+        tilts, constants = self._rest
+        rest = (constants - np.outer(epsilons, tilts)).min(axis=1)
+        lower = np.logaddexp.reduce([low for low, _ in found]) - 4 * UNIT
+        upper = np.logaddexp.reduce([*(high for _, high in found), rest]) + 4 * UNIT
+        return lower, np.minimum(upper, 0.0)
+
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
         pairs = [contour.slopes(epsilon) for contour in self.contours]
@@ -194,10 +213,10 @@ class Inversion:
 class _Pair:
     """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
 
-    def __init__(self, bulk: Measure, jumps: Measure, epsilon: float) -> None:
+    def __init__(self, bulk: Measure, jumps: Measure, epsilon: float, spread: float) -> None:
         lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
         large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
-        self.contours = [_contour(large.measure, large.saddle, epsilon)]
+        self.contours = [_contour(large.measure, large.saddle, epsilon, spread=spread)]
         # Less than nothing, where both are computed.
         self.rest: tuple[Reals, Reals] = (np.zeros(1), np.full(1, -math.inf))
         excess = self.contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
@@ -205,7 +224,8 @@ class _Pair:
             self.rest = (small.tilts, small.bounds)
         else:
             excess = max(0.0, excess)
-            self.contours.append(_contour(small.measure, small.saddle, epsilon, excess=excess))
+            second = _contour(small.measure, small.saddle, epsilon, excess=excess, spread=spread)
+            self.contours.append(second)
 
     @property
     def smoothed(self) -> bool:
@@ -268,23 +288,31 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
     return Bounds(min(lower, upper), upper, method)
 
 
-def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
-    """Bounds on log delta(epsilon), and the contours that they came from, if any."""
+def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
+    """Bounds on log delta(epsilon) where they take no contour, None elsewhere."""
     parts = direction.parts
-    total = Total(parts)
-    if not parts or epsilon >= total.upper:
-        return Bounds(-math.inf, -math.inf, "closed form"), None
+    if not parts or epsilon >= Total(parts).upper:
+        return Bounds(-math.inf, -math.inf, "closed form")
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
         # No contour improves much on the closed form of a law with corners.
         accepted = 1e-3 if isinstance(parts[0][0], SegmentLoss) else _ACCEPTED_ERROR
         if closed is not None and closed[1] < accepted:
             bounds = Bounds.around(*closed, "closed form")
-            return _best(bounds, direction, epsilon) if total.renyi_is_tighter else bounds, None
+            return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
     if len(parts) == 1 and isinstance(parts[0][0], AtomicLoss):
         exact = convolve(parts[0][0], parts[0][1], epsilon)
         if exact is not None and exact[1] < 0.5:
-            return Bounds.around(*exact, "convolution"), None
+            return Bounds.around(*exact, "convolution")
+    return None
+
+
+def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
+    """Bounds on log delta(epsilon), and the contours that they came from, if any."""
+    bounds = without_contour(direction, epsilon)
+    if bounds is not None:
+        return bounds, None
+    total = Total(direction.parts)
     try:
         inversion = Inversion(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion

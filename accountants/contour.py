@@ -54,6 +54,8 @@ _GRID_RATIO = 1.12
 _LOG_RATIO = math.log(_GRID_RATIO)
 # Grid times between two looks at whether the rest is negligible.
 _CHUNK = 24
+# Shifts at which the smoothed delta bounds the plain one from below, in logarithms of what is lost.
+_MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
 
 
 class Contour:
@@ -70,9 +72,20 @@ class Contour:
     excess
         By how much, in logarithm, the value may be less accurate, since it is added to a larger
         one.
+    spread
+        How far from the saddle's epsilon, in standard deviations of the tilted law, aliases are to
+        stay as small against the peak as they are there.
     """
 
-    def __init__(self, measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        c: float,
+        epsilon: float,
+        *,
+        excess: float = 0.0,
+        spread: float = 0.0,
+    ) -> None:
         self.c = c
         self._log_tolerance = min(math.log(_TOLERANCE) + excess, math.log(_CRUDEST))
         self.line = measure.line(c)
@@ -82,9 +95,13 @@ class Contour:
         self.smoothing = 0.0
         # Whether what lies beyond the last node is more than rounding.
         self.coarse = False
+        self.step = math.nan
         # The integrand at the epsilon asked for last.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
+        # An alias at tilt a grows by exp(abs(a - c) distance): a period longer by the distance
+        # makes up for it.
+        self.step = 2 * math.pi / (2 * math.pi / self.step + spread / self.width)
         self._choose_nodes()
 
     @property
@@ -228,9 +245,10 @@ class Contour:
         t, _, _, rounding = self._nodes
         alias = math.exp(min(700.0, self._log_alias(epsilon) - self._scale(epsilon)))
         tail = math.exp(min(700.0, self._remainder))
-        phase = 4 * t * (abs(self._mean) + abs(epsilon))
+        phase = t * (4 * (abs(self._mean) + abs(epsilon)) + self.line.mean_rounding)
         rounded = float(rounding.sum() + (phase * np.abs(integrand)).sum())
         prefactor = 16 + 8 * (abs(self.log_mgf) + abs(self.c * epsilon))
+        prefactor += self.line.log_mass_rounding
         return alias + tail + UNIT * (rounded + prefactor * abs(total))
 
     def log_bounds(self, epsilon: float) -> Bounds:
@@ -249,7 +267,7 @@ class Contour:
         """Best of delta_smoothed(epsilon + s) - P(xi > s) over s, with xi the added loss."""
         best = -math.inf
         size = -self._log_interval(epsilon)[1] if self.c > 0 else 0.0
-        for margin in (3.0, 6.0, 12.0, 24.0, 48.0):
+        for margin in _MARGINS:
             deviations = math.sqrt(2 * (margin + max(0.0, size)))
             shifted = epsilon + deviations * self.smoothing + self.smoothing**2 / 2
             log_miss = -0.5 * deviations**2
@@ -259,6 +277,84 @@ class Contour:
             if low > log_miss:
                 best = max(best, low + math.log(-math.expm1(log_miss - low)))
         return best
+
+    # -- values at many epsilons
+
+    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on log delta at each of many epsilons, as :meth:`log_bounds`."""
+        lower, upper = self._log_interval_at(epsilons)
+        if self.c < 0:
+            lower, upper = _log_complements(upper), _log_complements(lower)
+        else:
+            chernoff = self._trial_bounds - np.outer(epsilons, self._trials)
+            upper = np.minimum(upper, chernoff.min(axis=1))
+        if self.smoothing:
+            lower = self._unsmoothed_lower_at(epsilons)
+        return lower, np.minimum(upper, 0.0)
+
+    def _sums_at(self, epsilons: Reals) -> tuple[Reals, float]:
+        """Normalised sums over the nodes, and their rounding in units but for the phases'.
+
+        Nodes are equally spaced, so a phase is a product of two, of a place within a block of nodes
+        and of the block: a matrix product and a few exponentials.
+        """
+        weights = np.exp(self._nodes[1])
+        weights[0] = 0.5
+        inner = math.ceil(math.sqrt(self.nodes))
+        outer = -(-self.nodes // inner)
+        blocks = np.zeros(inner * outer, dtype=complex)
+        blocks[: self.nodes] = weights
+        shifts = 1j * self.step * (self._mean - epsilons)
+        within = np.exp(np.outer(np.arange(inner), shifts))
+        between = np.exp(np.outer(inner * np.arange(outer), shifts))
+        sums = (blocks.reshape(outer, inner) @ within * between).real.sum(axis=0)
+        return sums, float((inner + outer + 8) * np.abs(weights).sum())
+
+    def _log_interval_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """As :meth:`_log_interval`."""
+        totals, summing = self._sums_at(epsilons)
+        t, values, _, rounding = self._nodes
+        peaks = self.log_mgf - self.c * epsilons - math.log(abs(self.c)) - math.log1p(self.c)
+        scales = peaks + self._log_smoothing + math.log(self.step / math.pi)
+        phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self.line.mean_rounding
+        phases = phases * float(t @ np.exp(values.real))
+        prefactors = 16 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons))
+        prefactors += self.line.log_mass_rounding
+        errors = np.exp(np.minimum(700.0, self._log_alias_at(epsilons) - scales))
+        errors += math.exp(min(700.0, self._remainder))
+        errors += UNIT * (float(rounding.sum()) + summing + phases + prefactors * np.abs(totals))
+        with np.errstate(divide="ignore"):
+            lower = scales + np.log(np.maximum(totals - errors, 0.0))
+            upper = scales + np.log(np.maximum(totals + errors, 0.0))
+        return lower, np.where(totals + errors > 0, upper, math.inf)
+
+    def _log_alias_at(self, epsilons: Reals) -> Reals:
+        """As :meth:`_log_alias`."""
+        a = self._trials
+        distance = np.abs(a - self.c) * (2 * math.pi / self.step)
+        with np.errstate(divide="ignore"):
+            closed = np.log(-np.expm1(-distance))
+        first = self._trial_bounds + self._smoothing_at(a) - distance - closed
+        series = first - np.outer(epsilons, a)
+        left, right = series[:, a < self.c].min(axis=1), series[:, a > self.c].min(axis=1)
+        return np.asarray(np.logaddexp(left, right))
+
+    def _unsmoothed_lower_at(self, epsilons: Reals) -> Reals:
+        """As :meth:`_unsmoothed_lower`."""
+        best = np.full(len(epsilons), -math.inf)
+        sizes = -self._log_interval_at(epsilons)[1] if self.c > 0 else np.zeros(len(epsilons))
+        for margin in _MARGINS:
+            deviations = np.sqrt(2 * (margin + np.maximum(0.0, sizes)))
+            shifted = epsilons + deviations * self.smoothing + self.smoothing**2 / 2
+            low, high = self._log_interval_at(shifted)
+            if self.c < 0:
+                low = _log_complements(high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                kept = low + np.log(-np.expm1(np.minimum(-0.5 * deviations**2 - low, 0.0)))
+            best = np.maximum(best, np.where(np.isnan(kept), -math.inf, kept))
+        return best
+
+    # -- derivatives
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
@@ -312,6 +408,12 @@ class Contour:
 def log_complement(log_value: float) -> float:
     """log(1 - exp(log_value)); -infinity where that is not positive."""
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
+
+
+def _log_complements(log_values: Reals) -> Reals:
+    """The same for arrays."""
+    with np.errstate(divide="ignore"):
+        return np.log(-np.expm1(np.minimum(log_values, 0.0)))
 
 
 def _curvature_factor(width: float) -> float:

@@ -38,7 +38,7 @@ from dpcal.accountants.loss import (
     log_gaussian_delta,
     log_mgf_by_tilts,
 )
-from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p, exponents_of
 from dpcal.accountants.sampled import log_expm1_over, restricted_moments
 
 __all__ = ["FixedBatchGaussian", "HalfLine"]
@@ -257,7 +257,12 @@ class _FixedBatchTilt(QuadratureTilt):
         restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
         moments = (float(mean), float(variance), float(fourth))
         merged = (rest * scale, float(np.abs(ell[0])))
-        super().__init__(values, weights, moments, restricted, merged=merged)
+        exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
+        # The density's logarithm has terms that cancel.
+        exponents[1:] += np.abs(np.concatenate([y[kept], y[lost]]) + loss._mu / 2) ** 2
+        super().__init__(
+            values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
+        )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Derivative of log M along the nodes, from the same points with other weights.

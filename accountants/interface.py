@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,12 @@ from dpcal.accountants.events import DpEvent
 from dpcal.accountants.loss import Defective, OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import log_chernoff
-from dpcal.errors import BackendRefused, UnsupportedEvent
+from dpcal.errors import (
+    AccountantsDisagree,
+    BackendRefused,
+    DisagreementWarning,
+    UnsupportedEvent,
+)
 
 __all__ = [
     "ACCOUNTANTS",
@@ -44,6 +50,8 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
+# Code of other packages, which takes options.
+_BACKENDS = ("pld", "prv")
 
 
 def _chosen(accountant: str) -> str:
@@ -131,12 +139,44 @@ def _log_delta(
     return Bounds.worst([module.log_delta_bounds(item, epsilon) for item in composition.directions])
 
 
+_Question = Callable[[str, dict[str, Any]], Bounds]
+
+
+def _answer(
+    ask: _Question, asked: str, name: str, options: dict[str, Any], cross_check: bool
+) -> Bounds:
+    """Bounds by one accountant, which must meet those of another one if asked to."""
+    if not cross_check:
+        return ask(name, options)
+    bounds = ask(name, options if name in _BACKENDS else {})
+    other, second = _second(ask, name, options)
+    if bounds.lower > second.upper or second.lower > bounds.upper:
+        raise AccountantsDisagree(
+            f"For {asked}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}] "
+            f"and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
+            "which do not meet: one of them is wrong."
+        )
+    return bounds
+
+
+def _second(ask: _Question, name: str, options: dict[str, Any]) -> tuple[str, Bounds]:
+    """Name and bounds of an accountant that shares no numerics with the first, if one can."""
+    if name in _BACKENDS:
+        return "characteristic", ask("characteristic", {})
+    try:
+        return "pld", ask("pld", {"two_sided": True, **options})
+    except (UnsupportedEvent, BackendRefused):
+        other = "renyi" if name == "characteristic" else "characteristic"
+        return other, ask(other, options)
+
+
 def epsilon(
     event: DpEvent,
     *,
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
     accountant: str = "auto",
+    cross_check: bool = False,
     **options: Any,
 ) -> Epsilon:
     """Return the epsilon of an event at a given delta, rounded up.
@@ -153,8 +193,12 @@ def epsilon(
         ``"auto"`` (the characteristic accountant, or Renyi's where only Renyi divergences of a
         mechanism are known), ``"characteristic"``, ``"renyi"``, ``"pld"`` or
         ``"prv"``.
+    cross_check
+        Whether a second accountant must agree: dp-accounting's PLD, from above and below, or the
+        Renyi bound where that does not price the event.
     **options
-        Passed to the backend: ``interval`` (pld), ``eps_error`` and ``delta_error`` (prv).
+        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld; also the one that
+        checks), ``eps_error`` and ``delta_error`` (prv).
 
     Returns
     -------
@@ -170,12 +214,25 @@ def epsilon(
         If no theorem here covers the event under this relation.
     BackendRefused
         If the chosen backend gives no answer.
+    AccountantsDisagree
+        If a cross-check was asked for and the two intervals do not meet.
+
+    >>> from dpcal.accountants import events
+    >>> event = events.dpsgd(sampling_probability=0.1, noise_multiplier=2.0, steps=100)
+    >>> print(f"{epsilon(event, delta=1e-6, cross_check=True, interval=1e-3):.6f}")
+    2.675035
     """
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
     composition = decompose(event, neighboring_relation)
     name = _answering(name, composition)
-    bounds = _epsilon(composition, name, target, options)
+    bounds = _answer(
+        lambda who, how: _epsilon(composition, who, target, how),
+        f"epsilon at delta={target!r}",
+        name,
+        options,
+        cross_check,
+    )
     return Epsilon(
         bounds.upper,
         lower=bounds.lower,
@@ -191,6 +248,7 @@ def log_delta(
     epsilon: float,
     neighboring_relation: str = "add-or-remove-one",
     accountant: str = "auto",
+    cross_check: bool = False,
     **options: Any,
 ) -> LogDelta:
     """Return the natural logarithm of the event's delta at a given epsilon >= 0, rounded up.
@@ -202,7 +260,13 @@ def log_delta(
     name = _chosen(accountant)
     composition = decompose(event, neighboring_relation)
     name = _answering(name, composition)
-    bounds = _log_delta(composition, name, target, options)
+    bounds = _answer(
+        lambda who, how: _log_delta(composition, who, target, how),
+        f"log delta at epsilon={target!r}",
+        name,
+        options,
+        cross_check,
+    )
     return LogDelta(
         bounds.upper,
         lower=bounds.lower,
@@ -218,6 +282,7 @@ def delta(
     epsilon: float,
     neighboring_relation: str = "add-or-remove-one",
     accountant: str = "auto",
+    cross_check: bool = False,
     **options: Any,
 ) -> Delta:
     """Return the delta of an event at a given epsilon >= 0, rounded up.
@@ -229,6 +294,7 @@ def delta(
         epsilon=epsilon,
         neighboring_relation=neighboring_relation,
         accountant=accountant,
+        cross_check=cross_check,
         **options,
     )
     return Delta(
@@ -313,7 +379,7 @@ class Comparison:
                 lines.append(
                     f"{row.accountant:<16}{lower:>16}{row.upper:>16.10g}{_duration(row.seconds):>12}"
                 )
-        return "\n".join([*lines, *self.disagreements])
+        return "\n".join([*lines, *(f"CONTRADICTION: {item}" for item in self.disagreements)])
 
 
 def _duration(seconds: float) -> str:
@@ -335,8 +401,11 @@ def compare(
     delta: float,
     neighboring_relation: str = "add-or-remove-one",
     accountants: tuple[str, ...] = ACCOUNTANTS[1:],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Comparison:
     """Ask several accountants for the epsilon of one event.
+
+    Warns with :class:`dpcal.errors.DisagreementWarning` where two intervals do not meet.
 
     Parameters
     ----------
@@ -344,6 +413,8 @@ def compare(
         As for :func:`epsilon`.
     accountants
         Which ones to ask.
+    options
+        For each accountant's name, what to pass to it: see :func:`epsilon`.
 
     Returns
     -------
@@ -358,10 +429,17 @@ def compare(
     """
     target = _validate.probability(delta=delta)
     composition = decompose(event, neighboring_relation)
+    chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}
     rows = []
     for accountant in accountants:
         name = _answering(_chosen(accountant), composition)
-        bounds, seconds, note = _timed(lambda name=name: _epsilon(composition, name, target, {}))  # type: ignore[misc]
+        how = chosen.get(name, {})
+        bounds, seconds, note = _timed(
+            lambda name=name, how=how: _epsilon(composition, name, target, how)  # type: ignore[misc]
+        )
         lower, upper = (bounds.lower, bounds.upper) if bounds else (None, None)
         rows.append(Compared(name, lower, upper, seconds, note))
-    return Comparison(target, neighboring_relation, tuple(rows))
+    comparison = Comparison(target, neighboring_relation, tuple(rows))
+    for sentence in comparison.disagreements:
+        warnings.warn(sentence, DisagreementWarning, stacklevel=2)
+    return comparison

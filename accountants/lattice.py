@@ -49,7 +49,7 @@ class LatticeContour(Contour):
 
     Parameters
     ----------
-    measure, c, epsilon, excess
+    measure, c, epsilon, excess, spread
         As for :class:`dpcal.accountants.contour.Contour`.
 
     Raises
@@ -58,12 +58,20 @@ class LatticeContour(Contour):
         If the period takes more nodes than are affordable.
     """
 
-    def __init__(self, measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        c: float,
+        epsilon: float,
+        *,
+        excess: float = 0.0,
+        spread: float = 0.0,
+    ) -> None:
         lattice = measure.lattice
         if lattice is None:
             raise OutOfReach
         self._lattice: Lattice = lattice
-        super().__init__(measure, c, epsilon, excess=excess)
+        super().__init__(measure, c, epsilon, excess=excess, spread=spread)
 
     def _choose_nodes(self) -> None:
         """An odd number of nodes to the period; those with a negligible transform are left out."""
@@ -143,15 +151,21 @@ class LatticeContour(Contour):
         kernel = (np.abs(first) + np.abs(second)) / self._kernel_at_c(epsilon)
         # Rounded values of the lattice turn the phases and move the gap.
         reach = abs(self._mean) + abs(self._lattice.offset) + abs(epsilon) + self._lattice.spacing
-        phase = 64 + 4 * (np.abs(z) + 1) * reach
+        phase = 64 + (np.abs(z) + 1) * (4 * reach + self.line.mean_rounding)
         rounded = float((kernel * (rounding + np.exp(values.real) * phase)).sum())
         prefactor = 16 + 8 * (abs(self.log_mgf) + abs(self.c * epsilon))
+        prefactor += self.line.log_mass_rounding
         return alias + math.exp(self._remainder) + UNIT * (rounded + prefactor * abs(total))
 
     def log_bounds(self, epsilon: float) -> Bounds:
         """Bounds on log delta(epsilon)."""
         bounds = super().log_bounds(epsilon)
         return Bounds(bounds.lower, bounds.upper, "lattice")
+
+    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Bounds at many epsilons, one at a time: each has its own kernel."""
+        found = [self.log_bounds(float(epsilon)) for epsilon in epsilons]
+        return np.array([item.lower for item in found]), np.array([item.upper for item in found])
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""

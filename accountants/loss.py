@@ -58,7 +58,13 @@ class Tilt(ABC):
     points: int
     """Cost of one contour node, in complex multiplications."""
     amplification: float
-    """By how much sums exceed the unit mass they represent: the growth of rounding error."""
+    """By how much sums exceed the unit mass they represent: the growth of rounding error.
+
+    A weight that is the exponential of large terms that cancel counts as often as its error is
+    larger than a unit.
+    """
+    mean_rounding: float = 0.0
+    """Absolute error of the mean in units, beyond that of rounding it."""
 
     @property
     def decays(self) -> bool:

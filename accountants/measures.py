@@ -44,7 +44,11 @@ class Line(ABC):
     """The transform of a measure along Re z = c, relative to its value at c."""
 
     log_mass: float
+    log_mass_rounding: float = 0.0
+    """Absolute error of ``log_mass`` in units, beyond that of a sum of accurate terms."""
     mean: float
+    mean_rounding: float
+    """Absolute error of ``mean`` in units, beyond that of rounding it."""
     variance: float
     points: int
     decays: bool
@@ -105,12 +109,19 @@ class ProductLine(Line):
         # Rounded sums of the parts' means are the phase; the parts are centered on their own.
         self._offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
+        self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
+        self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Sum of the parts' logarithms."""
         total = 1j * self._offset * step * np.arange(nodes)
+        self._rounding = 8.0
         for tilt, times in self.tilts:
-            total = total + times * tilt.log_ratio(step, nodes)
+            part = tilt.log_ratio(step, nodes)
+            total = total + times * part
+            # A sum of weights has an absolute error, relative to its value where that is small.
+            size = np.minimum(np.abs(part), 2.0) * np.exp(np.minimum(-part.real, 600.0))
+            self._rounding = self._rounding + 4 * tilt.amplification * times * size
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
@@ -122,12 +133,7 @@ class ProductLine(Line):
 
     def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
         """Each part's logarithm is a rounded sum, taken to its power."""
-        worst = max(tilt.amplification for tilt, _ in self.tilts)
-        return 8.0 + 4 * worst * np.minimum(np.abs(log_ratio), self._largest), 0.0
-
-    @property
-    def _largest(self) -> float:
-        return float(sum(times for _, times in self.tilts))
+        return np.broadcast_to(self._rounding, log_ratio.shape), 0.0
 
 
 def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
@@ -262,7 +268,22 @@ class Bulk(Measure):
             (piece.tilts(c)[0] if isinstance(piece, Split) else piece.tilt(c), times)
             for piece, times in self.pieces
         ]
-        return ProductLine(tilts, self.cumulants([c])[0], [])
+        line = ProductLine(tilts, self.cumulants([c])[0], [])
+        line.log_mass_rounding = _bulk_rounding(self.pieces, c)
+        return line
+
+
+def _bulk_rounding(pieces: SplitParts, c: float) -> float:
+    """Rounding of the bulks' log masses, in units.
+
+    Where jumps outweigh the bulk, its mass is a plain sum near 1, and every step repeats its error.
+    """
+    total = 0.0
+    for piece, times in pieces:
+        if isinstance(piece, SplitLoss):
+            bulk, jumps = piece.cumulants([c])
+            total += 16.0 * times * float(jumps[0, 0] >= bulk[0, 0])
+    return total
 
 
 class Jumps(Measure):
@@ -321,6 +342,7 @@ class JumpLine(Line):
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         # Logarithms of bulk and jumps may cancel where the bulk is periodic.
         self._ends = any(isinstance(piece, EndsAndSegment) for piece, _ in pieces)
+        self.log_mass_rounding = _bulk_rounding(pieces, c)
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
         for piece, times in pieces:
@@ -338,6 +360,9 @@ class JumpLine(Line):
         means = sum(times * tilt.mean for tilt, times in self._plain)
         means += sum(times * bulk.mean for bulk, _, _, times in self._split)
         self._offset = means - self.mean
+        self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in self._plain)
+        for base, extra, odds, times in self._split:
+            self.mean_rounding += times * (base.mean_rounding + odds * extra.mean_rounding)
 
     def _log_expm1(self, rho: float) -> float:
         return rho + math.log(-math.expm1(-rho))
@@ -371,7 +396,8 @@ class JumpLine(Line):
         """As a product, and the rounding of rho, which is absolute in size."""
         times = float(sum(times for _, times in self._plain))
         times += float(sum(times for _, _, _, times in self._split))
+        bulks = max(bulk.amplification for bulk, _, _, _ in self._split)
         most = times if self._ends else np.minimum(np.abs(log_ratio), times)
-        relative = np.asarray(8.0 + 8 * most + 0 * np.abs(log_ratio))
+        relative = np.asarray(8.0 + 8 * bulks * most + 0 * np.abs(log_ratio))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return relative, 8 * amplification * self._rho / -math.expm1(-self._rho)

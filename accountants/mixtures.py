@@ -29,7 +29,7 @@ from scipy.special import ndtr
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, log_mgf_by_tilts
-from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p, exponents_of
 from dpcal.accountants.sampled import restricted_moments
 
 __all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]
@@ -262,21 +262,30 @@ class _MixtureTilt(QuadratureTilt):
         lattice = loss._lattice(np.array([power]))
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
 
-        def points(height: float) -> tuple[Complexes, Complexes]:
+        def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
             ell, base = lattice.line(height)
             exponents = base + power * ell - log_mgf
             size = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
             kept = size > _LOG_TOLERANCE + size.max()
-            return ell[kept], np.exp(exponents[kept])
+            return ell[kept], np.exp(exponents[kept]), lattice.x[kept] + 1j * height
 
-        ell, weights = points(lattice.angle)
+        ell, weights, x = points(lattice.angle)
+        near = points(min(lattice.angle, 0.6))[:2]
         # The mean on this line is that on the real one: take out what rounding left between them.
         ell = ell - (float((weights @ ell).real) - mean)
         moments = (float(mean), float(variance), float(fourth))
         restricted = restricted_moments(
             lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
         )
-        super().__init__(ell, weights, moments, restricted, points(min(lattice.angle, 0.6)))
+        super().__init__(
+            ell,
+            weights,
+            moments,
+            # The density's logarithm has terms that cancel.
+            exponents=exponents_of(ell, weights, power, float(log_mgf)) + np.abs(x) ** 2,
+            restricted=restricted,
+            nearer=near,
+        )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Return nan, for which callers take differences."""

@@ -1,8 +1,8 @@
 """What does dp-accounting's privacy loss distribution say? A backend and an independent check.
 
 Each loss is handed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
-often as the event says (not by its accountant, which drops the count of some events). Rounding is
-pessimistic, so the answer is an upper bound.
+often as the event says (not by its accountant, which drops the count of some events). Losses are
+rounded up, so the answer is an upper bound; rounded down, on request, they give a lower one too.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.composition import decompose
@@ -31,47 +31,66 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 
-def _composed(composition: Composition, interval: float) -> Any:
+# What dp-accounting's transforms and truncations may add to a delta that ought to be a lower bound:
+# truncated mass counts as lost there too.
+_ROUNDING = 1e-12
+
+
+def _composed(
+    composition: Composition, interval: float, tail_mass: float, *, pessimistic: bool = True
+) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as builders
 
-    total = builders.identity(value_discretization_interval=interval)
+    total = builders.identity(
+        value_discretization_interval=interval, pessimistic_estimate=pessimistic
+    )
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
-        single = _distribution(loss, interval)
-        total = total.compose(single.self_compose(times) if times > 1 else single)
+        single = _distribution(loss, interval, pessimistic=pessimistic)
+        if times > 1:
+            single = single.self_compose(times, tail_mass_truncation=tail_mass)
+        total = total.compose(single, tail_mass_truncation=tail_mass)
     return total
 
 
-def _distribution(loss: PrivacyLoss, interval: float) -> Any:
-    """One loss as dp-accounting's distribution."""
+def _distribution(loss: PrivacyLoss, interval: float, *, pessimistic: bool) -> Any:
+    """One loss as dp-accounting's distribution; connecting the dots is pessimistic by itself."""
     from dp_accounting.pld import common
     from dp_accounting.pld import privacy_loss_distribution as builders
 
-    grid = {"value_discretization_interval": interval}
+    grid = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
+    noise = {**grid, "use_connect_dots": pessimistic}
     if isinstance(loss, Gaussian):
-        return builders.from_gaussian_mechanism(loss.noise_multiplier, **grid)
+        return builders.from_gaussian_mechanism(loss.noise_multiplier, **noise)
     if isinstance(loss, SampledGaussian):
         return builders.from_gaussian_mechanism(
-            loss.noise_multiplier, sampling_prob=loss.sampling_probability, **grid
+            loss.noise_multiplier, sampling_prob=loss.sampling_probability, **noise
         )
     if isinstance(loss, Laplace):
-        return builders.from_laplace_mechanism(loss.scale, **grid)
+        return builders.from_laplace_mechanism(loss.scale, **noise)
     if isinstance(loss, DiscreteGaussian):
-        return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **grid)
+        return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **noise)
     if isinstance(loss, AtomicLoss):
         reference = np.array(loss.log_reference)
         lower, upper = (
             dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values)
         )
         return builders.from_two_probability_mass_functions(lower, upper, **grid)
-    if isinstance(loss, Defective) and loss.infinite < 1:
+    if isinstance(loss, Defective) and loss.infinite < 1 and pessimistic:
         parameters = common.DifferentialPrivacyParameters(loss.given.upper, loss.infinite)
-        return builders.from_privacy_parameters(parameters, **grid)
+        return builders.from_privacy_parameters(parameters, value_discretization_interval=interval)
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 
 
-def epsilon_bounds(composition: Composition, delta: float, *, interval: float = 1e-4) -> Bounds:
-    """Upper bound on epsilon at delta; the lower bound is 0.
+def epsilon_bounds(
+    composition: Composition,
+    delta: float,
+    *,
+    interval: float = 1e-4,
+    tail_mass: float = 1e-15,
+    two_sided: bool = False,
+) -> Bounds:
+    """Upper bound on epsilon at delta; the lower bound is 0 unless it is asked for.
 
     Parameters
     ----------
@@ -80,14 +99,35 @@ def epsilon_bounds(composition: Composition, delta: float, *, interval: float = 
     delta
         In (0, 1). dp-accounting answers infinity for delta of about 1e-15 and smaller.
     interval
-        Width > 0 of the grid of privacy losses.
+        Width > 0 of the grid of privacy losses (dp-accounting's value_discretization_interval).
+    tail_mass
+        Probability > 0 of the losses left out at each composition (its tail_mass_truncation).
+    two_sided
+        Whether to bound epsilon from below as well, by losses that are rounded down: on average by
+        half an interval a step. It takes as
+        long again; a delta of 1e-12 is allowed for rounding and for what is truncated.
     """
-    upper = float(_composed(composition, interval).get_epsilon_for_delta(delta))
-    return Bounds(0.0, upper, f"PLD, interval {interval:g}")
+    upper = float(_composed(composition, interval, tail_mass).get_epsilon_for_delta(delta))
+    lower = 0.0
+    if two_sided and delta + _ROUNDING < 1:
+        optimistic = _composed(composition, interval, tail_mass, pessimistic=False)
+        lower = min(float(optimistic.get_epsilon_for_delta(delta + _ROUNDING)), upper)
+    return Bounds(lower, upper, f"PLD, interval {interval:g}")
 
 
-def log_delta_bounds(composition: Composition, epsilon: float, *, interval: float = 1e-4) -> Bounds:
-    """Upper bound on log delta at epsilon; parameters as for :func:`epsilon_bounds`."""
-    upper = float(_composed(composition, interval).get_delta_for_epsilon(epsilon))
-    log_upper = math.log(upper) if upper > 0 else -math.inf
-    return Bounds(-math.inf, log_upper, f"PLD, interval {interval:g}")
+def log_delta_bounds(
+    composition: Composition,
+    epsilon: float,
+    *,
+    interval: float = 1e-4,
+    tail_mass: float = 1e-15,
+    two_sided: bool = False,
+) -> Bounds:
+    """Bounds on log delta at epsilon; parameters as for :func:`epsilon_bounds`."""
+    upper = float(_composed(composition, interval, tail_mass).get_delta_for_epsilon(epsilon))
+    lower = 0.0
+    if two_sided:
+        optimistic = _composed(composition, interval, tail_mass, pessimistic=False)
+        lower = min(float(optimistic.get_delta_for_epsilon(epsilon)) - _ROUNDING, upper)
+    log_lower, log_upper = (math.log(value) if value > 0 else -math.inf for value in (lower, upper))
+    return Bounds(log_lower, log_upper, f"PLD, interval {interval:g}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcal._ext.contour import power_sums, second_order_sums
 from dpcal.accountants.loss import OutOfReach, Tilt
 
-__all__ = ["QuadratureTilt", "complex_log1p"]
+__all__ = ["QuadratureTilt", "complex_log1p", "exponents_of"]
 
 # A time after which a law that has not decayed is taken to have an atom.
 _NEVER = 1e200
@@ -37,6 +37,16 @@ def complex_log1p(z: Any) -> Complexes:
     return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
 
 
+def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
+    """Sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
+
+    The density's is at most the sum of the others'.
+    """
+    with np.errstate(divide="ignore"):
+        size = np.maximum(np.log(np.abs(weights)), -1e3)
+    return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
+
+
 class QuadratureTilt(Tilt):
     """A tilted law as weights at complex points.
 
@@ -48,6 +58,9 @@ class QuadratureTilt(Tilt):
         Complex weights that sum to 1.
     moments
         Mean, variance and fourth central moment of L under the law.
+    exponents
+        Sizes of the terms whose sum is the logarithm of a weight, shape (m,): their rounding is
+        relative to the weight.
     restricted
         Probability, variance and fourth central moment of the law restricted to some events,
         shape (k, 3); the whole law when omitted.
@@ -62,6 +75,8 @@ class QuadratureTilt(Tilt):
         values: Complexes,
         weights: Complexes,
         moments: tuple[float, float, float],
+        *,
+        exponents: Reals | float,
         restricted: Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
@@ -73,10 +88,15 @@ class QuadratureTilt(Tilt):
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
+        self.exponents = np.broadcast_to(np.asarray(exponents, dtype=float), weights.shape)
         self.points = len(weights)
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
-        self.amplification = float(self._sizes.sum())
+        # A rounded term is off by half a unit of its size.
+        self.amplification = float((self._sizes * (1 + 0.125 * exponents)).sum())
+        self.mean_rounding = 2 * float(
+            (self._sizes * (1 + 0.25 * exponents)) @ np.abs(self._centered)
+        )
         self._half_time: float | None = None
         # An atom keeps abs(psi)^2 above its square: the time looked for is when psi is half way.
         plateau = float(self._sizes[self._centered.imag == 0.0].sum())

@@ -157,7 +157,16 @@ class _RevealedTilt(QuadratureTilt):
         )
         moments = (float(mean), float(variance), float(fourth))
         restricted = np.concatenate([*rows, whole])
-        super().__init__(values, weights, moments, restricted, nearer, merged)
+        exponents = np.concatenate([tilt.exponents + 4 * abs(float(log_mgf)) for tilt in tilts])
+        super().__init__(
+            values,
+            weights,
+            moments,
+            exponents=exponents,
+            restricted=restricted,
+            nearer=nearer,
+            merged=merged,
+        )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Return nan, for which callers take differences."""

@@ -25,7 +25,7 @@ from dpcal.accountants.loss import (
     log_gaussian_delta,
     log_mgf_by_tilts,
 )
-from dpcal.accountants.quadrature import QuadratureTilt
+from dpcal.accountants.quadrature import QuadratureTilt, exponents_of
 
 __all__ = ["SampledGaussian", "SplitLoss", "log_expm1_over", "restricted_moments"]
 
@@ -278,7 +278,12 @@ class _SampledTilt(QuadratureTilt):
             weights, ell = weights.conj(), -ell.conj()
         restricted = restricted_moments(lattice.ell, lattice.log_base, power, moments)
         super().__init__(
-            ell, weights, (float(mean), float(variance), float(fourth)), restricted, (near, sizes)
+            ell,
+            weights,
+            (float(mean), float(variance), float(fourth)),
+            exponents=exponents_of(ell, weights, power, log_mgf),
+            restricted=restricted,
+            nearer=(near, sizes),
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
@@ -294,7 +299,9 @@ class _SampledTilt(QuadratureTilt):
             factor = np.exp(math.log(q) + u - values) * (1 - x) / sigma**3
         else:
             factor = np.exp(u - values) - np.exp(-values)
-        weights = QuadratureTilt(self._centered, self._weights * factor, (0.0, 1.0, 3.0))
+        weights = QuadratureTilt(
+            self._centered, self._weights * factor, (0.0, 1.0, 3.0), exponents=0.0
+        )
         sums = weights.ratio(step, nodes, 0.0)
         power = loss._power(self._c + 1j * step * np.arange(nodes))
         return np.asarray(power * sums / np.exp(self.log_ratio(step, nodes)))
@@ -389,5 +396,9 @@ class SplitLoss:
         ell = ell - ((weights @ ell) - mean)
         restricted = restricted_moments(lattice.ell, log_base, 1.0 + c, moments)
         return QuadratureTilt(
-            ell, weights, (mean, float(moments[2]), float(moments[3])), restricted
+            ell,
+            weights,
+            (mean, float(moments[2]), float(moments[3])),
+            exponents=exponents_of(ell, weights, 1.0 + c, float(moments[0])),
+            restricted=restricted,
         )

@@ -290,7 +290,12 @@ class SegmentTilt(QuadratureTilt):
         values = self._sign * (a - np.concatenate([distance[keep], ends[used]]))
         weights = np.concatenate([density[keep], masses[used]])
         mean, variance, fourth = (float(value) for value in moments)
-        super().__init__(values.astype(complex), weights.astype(complex), (mean, variance, fourth))
+        super().__init__(
+            values.astype(complex),
+            weights.astype(complex),
+            (mean, variance, fourth),
+            exponents=np.abs(self._rate * values) + 2 * self._rate * a,
+        )
         self.points = 8
         self.amplification = 4.0 * (1 + self._far / max(self._inner, 1e-300))
         x = 2 * a * self._rate
@@ -405,5 +410,6 @@ class EndsAndSegment:
             np.array([-a, a], dtype=complex),
             masses.astype(complex),
             (float(bulk[0, 1]), float(bulk[0, 2]), float(bulk[0, 3])),
+            exponents=2 * a * abs(c + 0.5),
         )
         return ends, SegmentTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtri_exp
 
 from dpcal import _validate
@@ -37,6 +36,7 @@ from dpcal.accountants.bounds import UNIT, Bounds, Risk, exp_down, exp_up
 from dpcal.accountants.composition import Direction, decompose
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.loss import Gaussian, log_gaussian_delta
+from dpcal.accountants.profile import DirectionProfile
 
 __all__ = [
     "TradeOff",
@@ -52,6 +52,10 @@ Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 
+# Epsilons tried for the smallest line: at first, and then in each of several rounds between the
+# neighbors of the best one.
+_FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 5
+
 # Points of the profile between which the tightest Gaussian curve is interpolated: they are doubled
 # until the interval for mu has this relative width.
 _FEWEST_POINTS, _MOST_POINTS = 33, 256
@@ -61,56 +65,71 @@ _LARGEST_MU = 1e9
 
 
 class _Test:
-    """The best tests of one null hypothesis: delta at any real epsilon, each computed once."""
+    """The best tests of one null hypothesis: delta at real epsilons, its contours kept."""
 
     def __init__(self, forward: Direction, backward: Direction) -> None:
-        self._forward, self._backward = forward, backward
-        self._known: dict[float, Bounds] = {}
+        self._forward = DirectionProfile(forward)
+        self._backward = self._forward if forward is backward else DirectionProfile(backward)
+        self._at_zero: Bounds | None = None
 
     def delta(self, epsilon: float) -> Bounds:
         """Bounds on delta at an epsilon of either sign."""
-        if epsilon not in self._known:
-            self._known[epsilon] = self._delta(epsilon)
-        return self._known[epsilon]
+        low, high = self.deltas(np.array([epsilon]))
+        return Bounds(float(low[0]), float(high[0]), "contour")
 
-    def _delta(self, epsilon: float) -> Bounds:
-        direction = self._forward if epsilon >= 0 else self._backward
-        bounds = characteristic.log_delta_bounds(direction, abs(epsilon))
-        low, high = exp_down(bounds.lower), exp_up(bounds.upper)
-        if epsilon < 0:
-            rest, factor = -math.expm1(epsilon), math.exp(epsilon)
-            low = (rest + factor * low) * (1 - 8 * UNIT)
-            high = min(1.0, (rest + factor * high) * (1 + 8 * UNIT))
-        return Bounds(low, high, bounds.method)
+    @property
+    def at_zero(self) -> Bounds:
+        """Bounds on delta at 0, the largest difference of the two rates."""
+        if self._at_zero is None:
+            self._at_zero = self.delta(0.0)
+        return self._at_zero
 
-    def line(self, epsilon: float, rate: float) -> Bounds:
+    def deltas(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on delta at epsilons of either sign."""
+        low, high = np.empty(len(epsilons)), np.empty(len(epsilons))
+        for rows, profile in (
+            (epsilons >= 0, self._forward),
+            (epsilons < 0, self._backward),
+        ):
+            if rows.any():
+                log_low, log_high = profile.log_bounds(np.abs(epsilons[rows]))
+                low[rows] = [exp_down(value) for value in log_low.tolist()]
+                high[rows] = [exp_up(value) for value in log_high.tolist()]
+        other = epsilons < 0
+        rest, factor = -np.expm1(epsilons[other]), np.exp(epsilons[other])
+        low[other] = (rest + factor * low[other]) * (1 - 8 * UNIT)
+        high[other] = np.minimum(1.0, (rest + factor * high[other]) * (1 + 8 * UNIT))
+        return low, high
+
+    def lines(self, epsilons: Reals, rates: Reals) -> tuple[Reals, Reals]:
         """Bounds on delta(epsilon) + exp(epsilon) rate, which no true-positive rate exceeds."""
-        delta = self.delta(epsilon)
-        rise = math.exp(epsilon + math.log(rate))
-        error = 8 * UNIT * (1 + abs(epsilon) + abs(math.log(rate)))
-        return Bounds(
-            delta.lower + rise * (1 - error), delta.upper + rise * (1 + error), delta.method
-        )
+        points, places = np.unique(epsilons, return_inverse=True)
+        low, high = (ends[places].reshape(epsilons.shape) for ends in self.deltas(points))
+        rises = np.exp(epsilons + np.log(rates))
+        errors = 8 * UNIT * (1 + np.abs(epsilons) + np.abs(np.log(rates)))
+        return low + rises * (1 - errors), high + rises * (1 + errors)
 
-    def power(self, rate: float) -> Bounds:
-        """Bounds on the best true-positive rate at a false-positive rate."""
-        # Outside of this range the line is above its value at 0.
-        at_zero = min(self.line(0.0, rate).upper, 1.0)
-        high = math.log(at_zero / rate) + 1e-9
-        low = max(math.log(max(1 - at_zero, 1e-18) / (1 - rate)), -40.0) - 1e-9
-        tolerance = 1e-6 * (high - low)
-        found = minimize_scalar(
-            lambda epsilon: math.log(self.line(epsilon, rate).upper),
-            bounds=(low, high),
-            method="bounded",
-            options={"xatol": tolerance},
-        )
-        epsilon = float(found.x)
-        best = self.line(epsilon, rate)
-        lower = self._power_from_below(epsilon, rate, 2 * tolerance, high - low)
-        upper = min(best.upper, at_zero, 1.0)
-        lower = max(lower, self._power_from_advantage(rate))
-        return Bounds(min(lower, upper), upper, f"dual, {best.method}")
+    def powers(self, rates: Reals) -> tuple[Reals, Reals]:
+        """Bounds on the best true-positive rates at false-positive rates, shape (n,)."""
+        column = rates[:, None]
+        at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
+        # Outside of these ranges the line is above its value at 0.
+        ends = np.log(at_zero / rates) + 1e-9
+        starts = np.maximum(np.log(np.maximum(1 - at_zero, 1e-18) / (1 - rates)), -40.0) - 1e-9
+        best, lower, number = at_zero, np.zeros(len(rates)), _FIRST_POINTS
+        for _ in range(_ROUNDS):
+            shares = np.linspace(0.0, 1.0, number)
+            epsilons = starts[:, None] + (ends - starts)[:, None] * shares
+            lows, highs = self.lines(epsilons, column)
+            lower = np.maximum(lower, _minimum_from_below(epsilons, lows, highs))
+            rows = np.arange(len(rates))
+            places = np.argmin(highs, axis=1)
+            best = np.minimum(best, highs[rows, places])
+            starts = epsilons[rows, np.maximum(places - 1, 0)]
+            ends = epsilons[rows, np.minimum(places + 1, number - 1)]
+            number = _POINTS
+        lower = np.maximum(lower, [self._power_from_advantage(float(rate)) for rate in rates])
+        return np.minimum(lower, best), best
 
     def _power_from_advantage(self, rate: float) -> float:
         """Lower bound on the best true-positive rate from delta(0) alone.
@@ -119,23 +138,26 @@ class _Test:
         delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
         delta(0).
         """
-        rest = 1 - self.delta(0.0).lower + UNIT
+        rest = 1 - self.at_zero.lower + UNIT
         return max(rate, min(rate / rest, 1 - (1 - rate) * rest) - 4 * UNIT)
 
-    def _power_from_below(self, epsilon: float, rate: float, width: float, widest: float) -> float:
-        """Lower bound on the smallest line, from three lines that enclose it; 0 if none do."""
-        middle = self.line(epsilon, rate)
-        while width <= widest:
-            left, right = self.line(epsilon - width, rate), self.line(epsilon + width, rate)
-            if min(left.lower, right.lower) >= middle.upper:
-                # Chords, prolonged beyond the middle, stay below a convex function of exp(epsilon).
-                stretch = math.exp(width)
-                drop = max(
-                    (left.upper - middle.lower) * stretch, (right.upper - middle.lower) / stretch
-                )
-                return middle.lower - drop * (1 + 1e-6)
-            width *= 4
-        return 0.0
+
+def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
+    """Lower bounds on the smallest values of convex functions of exp(epsilon), one a row.
+
+    Where the smallest of the points lies between two that are larger, chords through it and either
+    of them, prolonged beyond it, stay below the function; 0 elsewhere.
+    """
+    rows = np.arange(len(epsilons))
+    places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)
+    left, middle, right = places - 1, places, places + 1
+    enclosed = np.minimum(lows[rows, left], lows[rows, right]) >= highs[rows, middle]
+    base, widths = lows[rows, middle], np.exp(np.diff(epsilons, axis=1))
+    # The steps of exp(epsilon) to the right and to the left, over one another.
+    stretch = widths[rows, left] * np.expm1(np.diff(epsilons, axis=1))[rows, middle]
+    stretch /= np.expm1(np.diff(epsilons, axis=1))[rows, left]
+    drop = np.maximum((highs[rows, left] - base) * stretch, (highs[rows, right] - base) / stretch)
+    return np.where(enclosed, base - drop * (1 + 1e-6), 0.0)
 
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
@@ -161,10 +183,12 @@ def _risk(bounds: Bounds, relation: str) -> Risk:
     )
 
 
-def _worst_power(tests: list[_Test], rate: float) -> Bounds:
+def _worst_powers(tests: list[_Test], rates: Reals) -> tuple[Reals, Reals]:
+    """Bounds on the largest true-positive rates of any test, shape (n,)."""
     if not tests:
-        return Bounds(1.0, 1.0, "non-private event")
-    return Bounds.worst([test.power(rate) for test in tests])
+        return np.ones(len(rates)), np.ones(len(rates))
+    lower, upper = zip(*(test.powers(rates) for test in tests), strict=True)
+    return np.max(lower, axis=0), np.max(upper, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,13 +249,12 @@ def trade_off(
         false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
     rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
     tests = _tests(event, neighboring_relation, null)
-    bounds = [
-        _worst_power(tests, _validate.probability(false_positive_rates=float(rate)))
-        for rate in rates
-    ]
+    for rate in rates:
+        _validate.probability(false_positive_rates=float(rate))
+    weakest, strongest = _worst_powers(tests, rates)
     # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
-    lower = np.array([max(0.0, (1.0 - item.upper) * (1 - UNIT)) for item in bounds])
-    upper = np.array([(1.0 - item.lower) * (1 + UNIT) for item in bounds])
+    lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
+    upper = (1.0 - weakest) * (1 + UNIT)
     return TradeOff(rates, lower, np.minimum(upper, 1.0), null, neighboring_relation)
 
 
@@ -257,8 +280,10 @@ def true_positive_rate(
         A float equal to its upper bound, with ``.lower`` and ``.upper``.
     """
     rate = _validate.probability(false_positive_rate=false_positive_rate)
-    bounds = _worst_power(_tests(event, neighboring_relation, null), rate)
-    return _risk(bounds, neighboring_relation)
+    tests = _tests(event, neighboring_relation, null)
+    lower, upper = _worst_powers(tests, np.array([rate]))
+    method = "dual of the profile" if tests else "non-private event"
+    return _risk(Bounds(float(lower[0]), float(upper[0]), method), neighboring_relation)
 
 
 def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one") -> Risk:
@@ -272,7 +297,7 @@ def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one"
         As for :func:`trade_off`.
     """
     tests = _tests(event, neighboring_relation, "either")
-    bounds = [test.delta(0.0) for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
+    bounds = [test.at_zero for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
     return _risk(Bounds.worst(bounds), neighboring_relation)
 
 
@@ -360,7 +385,8 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
         return Bounds(0.0, 0.0, "slack")
     # The last point but one still proves a lower bound: mu is often needed just before the end.
     points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
-    profile = _Profile.of(direction, np.unique([*points, end.upper]), slack)
+    deltas = DirectionProfile(direction)
+    profile = _Profile.of(deltas, np.unique([*points, end.upper]), slack)
     while True:
         upper = _threshold(profile.below_gaussian)
         lower = _threshold(lambda mu, p=profile: not p.above_gaussian(mu), largest=upper)  # type: ignore[misc]
@@ -370,7 +396,7 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
             or len(profile.epsilons) > _MOST_POINTS
         ):
             return Bounds(min(lower * (1 - 1e-9), upper), upper, "supporting lines")
-        profile = profile.refined(direction)
+        profile = profile.refined(deltas)
 
 
 def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
@@ -399,17 +425,14 @@ class _Profile:
     slack: float
 
     @staticmethod
-    def of(direction: Direction, epsilons: Reals, slack: float) -> _Profile:
+    def of(deltas: DirectionProfile, epsilons: Reals, slack: float) -> _Profile:
         """The profile of one direction."""
-        bounds = [characteristic.log_delta_bounds(direction, float(x)) for x in epsilons]
-        lower, upper = (np.array([getattr(b, end) for b in bounds]) for end in ("lower", "upper"))
-        # Where a bound had to be loose, its neighbor on the left is one too: delta falls.
-        return _Profile(epsilons, lower, np.minimum.accumulate(upper), slack)
+        return _Profile(epsilons, *deltas.log_bounds(epsilons), slack)
 
-    def refined(self, direction: Direction) -> _Profile:
+    def refined(self, deltas: DirectionProfile) -> _Profile:
         """The profile with a new point in the middle of every two."""
         middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
-        new = _Profile.of(direction, middles, self.slack)
+        new = _Profile.of(deltas, middles, self.slack)
         places = np.arange(1, len(self.epsilons))
         lower = np.insert(self.lower, places, new.lower)
         upper = np.minimum.accumulate(np.insert(self.upper, places, new.upper))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
@@ -152,7 +153,7 @@ def noise_multiplier(
         If no value between 1e-2 and 1e9 separates meeting the target from missing it.
     """
     target = _Target(epsilon, delta, neighboring_relation)
-    relation = {"neighboring_relation": neighboring_relation}
+    relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
 
     def excess(x: float) -> tuple[float, float | None]:
         sigma, change = math.exp(x), 1e-6

@@ -9,9 +9,11 @@ if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
 __all__ = [
+    "add_backends",
     "add_mechanism",
     "add_relation",
     "add_target",
+    "backends",
     "mechanism",
     "mechanism_dict",
     "number",
@@ -75,6 +77,35 @@ def add_target(parser: ArgumentParser, *, needed: bool) -> None:
     group = parser.add_argument_group("target")
     group.add_argument("--epsilon", type=number, metavar="E", required=needed, help=">= 0")
     group.add_argument("--delta", type=number, metavar="D", required=needed, help="in (0, 1)")
+
+
+BACKENDS = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error")}
+
+
+def add_backends(parser: ArgumentParser) -> None:
+    """Declare what other packages' accountants can be told about their accuracy."""
+    group = parser.add_argument_group("accuracy of dp-accounting (pld) and prv-accountant (prv)")
+    for name, meaning in (
+        ("--pld-interval", "width of the grid of privacy losses"),
+        ("--pld-tail-mass", "probability left out at each composition"),
+        ("--prv-eps-error", "allowed error of epsilon"),
+        ("--prv-delta-error", "allowed error of delta"),
+    ):
+        group.add_argument(name, type=number, metavar="X", help=f"{meaning}, > 0")
+
+
+def backends(options: Namespace) -> dict[str, dict[str, float]]:
+    """Return what was given of :func:`add_backends`, by backend and name."""
+    found: dict[str, dict[str, float]] = {}
+    for backend, names in BACKENDS.items():
+        given = {name: getattr(options, f"{backend}_{name}") for name in names}
+        found[backend] = {name: value for name, value in given.items() if value is not None}
+        for name, value in found[backend].items():
+            if not value > 0:
+                raise ValueError(
+                    f"--{backend}-{name.replace('_', '-')} must be > 0, got {value!r}."
+                )
+    return found
 
 
 def required(options: Namespace, *names: str) -> None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import ArgumentParser, Namespace
 
-from dpcal.commands._options import add_mechanism, add_relation, add_target, mechanism, required
+from dpcal.commands._options import (
+    add_backends,
+    add_mechanism,
+    add_relation,
+    add_target,
+    backends,
+    mechanism,
+    required,
+)
 from dpcal.commands._output import present
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
@@ -21,6 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAMES",
         help="comma-separated (default: %(default)s)",
     )
+    add_backends(parser)
 
 
 def run(options: Namespace) -> int:
@@ -38,16 +48,23 @@ def run(options: Namespace) -> int:
     if options.epsilon is None:
         event = mechanism(options)
         from dpcal import accountants
+        from dpcal.errors import DisagreementWarning
 
-        comparison = accountants.compare(
-            event,
-            delta=options.delta,
-            neighboring_relation=options.neighboring_relation,
-            accountants=names,
-        )
+        with warnings.catch_warnings():
+            # The table and the exit status say it.
+            warnings.simplefilter("ignore", DisagreementWarning)
+            comparison = accountants.compare(
+                event,
+                delta=options.delta,
+                neighboring_relation=options.neighboring_relation,
+                accountants=names,
+                options=backends(options),
+            )
         present(options, comparison.to_dict(), str(comparison))
         return 1 if comparison.disagreements else 0
     required(options, "sampling_probability", "steps")
+    if any(backends(options).values()):
+        raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
     from dpcal import calibrate
     from dpcal.accountants import events
 

@@ -6,9 +6,11 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 from dpcal.commands._options import (
+    add_backends,
     add_mechanism,
     add_relation,
     add_target,
+    backends,
     mechanism,
     mechanism_dict,
 )
@@ -30,6 +32,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAME",
         help=f"{', '.join(ACCOUNTANTS)} (default: %(default)s)",
     )
+    parser.add_argument(
+        "--cross-check",
+        action="store_true",
+        help="ask a second accountant, and fail with status 2 if the intervals do not meet",
+    )
+    add_backends(parser)
 
 
 def run(options: Namespace) -> int:
@@ -42,6 +50,8 @@ def run(options: Namespace) -> int:
     how = {
         "neighboring_relation": options.neighboring_relation,
         "accountant": options.accountant,
+        "cross_check": options.cross_check,
+        **_accuracy(options),
     }
     document: dict[str, Any] = {"mechanism": mechanism_dict(options)}
     if options.epsilon is None:
@@ -59,3 +69,15 @@ def run(options: Namespace) -> int:
         text = answer("delta", delta, f"epsilon = {options.epsilon:g}")
     present(options, document, text)
     return 0
+
+
+def _accuracy(options: Namespace) -> dict[str, float]:
+    """What was given for the one other package that is asked."""
+    given = backends(options)
+    asked = options.accountant
+    if asked not in given and options.cross_check:
+        asked = "pld"
+    for name, values in given.items():
+        if values and name != asked:
+            raise ValueError(f"Options of {name} were given, but {name} is not asked.")
+    return given.get(asked, {})

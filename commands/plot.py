@@ -1,4 +1,4 @@
-"""``dpcal plot``: draw a privacy profile, or the accuracies of a report."""
+"""``dpcal plot``: draw a privacy profile, a trade-off or Renyi curve, or a report's accuracies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE = (
     "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png"
 )
 TITLE = "Private logistic regression: mean and standard deviation over seeds"
-PICTURES = ("profile", "accuracy")
+PICTURES = ("profile", "trade-off", "renyi", "accuracy")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,11 +32,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "picture",
         choices=PICTURES,
-        help="profile: delta against epsilon of a mechanism; accuracy: a demo report's accuracies",
+        help="of a mechanism, profile: delta against epsilon; trade-off: false-negative against "
+        "false-positive rate; renyi: divergence against order. accuracy: a demo report's",
     )
     add_mechanism(parser)
     add_relation(parser)
-    parser.add_argument("--delta", type=number, metavar="D", help="mark epsilon at this delta")
+    parser.add_argument(
+        "--delta",
+        type=number,
+        metavar="D",
+        help="for profile and renyi: mark epsilon at this delta",
+    )
     parser.add_argument(
         "--accountants",
         default="characteristic,renyi",
@@ -58,6 +64,10 @@ def run(options: Namespace) -> int:
         curve = _curve(options)
         figure = plot.profile([curve])
         document = {"mechanism": mechanism_dict(options), "profile": _values(curve)}
+    elif options.picture == "trade-off":
+        document, figure = _trade_off(options)
+    elif options.picture == "renyi":
+        document, figure = _renyi(options)
     else:
         document, figure = _accuracy(options)
     plot.save(figure, options.output)
@@ -100,6 +110,40 @@ def _values(curve: Curve) -> list[dict[str, Any]]:
         }
         for line in curve.lines
     ]
+
+
+def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
+    """Draw the smallest false-negative rates of any attack."""
+    event = mechanism(options)
+    import numpy as np
+
+    from dpcal import accountants, plot
+
+    # Dense at both ends, where the curve is steep or flat.
+    rates = 0.5 - 0.4999 * np.cos(np.linspace(0.0, np.pi, 201))
+    curve = accountants.trade_off(event, rates, neighboring_relation=options.neighboring_relation)
+    document = {
+        "mechanism": mechanism_dict(options),
+        "false_positive_rate": curve.false_positive_rates.tolist(),
+        "false_negative_rate": {"lower": curve.lower.tolist(), "upper": curve.upper.tolist()},
+    }
+    return document, plot.trade_off_curve([("", curve)])
+
+
+def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:
+    """Draw Renyi divergences against the order."""
+    event = mechanism(options)
+    from dpcal import _validate, plot
+
+    if options.delta is not None:
+        _validate.probability(delta=options.delta)
+    curve = plot.RenyiCurve.of(event, "", neighboring_relation=options.neighboring_relation)
+    document = {
+        "mechanism": mechanism_dict(options),
+        "order": curve.orders.tolist(),
+        "divergence": curve.divergences.tolist(),
+    }
+    return document, plot.renyi_curve([curve], delta=options.delta)
 
 
 def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:

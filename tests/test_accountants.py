@@ -10,11 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcal import accountants
-from dpcal.accountants import characteristic, events, renyi
+from dpcal.accountants import characteristic, events, pld, renyi
+from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction, decompose
 from dpcal.accountants.loss import Gaussian, log_gaussian_delta
 from dpcal.accountants.sampled import SampledGaussian
-from dpcal.errors import BackendRefused, UnsupportedEvent
+from dpcal.errors import (
+    AccountantsDisagree,
+    BackendRefused,
+    DisagreementWarning,
+    UnsupportedEvent,
+)
 
 
 def dpsgd(q, sigma, steps):
@@ -298,3 +304,101 @@ def test_compare_reports_disagreement():
     wrong = type(rows[0])("wrong", 0.0, rows[0].lower * 0.9, 0.0)
     bad = type(comparison)(1e-6, "add-or-remove-one", (*rows, wrong))
     assert any("wrong gives at most" in sentence for sentence in bad.disagreements)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "epsilon"),
+    [(0.0121407, 5.018843, 0.0464874), (0.0121407, 5.018843, 0.03), (0.05, 3.0, 0.6)],
+)
+def test_bounds_hold_where_weights_are_exponentials_of_large_terms_that_cancel(q, sigma, epsilon):
+    # Two steps: the first one's loss shifts the epsilon that is left for the second, whose delta
+    # at any real epsilon is a difference of normal tails; 30 digits, trapezoid rule.
+    with mpmath.workdps(30):
+        Q, S, e = mpmath.mpf(q), mpmath.mpf(sigma), mpmath.mpf(epsilon)
+
+        def survival(x):
+            return mpmath.erfc(x / S / mpmath.sqrt(2)) / 2
+
+        def single(rest):
+            ratio = (mpmath.exp(rest) - 1 + Q) / Q
+            if ratio <= 0:
+                return 1 - mpmath.exp(rest)
+            x = S * S * mpmath.log(ratio) + mpmath.mpf(1) / 2
+            return (1 - Q) * survival(x) + Q * survival(x - 1) - mpmath.exp(rest) * survival(x)
+
+        total, step = mpmath.mpf(0), S / 36
+        for k in range(-36 * 12, 36 * 24):
+            x = k * step
+            weight = 1 - Q + Q * mpmath.exp((2 * x - 1) / (2 * S * S))
+            total += mpmath.npdf(x, 0, S) * weight * single(e - mpmath.log(weight))
+        exact = float(mpmath.log(total * step))
+    event = events.SelfComposedDpEvent(
+        events.PoissonSampledDpEvent(q, events.GaussianDpEvent(sigma)), 2
+    )
+    found = accountants.log_delta(event, epsilon=epsilon)
+    assert found.lower <= exact <= found.upper
+
+
+def broken_below(*_, **__):
+    """Bounds of an accountant that is wrong on the unsafe side."""
+    return Bounds(0.5, 0.6, "broken")
+
+
+def test_a_cross_check_finds_an_epsilon_that_is_too_small(monkeypatch):
+    event = dpsgd(0.1, 2.0, 100)
+    true = accountants.epsilon(event, delta=1e-6, cross_check=True, interval=1e-3)
+    assert true == accountants.epsilon(event, delta=1e-6)
+    monkeypatch.setattr(characteristic, "epsilon_bounds", broken_below)
+    monkeypatch.setattr(characteristic, "log_delta_bounds", lambda *_: Bounds(-40, -39, "broken"))
+    with pytest.raises(AccountantsDisagree, match=r"'characteristic' proves \[0\.5, 0\.6\]"):
+        accountants.epsilon(event, delta=1e-6, cross_check=True, interval=1e-3)
+    with pytest.raises(AccountantsDisagree, match=r"log delta at epsilon=1\.0"):
+        accountants.delta(event, epsilon=1.0, cross_check=True, interval=1e-3)
+
+
+def test_a_cross_check_finds_a_broken_backend(monkeypatch):
+    monkeypatch.setattr(pld, "epsilon_bounds", broken_below)
+    event = dpsgd(0.1, 2.0, 100)
+    assert accountants.epsilon(event, delta=1e-6, accountant="pld") == 0.6
+    for name in ("pld", "auto"):
+        with pytest.raises(AccountantsDisagree, match=r"'pld' proves \[0\.5, 0\.6\]"):
+            accountants.epsilon(event, delta=1e-6, accountant=name, cross_check=True)
+
+
+def test_a_cross_check_by_renyi_where_pld_prices_nothing(monkeypatch):
+    event = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 1), 30)
+    assert accountants.epsilon(event, delta=1e-6, cross_check=True) > 0
+    with pytest.raises(TypeError, match="'renyi' takes no options, got interval"):
+        accountants.epsilon(event, delta=1e-6, cross_check=True, interval=1e-3)
+    monkeypatch.setattr(renyi, "epsilon_bounds", lambda *_: Bounds(0.0, 0.1, "broken"))
+    monkeypatch.setattr(renyi, "log_delta_bounds", lambda *_: Bounds(-99, -98, "broken"))
+    with pytest.raises(AccountantsDisagree, match="'renyi' proves"):
+        accountants.delta(event, epsilon=1.0, cross_check=True)
+
+
+def test_pld_bounds_epsilon_from_both_sides():
+    event = dpsgd(0.1, 2.0, 100)
+    for delta in (1e-4, 1e-9, 1e-14):
+        true = accountants.epsilon(event, delta=delta)
+        both = accountants.epsilon(
+            event, delta=delta, accountant="pld", interval=1e-3, two_sided=True
+        )
+        assert 0 < both.lower <= true.upper
+        assert true.lower <= both.upper
+
+
+def test_a_comparison_warns_of_intervals_that_do_not_meet(monkeypatch):
+    event = dpsgd(0.1, 2.0, 100)
+    monkeypatch.setattr(pld, "epsilon_bounds", broken_below)
+    with pytest.warns(DisagreementWarning, match="pld gives at most"):
+        found = accountants.compare(event, delta=1e-6, accountants=("characteristic", "pld"))
+    assert "CONTRADICTION" in str(found)
+
+
+def test_a_comparison_passes_options_on():
+    event = dpsgd(0.1, 2.0, 100)
+    options = {"pld": {"interval": 1e-2, "two_sided": True}, "prv": {"eps_error": 0.5}}
+    found = accountants.compare(event, delta=1e-6, accountants=("pld", "prv"), options=options)
+    low, high = found.rows[0].lower, found.rows[0].upper
+    assert 0 < low < 2.675035 < high
+    assert 0.5 < found.rows[1].upper - found.rows[1].lower < 1.5

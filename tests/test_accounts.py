@@ -68,3 +68,15 @@ def test_adding_a_step_takes_microseconds():
         best = min(best, time.perf_counter() - start)
     # Measured at 3 microseconds; the margin is for slow and busy machines.
     assert best / 1000 < 100e-6
+
+
+def test_length_and_support():
+    account = Account()
+    assert len(account) == 0
+    assert account
+    account.compose(events.SelfComposedDpEvent(STEPS[0], 4), 3).compose(STEPS[1])
+    assert len(account) == 13
+    assert account.supports(events.ComposedDpEvent([STEPS[2], STEPS[0]]))
+    assert not account.supports(events.ComposedDpEvent([STEPS[2], events.UnsupportedDpEvent()]))
+    assert not Account(neighboring_relation="replace-one").supports(STEPS[0])
+    assert len(account) == 13

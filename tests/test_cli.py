@@ -134,7 +134,35 @@ def test_a_contradiction_between_accountants_is_status_1(capsys, monkeypatch):
     comparison = Comparison(1e-6, "add-or-remove-one", rows)
     monkeypatch.setattr(accountants, "compare", lambda *_, **__: comparison)
     assert main(["compare", *MECHANISM, "--delta", "1e-6"]) == 1
-    assert "proves at least" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "CONTRADICTION" in out
+    assert "proves at least" in out
+
+
+def test_compare_passes_options_to_the_backends(capsys):
+    words = ["compare", *MECHANISM, "--delta", "1e-6", "--accountants", "characteristic,pld"]
+    fine = ask(capsys, *words)["rows"][1]["upper"]
+    coarse = ask(capsys, *words, "--pld-interval", "5e-3")["rows"][1]["upper"]
+    assert coarse > fine > 6.907384
+    assert "--pld-interval" in refuse(capsys, *words, "--pld-interval", "-1")
+
+
+def test_epsilon_cross_check(capsys, monkeypatch):
+    from dpcal.accountants import characteristic
+    from dpcal.accountants.bounds import Bounds
+
+    words = ["epsilon", *MECHANISM, "--delta", "1e-6"]
+    checked = ask(capsys, *words, "--cross-check", "--pld-interval", "1e-3")
+    assert checked["epsilon"] == ask(capsys, *words)["epsilon"]
+    assert "pld is not asked" in refuse(capsys, *words, "--pld-interval", "1e-3")
+    broken = Bounds(3.0, 3.1, "broken")
+    monkeypatch.setattr(characteristic, "epsilon_bounds", lambda *_: broken)
+    monkeypatch.setattr(
+        characteristic, "log_delta_bounds", lambda *_: Bounds(-30.0, -29.0, "broken")
+    )
+    message = refuse(capsys, *words, "--cross-check", "--pld-interval", "2e-4")
+    assert "[3, 3.1]" in message
+    assert "do not meet" in message
 
 
 def test_plot_profile(capsys, tmp_path):
@@ -146,6 +174,24 @@ def test_plot_profile(capsys, tmp_path):
     assert np.all(np.diff(exact["delta"]) < 0)
     inside = np.interp(exact["epsilon"], renyi["epsilon"], np.log(renyi["delta"]))
     assert np.all(inside[20:-20] > np.log(exact["delta"])[20:-20])
+
+
+def test_plot_trade_off(capsys, tmp_path):
+    path = tmp_path / "trade-off.png"
+    answer = ask(capsys, "plot", "trade-off", *MECHANISM, "-o", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    rates, missed = np.array(answer["false_positive_rate"]), answer["false_negative_rate"]
+    assert np.all(np.diff(missed["lower"]) < 0)
+    assert np.all(np.array(missed["upper"]) <= 1 - rates + 1e-9)
+
+
+def test_plot_renyi(capsys, tmp_path):
+    path = tmp_path / "renyi.png"
+    answer = ask(capsys, "plot", "renyi", *MECHANISM, "--delta", "1e-6", "-o", path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    # Renyi divergences rise with the order.
+    assert np.all(np.diff(answer["divergence"]) > 0)
+    assert "delta" in refuse(capsys, "plot", "renyi", *MECHANISM, "--delta", "2", "-o", path)
 
 
 def test_help_has_an_example_that_parses(capsys):
