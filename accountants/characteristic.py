@@ -244,7 +244,11 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     log_finite, given = direction.finite
     if log_finite < 0:
         return combine(log_finite, log_delta_bounds(given, epsilon))
-    return _log_delta(direction, epsilon)[0]
+    bounds = _log_delta(direction, epsilon)[0]
+    below = direction.below
+    if below is None:
+        return bounds
+    return Bounds(log_delta_bounds(below, epsilon).lower, bounds.upper, f"rounded, {bounds.method}")
 
 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
@@ -317,6 +321,17 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         return epsilon_beyond(
             log_finite, log_delta, lambda target: epsilon_bounds(given, target), support
         )
+    below = direction.below
+    if below is not None:
+        # Contours bound the rounded losses only.
+        upper = _narrow(direction, log_delta)
+        lower = _narrow(below, log_delta).lower
+        return Bounds(min(lower, upper.upper), upper.upper, f"rounded, {upper.method}")
+    return _narrow(direction, log_delta)
+
+
+def _narrow(direction: Direction, log_delta: float) -> Bounds:
+    """The same, where all losses are finite and taken as they are."""
     bounds = _epsilon(direction, log_delta)
     if Total(direction.parts).renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
