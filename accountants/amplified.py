@@ -7,12 +7,13 @@ Theorem 11).
 >>> from dpcal.accountants.atoms import pure
 >>> remove, add = sampled(pure(1.0), 0.1)
 >>> print(f"{remove.upper:.12f} {math.log1p(0.1 * math.expm1(1.0)):.12f} {add.upper:.12f}")
-0.158565386157 0.158565386157 0.065296434110
+0.158565078740 0.158565078740 0.065298335999
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,25 +53,30 @@ def sampled(loss: PrivacyLoss, q: float) -> Pair:
 
 def _thinned(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
     """The sampled losses from values and log probabilities under Q."""
-    thinned = np.log1p(q * np.expm1(values))
-    mixture = log_reference + thinned
     if len(values) == 2:
         # Any two values lie on a lattice.
+        thinned = np.log1p(q * np.expm1(values))
+        mixture = log_reference + thinned
         low = float(thinned[0])
         odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
         unit = math.log1p(odds)
         remove = AtomicLoss(unit, (0, 1), tuple(log_reference.tolist()), name, low)
         add = AtomicLoss(unit, (-1, 0), tuple(mixture[::-1].tolist()), f"{name}, added", -low)
         return remove, add
-    return _scattered(thinned, log_reference, q, name), _scattered(
-        -thinned[::-1], mixture[::-1], q, f"{name}, added"
-    )
+    return _scattered(values, log_reference, q, name)
 
 
 def _scattered(
-    values: Reals, log_reference: Reals, q: float, name: str, below: ScatteredLoss | None = None
-) -> ScatteredLoss:
-    return ScatteredLoss(tuple(values.tolist()), tuple(log_reference.tolist()), name, q, below)
+    values: Reals, log_reference: Reals, q: float, name: str
+) -> tuple[ScatteredLoss, ScatteredLoss]:
+    """The sampled losses, their values anywhere."""
+    thinned = np.log1p(q * np.expm1(values))
+    added = (log_reference + thinned)[::-1]
+    places, others = thinned.tolist(), (-thinned[::-1]).tolist()
+    return (
+        ScatteredLoss(tuple(places), tuple(log_reference.tolist()), name, q),
+        ScatteredLoss(tuple(others), tuple(added.tolist()), f"{name}, added", q),
+    )
 
 
 def _thinned_laplace(loss: Laplace, q: float) -> Pair:
@@ -96,11 +102,9 @@ def _thinned_laplace(loss: Laplace, q: float) -> Pair:
     middles = np.concatenate([[-a], left + h / 2, [a]])
     down = np.concatenate([[0.5], cell, [0.5 * math.exp(-a)]])
     name = f"{q!r}-sampled {loss!r}"
-    uppers = _thinned(ends, np.log(up), q, name)
-    lowers = _thinned(middles, np.log(down), q, f"{name}, rounded down")
-    pair = []
-    for high, low in zip(uppers, lowers, strict=True):
-        assert isinstance(high, ScatteredLoss)
-        assert isinstance(low, ScatteredLoss)
-        pair.append(_scattered(high.values, np.array(high.log_reference), q, high.name, low))
-    return pair[0], pair[1]
+    uppers = _scattered(ends, np.log(up), q, name)
+    lowers = _scattered(middles, np.log(down), q, f"{name}, rounded down")
+    remove, add = (
+        replace(high, rounded_down=low) for high, low in zip(uppers, lowers, strict=True)
+    )
+    return remove, add

@@ -48,6 +48,8 @@ _SPLIT_WORK = 4e6
 # Compositions of more distinct losses than this are not split: the search would cost more than it
 # saves.
 _SPLIT_PARTS = 8
+# How far below the answer of a search lower ends are tried, where the search found none nearby.
+_JUST_BELOW = (1e-9, 1e-5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
 # A part whose logarithm is this far below the other is bounded instead of computed.
@@ -451,6 +453,11 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
         else:
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
+    # Close to the end of a law with an atom there, delta stays large until it falls to 0.
+    for share in _JUST_BELOW:
+        if max(proved, default=0.0) < (1 - 1e-3) * meet:
+            below = (1 - share) * meet
+            proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []
     return Bounds(min(max(proved, default=0.0), meet), meet, method)
 
 

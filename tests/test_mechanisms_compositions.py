@@ -125,6 +125,15 @@ def test_concentrated_privacy_is_for_the_renyi_accountant():
         accountants.epsilon(event, delta=1e-6, accountant="characteristic")
 
 
+def test_the_accountants_of_the_common_interface():
+    failing = events.EpsilonDeltaDpEvent(1.0, 1e-3)
+    accountant = accountants.CharacteristicAccountant().compose(failing, 2)
+    assert accountant.get_delta(math.inf) == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-12)
+    assert math.isinf(accountant.get_epsilon(0.0))
+    assert not accountant.supports(events.ZCDpEvent(0.1))
+    assert accountants.RenyiAccountant().supports(events.ZCDpEvent(0.1))
+
+
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, math.inf])
 @pytest.mark.parametrize("mean", [1.0, 4.0, 50.0])
 def test_repeated_selection_against_a_peer(shape, mean):
