@@ -22,6 +22,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events, samplers
+from dpcal.accountants.amplified import sampled
 from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
 from dpcal.accountants.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.divergences import Concentrated, RepeatedSelection
@@ -110,7 +111,21 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         # A sample of a sample: a record stays with the product of both probabilities.
         twice = q * _validate.rate(sampling_probability=inner.sampling_probability)
         return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
-    return samplers.poisson(q, _sampled_noise(event, relation), relation)
+    sigma = _gaussian_noise(inner)
+    if sigma is not None:
+        return samplers.poisson(q, sigma, relation)
+    if relation == "replace-one":
+        raise refuse(event, relation)
+    if relation == "replace-special" and not isinstance(inner, _SUMS):
+        # Of a sum, a blanked record and one that was not sampled leave the same law.
+        reason = "A blanked record that is sampled may leave another law than one that is not."
+        raise refuse(event, relation, reason)
+    if isinstance(inner, events.EpsilonDeltaDpEvent) and inner.delta > 0:
+        return dominating_pairs(_amplified_claim(q, inner), relation)
+    if isinstance(inner, _SUMS + _CLAIMS):
+        law, _ = dominating_pairs(inner, relation)
+        return (law, law) if law is NOTHING else sampled(law, q)
+    raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
@@ -142,6 +157,18 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     return mixture_of_gaussians(
         event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
     )
+
+
+# Mechanisms whose dominating pair sampling thins value by value.
+_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
+_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
+
+
+def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
+    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
+    epsilon = math.log1p(q * math.expm1(_validate.non_negative(epsilon=claim.epsilon)))
+    delta = math.nextafter(q * claim.delta, 1.0)
+    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
