@@ -30,6 +30,7 @@ from dpcal.accountants.matrix import (
     Workload,
 )
 from dpcal.accountants.matrix.optimise import Objective
+from dpcal.accountants.matrix.sensitivity import most_separated
 from dpcal.errors import UnsupportedEvent
 
 T = 11
@@ -121,6 +122,28 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     allowed = list(patterns(steps, separation, at_most))
     check_against_patterns(banded, schema, allowed)
     check_against_patterns(strategy, schema, allowed)
+
+
+@given(
+    st.lists(st.floats(0.0, 10.0), min_size=1, max_size=9),
+    st.integers(1, 10),
+    st.integers(1, 10),
+)
+@settings(max_examples=100, deadline=None)
+def test_best_separated_sums_against_enumeration(values, separation, at_most):
+    values = np.array(values)
+    best = max(values[places].sum() for places in patterns(len(values), separation, at_most))
+    assert float(most_separated(values, separation, at_most)) == pytest.approx(best, rel=1e-12)
+    stacked = np.stack([values, values[::-1]])
+    assert np.allclose(most_separated(stacked, separation, at_most), best, rtol=1e-12)
+
+
+def test_dense_bounds_of_long_runs_take_no_cubic_time():
+    # At most 400 of 2000 steps: the cap is dropped, which can only raise the bound.
+    tree, schema = Tree(2000), MinSeparation(2, 400)
+    found, loose = tree.sensitivity(schema), tree.sensitivity(MinSeparation(2))
+    assert found.label == "upper bound"
+    assert np.linalg.norm(tree.matrix()[:, :800:2].sum(axis=1)) <= found.value <= loose.value
 
 
 def test_labels_are_exact_where_a_theorem_says_so():
