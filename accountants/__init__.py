@@ -58,6 +58,7 @@ __all__ = [
     "bayes_success",
     "certify",
     "compare",
+    "correlated",
     "delta",
     "delta_bounds",
     "epsilon",
@@ -73,6 +74,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
+    from dpcal.accountants import correlated
     from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 
 
@@ -80,4 +82,6 @@ def __getattr__(name: str) -> Any:
     # These subclass dp-accounting's accountant, whose package is slow to import.
     if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
         return getattr(import_module("dpcal.accountants.accounts"), name)
+    if name == "correlated":
+        return import_module("dpcal.accountants.correlated")
     raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")

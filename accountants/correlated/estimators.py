@@ -375,7 +375,7 @@ class Counts:
         theta = np.append(np.log(np.array(self.odds[1:]) / self.odds[0]), self.attraction)
         # One pseudo-round for each kind of round keeps kinds that were not seen finite.
         prior = 1e-3
-        for _ in range(30):
+        for _ in range(10):
             logs = np.zeros((most + 1, n.size))
             for k in range(1, most + 1):
                 logs[k] = theta[k - 1] + theta[-1] * k * decay * s
@@ -395,7 +395,7 @@ class Counts:
             step = np.linalg.solve(information, score)
             step *= min(1.0, 1.0 / float(np.abs(step).max()))
             theta = theta + step
-            if np.abs(step).max() < 1e-6:
+            if np.abs(step).max() < 1e-4:
                 break
         odds = np.append(1.0, np.exp(theta[:-1]))
         odds /= odds.sum()
@@ -415,6 +415,7 @@ class ShiftAdd:
     share: float
     scale: float
     direction: str = "add"
+    proved: bool = True
 
     @cached_property
     def half_space(self) -> tuple[Floats, float, float]:
@@ -431,9 +432,12 @@ class ShiftAdd:
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
         terms = _rising(-kept[0] + self.setting.slack, epsilon) * np.exp(kept[1])
-        return np.minimum(terms, self.largest(epsilon))
+        largest = self.largest(epsilon)
+        return terms if largest is None else np.minimum(terms, largest)
 
-    def largest(self, epsilon: float) -> float:
+    def largest(self, epsilon: float) -> float | None:
+        if not self.proved:
+            return None
         _, kappa, mu = self.half_space
         exponent = self.scale * (kappa - epsilon) + 0.5 * (self.scale * mu) ** 2
         return math.exp(min(exponent, 600.0)) * (1 + 1e-9)
