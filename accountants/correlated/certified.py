@@ -43,7 +43,7 @@ _MARGIN = 1e-9
 
 
 def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
-    """delta of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
+    """Deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
     safe = np.where(mu > 0, mu, 1.0)
     high = ndtr(safe / 2 - epsilon / safe)
     low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))

@@ -1,4 +1,4 @@
-r"""How likely is an output with the record, against without? Likelihood ratios, exact and bracketed.
+r"""How likely is an output with the record, against without? Likelihood ratios.
 
 Every engine maps fields ``a = C^T x / sigma^2`` of shape (rounds, draws) to log L. For
 ``C[t, u] = decay^(t - u)`` the past enters through one number, s_t = decay s_{t-1} + y_t, and
@@ -73,7 +73,7 @@ class Engine(Protocol):
 def chebyshev(nodes: int, end: float) -> tuple[Floats, Floats]:
     """Chebyshev-Lobatto nodes of [0, end], increasing, and their barycentric weights."""
     k = np.arange(nodes)
-    weights = (-1.0) ** k
+    weights = np.where(k % 2, -1.0, 1.0)
     weights[[0, -1]] *= 0.5
     return end * 0.5 * (1 - np.cos(np.pi * k / (nodes - 1))), weights
 
@@ -103,7 +103,7 @@ def _decay(mechanism: Mechanism) -> float:
 
 @dataclass(frozen=True, eq=False)
 class GridEngine:
-    """log M at Chebyshev nodes of the state, for ``C[t, u] = decay^(t - u)``.
+    """Log M at Chebyshev nodes of the state, for ``C[t, u] = decay^(t - u)``.
 
     Parameters
     ----------
@@ -132,8 +132,11 @@ class GridEngine:
         return s, idle, interpolation(s, weights, np.minimum(decay * s + 1, end))
 
     def log_ratio(self, a: Floats) -> Floats:
+        """Return log L of every column of fields."""
+        s, W0, W1 = self._grid
+        decay = _decay(self.mechanism)
         return kernels.grid_log_ratio(
-            a, self.mechanism.energies, *self._grid, _decay(self.mechanism), *self.law.tables
+            a, self.mechanism.energies, s, W0, W1, decay, *self.law.tables
         )
 
 
@@ -182,6 +185,7 @@ class BracketEngine:
         return cell.astype(np.intc), (at - s[cell]) / (s[cell + 1] - s[cell])
 
     def log_ratio(self, a: Floats) -> Floats:
+        """Return log L of every column of fields."""
         decay, s = _decay(self.mechanism), self.nodes
         cell0, share0 = self._cells(decay * s)
         cell1, share1 = self._cells(decay * s + 1)
@@ -200,7 +204,7 @@ class BracketEngine:
         # Every round adds a few roundings of numbers of the size of log M; the roundings of the
         # fields themselves move x, whose law is continuous, by as little.
         slack = 1e-14 * self.mechanism.steps * (100 + np.abs(a).max(initial=0.0))
-        return bound + slack if self.upper else bound - slack
+        return np.asarray(bound + slack if self.upper else bound - slack)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,6 +227,7 @@ class TransferEngine:
     separated: bool = False
 
     def log_ratio(self, a: Floats) -> Floats:
+        """Return log L of every column of fields."""
         gram = self.mechanism.gram_bands
         if self.separated:
             gram = np.ascontiguousarray(gram[:, :1])

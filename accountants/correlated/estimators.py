@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from dpcal import _validate
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.engines import (
     VALIDATED,
@@ -106,10 +107,8 @@ class Setting:
         x += self.noise(draws, generator)
         return x, (y, first)
 
-    def log_ratio(
-        self, x: Floats, generator: np.random.Generator, reference: Any = None
-    ) -> Floats:
-        """log L of observations, which are consumed."""
+    def log_ratio(self, x: Floats, generator: np.random.Generator, reference: Any = None) -> Floats:
+        """Log L of observations, which are consumed."""
         a = self.mechanism.fields(x)
         if isinstance(self.engine, ParticleEngine):
             return self.engine.log_ratio(a, generator, reference)
@@ -136,16 +135,19 @@ class Direct:
     direction: str
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         if self.direction == "remove":
             x, reference = self.setting.with_record(draws, generator)
             return self.setting.log_ratio(x, generator, reference)[None]
         return self.setting.log_ratio(self.setting.noise(draws, generator), generator)[None]
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
         loss = kept[0] if self.direction == "remove" else -kept[0]
         return _rising(loss + self.setting.slack, epsilon)
 
     def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, or None."""
         return 1.0
 
 
@@ -166,9 +168,7 @@ class Tilted:
     def __post_init__(self) -> None:
         self.setting.require_exact("Tilted")
         if self.setting.mechanism.decay is None or self.setting.law.start.size > 1:
-            raise UnsupportedEvent(
-                "Tilted draws need lambda-CGD and independent participations."
-            )
+            raise UnsupportedEvent("Tilted draws need lambda-CGD and independent participations.")
 
     @cached_property
     def ahead(self) -> Floats:
@@ -198,7 +198,7 @@ class Tilted:
 
     @property
     def log_moment(self) -> float:
-        """log E_Q[L^2]."""
+        """Log E_Q[L^2]."""
         return float(self.ahead[0, 0, 0])
 
     def validated(self) -> bool:
@@ -207,6 +207,7 @@ class Tilted:
         return abs(finer - self.log_moment) <= VALIDATED
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
         plain = generator.random(draws) < 0.5
         x, _ = setting.with_record(draws, generator)
@@ -220,13 +221,15 @@ class Tilted:
         return setting.log_ratio(x, generator)[None]
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
         log_l, slack = kept[0], self.setting.slack
         # (L - e^eps)_+ / L, over 1/2 + 1/2 L / E[L^2].
         weight = np.logaddexp(0.0, log_l - self.log_moment) - math.log(2)
         terms = _rising(log_l + slack, epsilon) * np.exp(-weight + 4 * slack)
-        return np.minimum(terms, self.largest(epsilon))
+        return np.asarray(np.minimum(terms, self.largest(epsilon)))
 
     def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms, or None."""
         # With u = L / e^eps, (u - 1) / (u / 2 + c u^2) is largest at u = 1 + sqrt(1 + 1 / (2 c)).
         c = 0.5 * math.exp(min(epsilon - self.log_moment, 600.0))
         u = 1 + math.sqrt(1 + 0.5 / c)
@@ -245,6 +248,7 @@ class ShiftRemove:
         self.setting.require_exact("ShiftRemove")
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         setting = self.setting
         shift = self.scale * setting.mean
         x, _ = setting.with_record(draws, generator)
@@ -255,17 +259,17 @@ class ShiftRemove:
         return _weighted(setting.log_ratio(x, generator), moved)
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
-        return _rising(kept[0], epsilon) * np.exp(kept[1])
+        """Return terms >= 0 whose mean is delta, or at least delta."""
+        return np.asarray(_rising(kept[0], epsilon) * np.exp(kept[1]))
 
     def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, or None."""
         return None
 
 
 def _weighted(log_l: Floats, log_proposal: Floats) -> Floats:
-    """log L, and log dP / dP' for the proposal mixed with P."""
-    mixed = np.logaddexp(
-        math.log(_DEFENSIVE) + log_l, math.log1p(-_DEFENSIVE) + log_proposal
-    )
+    """Log L, and log dP / dP' for the proposal mixed with P."""
+    mixed = np.logaddexp(math.log(_DEFENSIVE) + log_l, math.log1p(-_DEFENSIVE) + log_proposal)
     return np.stack([log_l, log_l - mixed])
 
 
@@ -285,9 +289,7 @@ class Counts:
     def __post_init__(self) -> None:
         self.setting.require_exact("Counts")
         if self.setting.mechanism.decay is None or self.setting.law.start.size > 1:
-            raise UnsupportedEvent(
-                "Counts draws need lambda-CGD and independent participations."
-            )
+            raise UnsupportedEvent("Counts draws need lambda-CGD and independent participations.")
 
     def _log_chance(self, s: Floats) -> Floats:
         """Log-probabilities of 0, 1, ... participations after the states s."""
@@ -315,30 +317,33 @@ class Counts:
         return counts, before
 
     def losses(self, counts: NDArray[np.intc], generator: np.random.Generator) -> Floats:
-        """log L, and log dP / dP', of draws with given participations."""
+        """Log L, and log dP / dP', of draws with given participations."""
         setting, mechanism = self.setting, self.setting.mechanism
         x = mechanism.means(counts.astype(float)) + setting.noise(counts.shape[1], generator)
         a = mechanism.fields(x)
         return _weighted(setting.engine.log_ratio(a), self.log_proposal(a))
 
     def log_proposal(self, a: Floats) -> Floats:
-        """log dP' / dQ of the proposal without its part of P."""
+        """Log dP' / dQ of the proposal without its part of P."""
         mechanism = self.setting.mechanism
         decay, most = float(mechanism.decay or 0.0), len(self.odds) - 1
         end = min(most * largest_state(decay), 1.5 * max(9.0, largest_state(decay)))
         s, weights = chebyshev(28, end)
-        steps = [interpolation(s, weights, np.minimum(decay * s + k, end)) for k in range(most + 1)]
+        steps = [interpolation(s, weights, np.minimum(decay * s + j, end)) for j in range(most + 1)]
         return kernels.counts_log_ratio(
             a, mechanism.energies, s, np.stack(steps), decay, self._log_chance(s)
         )
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         return self.losses(self.patterns(draws, generator)[0], generator)
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
-        return _rising(kept[0], epsilon) * np.exp(kept[1])
+        """Return terms >= 0 whose mean is delta, or at least delta."""
+        return np.asarray(_rising(kept[0], epsilon) * np.exp(kept[1]))
 
     def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, or None."""
         return None
 
     def fitted(
@@ -387,8 +392,8 @@ class Counts:
             information = np.zeros((most + 1, most + 1))
             information[:-1, :-1] = -(p[1:] * w) @ p[1:].T + np.diag(p[1:] @ w)
             information[:-1, :-1] += prior * np.diag(np.exp(theta[:-1]))
-            k = np.arange(1, most + 1)[:, None]
-            cross = (p[1:] * (k - mean_k)) @ (w * decay * s)
+            kinds = np.arange(1, most + 1)[:, None]
+            cross = (p[1:] * (kinds - mean_k)) @ (w * decay * s)
             information[:-1, -1] = information[-1, :-1] = cross
             spread = ((np.arange(most + 1) ** 2)[:, None] * p).sum(axis=0) - mean_k**2
             information[-1, -1] = float((w * (decay * s) ** 2) @ spread) + prior
@@ -417,12 +422,19 @@ class ShiftAdd:
     direction: str = "add"
     proved: bool = True
 
+    def __post_init__(self) -> None:
+        # The other way, the half-space bounds no weight.
+        _validate.positive(scale=self.scale)
+        if self.proved:
+            _validate.positive(share=self.share)
+
     @cached_property
     def half_space(self) -> tuple[Floats, float, float]:
         """m, kappa, and mu = ||m|| / sigma."""
         return half_space(self.setting, self.share)
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         setting = self.setting
         m, _, mu = self.half_space
         x = setting.noise(draws, generator) - self.scale * m[:, None]
@@ -431,11 +443,13 @@ class ShiftAdd:
         return np.stack([setting.log_ratio(x, generator), log_weight])
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
         terms = _rising(-kept[0] + self.setting.slack, epsilon) * np.exp(kept[1])
         largest = self.largest(epsilon)
-        return terms if largest is None else np.minimum(terms, largest)
+        return np.asarray(terms if largest is None else np.minimum(terms, largest))
 
     def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, or None."""
         if not self.proved:
             return None
         _, kappa, mu = self.half_space
@@ -503,10 +517,11 @@ class Bins:
 
     @property
     def log_moment(self) -> float:
-        """log E_Q[L^order]."""
+        """Log E_Q[L^order]."""
         return float(logsumexp(self._tuples)) - self.order * math.log(self.gram.shape[0])
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Return what is kept of draws, of shape (rows, draws)."""
         bins = self.gram.shape[0]
         u = generator.standard_normal((draws, bins)) @ self._root.T
         if self.direction == "remove":
@@ -519,14 +534,16 @@ class Bins:
         return np.asarray(logsumexp(u, axis=1) - math.log(bins))[None]
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
         if self.direction == "add":
             return _rising(-kept[0], epsilon)
         # (L - e^eps)_+ / (L^q / E[L^q]).
         exponent = self.log_moment - (self.order - 1) * kept[0]
         terms = _rising(kept[0], epsilon) * np.exp(np.minimum(exponent, 600.0))
-        return np.minimum(terms, self.largest(epsilon))
+        return np.asarray(np.minimum(terms, self.largest(epsilon)))
 
     def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms, or None."""
         q = self.order
         if q == 1:
             return 1.0

@@ -64,7 +64,13 @@ from dpcal.accountants.correlated.samplers import (
     Poisson,
     Sampler,
 )
-from dpcal.accountants.correlated.table import CERTIFIED, EXACT, STATISTICAL, WITH_CONFIDENCE, chosen
+from dpcal.accountants.correlated.table import (
+    CERTIFIED,
+    EXACT,
+    STATISTICAL,
+    WITH_CONFIDENCE,
+    chosen,
+)
 from dpcal.accountants.events import (
     ComposedDpEvent,
     DpEvent,
@@ -323,7 +329,10 @@ def _events(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
     kept: list[Any] = []
     for group in groups:
         ordered = np.sort(group)[::-1]
-        if any(len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all() for other in kept):
+        if any(
+            len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
+            for other in kept
+        ):
             continue
         kept.append(ordered)
         found.append(_composed(ordered, float(rate)))
@@ -390,13 +399,13 @@ def _trusted(sample: Sample, epsilon: float) -> None:
         )
 
 
-def _solved(sample: Sample, target: float, gamma: float, added: float) -> tuple[float, float, float]:
+def _solved(
+    sample: Sample, target: float, gamma: float, added: float
+) -> tuple[float, float, float]:
     """Lower end, estimate and upper end of the epsilon at which a sample's delta is the target."""
 
     def least(part: Callable[[Any], float], goal: float) -> float:
-        return proofs.least_epsilon(
-            lambda e: part(sample.at(e, failure_probability=gamma)), goal
-        )
+        return proofs.least_epsilon(lambda e: part(sample.at(e, failure_probability=gamma)), goal)
 
     upper = least(lambda reading: reading.upper, target - added)
     estimate = least(lambda reading: reading.mean, target)
@@ -464,7 +473,10 @@ def epsilon(
 
 
 def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
-    found = [event_epsilon(event, delta=target) for event in _events(question.mechanism, question.sampler)]
+    found = [
+        event_epsilon(event, delta=target)
+        for event in _events(question.mechanism, question.sampler)
+    ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedEpsilon(
         worst.upper,
@@ -506,7 +518,9 @@ def _sampled_epsilon(question: _Question, target: float, bound: float) -> Correl
             _require_enough(other, options, target, half)
         second = options.simulate(other, 1)
         add = _solved(second, target, gamma, added)
-        lower, estimate, upper = (max(a, b) for a, b in zip((lower, estimate, upper), add, strict=True))
+        lower, estimate, upper = (
+            max(a, b) for a, b in zip((lower, estimate, upper), add, strict=True)
+        )
         names += f" and {type(other).__name__}"
     return CorrelatedEpsilon(
         upper,
@@ -548,7 +562,9 @@ def delta(
 
 
 def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
-    found = [event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)]
+    found = [
+        event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)
+    ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedDelta(
         worst.upper,
@@ -598,8 +614,8 @@ def revealed_delta(
     strategy, noise_multiplier, epsilon
         As for :func:`delta`.
     sampler
-        Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of the
-        number of participations matters.
+        Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
+        the number of participations matters.
 
     Notes
     -----

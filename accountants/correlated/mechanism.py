@@ -102,7 +102,7 @@ class Mechanism:
     @property
     def steps(self) -> int:
         """Number of rounds."""
-        return self.matrix.shape[0]
+        return int(self.matrix.shape[0])
 
     @property
     def variance(self) -> float:
@@ -125,9 +125,7 @@ class Mechanism:
         T = self.steps
         out = np.zeros((T, self.bands))
         for k in range(self.bands):
-            out[: T - k, k] = np.einsum(
-                "ij,ij->j", self.matrix[:, : T - k], self.matrix[:, k:]
-            )
+            out[: T - k, k] = np.einsum("ij,ij->j", self.matrix[:, : T - k], self.matrix[:, k:])
         return out / self.variance
 
     def means(self, y: Floats) -> Floats:
@@ -150,9 +148,7 @@ class Mechanism:
 def _nonnegative(C: Floats, steps: int) -> Floats:
     """C with the signs removed that flipping the sign of every second round removes."""
     if C.shape != (steps, steps):
-        raise ValueError(
-            f"strategy.matrix() must have shape ({steps}, {steps}), got {C.shape}."
-        )
+        raise ValueError(f"strategy.matrix() must have shape ({steps}, {steps}), got {C.shape}.")
     if not np.isfinite(C).all() or np.triu(C, 1).any():
         raise ValueError("strategy.matrix() must be lower triangular with finite entries.")
     if not (np.diagonal(C) > 0).all():

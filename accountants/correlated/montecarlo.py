@@ -78,7 +78,7 @@ class Sample:
     @property
     def draws(self) -> int:
         """Number of draws."""
-        return self.kept.shape[1]
+        return int(self.kept.shape[1])
 
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon with its confidence bounds.

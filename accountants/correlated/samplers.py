@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +60,10 @@ class Automaton:
     @property
     def rounds(self) -> int:
         """Number of rounds."""
-        return self.idle.shape[0]
+        return int(self.idle.shape[0])
 
     @property
-    def tables(self) -> tuple[Any, ...]:
+    def tables(self) -> tuple[Floats, Floats, NDArray[np.intc], NDArray[np.intc], Floats]:
         """The five arrays, in the order in which the kernels take them."""
         return self.idle, self.join, self.idle_to, self.join_to, self.start
 
@@ -94,9 +94,7 @@ class Automaton:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(law.sum(axis=1)))
 
-    def sample(
-        self, draws: int, generator: np.random.Generator
-    ) -> tuple[Floats, NDArray[np.intc]]:
+    def sample(self, draws: int, generator: np.random.Generator) -> tuple[Floats, NDArray[np.intc]]:
         """Participations of shape (rounds, draws), and the states that they started from."""
         states = self.start.size
         first = np.zeros(draws, dtype=np.intc)
@@ -167,6 +165,7 @@ class Poisson(Sampler):
         _validate.rate(sampling_probability=self.sampling_probability)
 
     def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         return _independent(np.full(rounds, float(self.sampling_probability)))
 
 
@@ -199,6 +198,7 @@ class CyclicPoisson(Sampler):
         _validate.rate(sampling_probability=self.sampling_probability)
 
     def automaton(self, rounds: int, group: int = 0) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         t = np.arange(rounds)
         if not self.random_shift:
             return _independent(
@@ -240,6 +240,7 @@ class MinSeparation(Sampler):
         _validate.rate(sampling_probability=self.sampling_probability)
 
     def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         # The state counts the rounds still to sit out.
         b, p = self.separation, float(self.sampling_probability)
         chance = np.zeros((rounds, b))
@@ -281,6 +282,7 @@ class RandomAllocation(Sampler):
             )
 
     def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         k, length = self.participations, self.epoch or rounds
         if length < k or rounds % length:
             raise ValueError(
@@ -323,12 +325,11 @@ class BallsInBins(Sampler):
     def patterns(self, rounds: int) -> Floats:
         """Participations of each bin, of shape (rounds, bins)."""
         if rounds % self.bins:
-            raise ValueError(
-                f"bins must divide the number of rounds {rounds}, got {self.bins}."
-            )
+            raise ValueError(f"bins must divide the number of rounds {rounds}, got {self.bins}.")
         return np.tile(np.eye(self.bins), (rounds // self.bins, 1))
 
     def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         self.patterns(rounds)
         return CyclicPoisson(self.bins, 1.0, random_shift=True).automaton(rounds)
 
@@ -358,6 +359,7 @@ class FixedSize(Sampler):
             raise ValueError(f"batch_size must be at most n={self.n}, got {self.batch_size}.")
 
     def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
         raise UnsupportedEvent(
             f"Batches of exactly {self.batch_size} of {self.n} records are refused under "
             "correlated noise: the record that one batch gains, another record of it loses, and no "

@@ -24,7 +24,15 @@ from dpcal.accountants.correlated.samplers import (
 )
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["CERTIFIED", "EXACT", "LABELS", "STATISTICAL", "WITH_CONFIDENCE", "Row", "decision_table"]
+__all__ = [
+    "CERTIFIED",
+    "EXACT",
+    "LABELS",
+    "STATISTICAL",
+    "WITH_CONFIDENCE",
+    "Row",
+    "decision_table",
+]
 
 EXACT = "exact"
 CERTIFIED = "certified"
