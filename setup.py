@@ -22,6 +22,7 @@ PACKAGES = [
     "dpcal",
     "dpcal.accountants",
     "dpcal.accountants.matrix",
+    "dpcal.accountants.correlated",
     "dpcal.calibrate",
     "dpcal.calibrate.schedules",
     "dpcal.commands",

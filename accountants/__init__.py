@@ -66,6 +66,7 @@ __all__ = [
     "bayes_success",
     "certify",
     "compare",
+    "correlated",
     "delta",
     "delta_bounds",
     "epsilon",
@@ -84,7 +85,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
-    from dpcal.accountants import matrix
+    from dpcal.accountants import correlated, matrix
     from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 
 
@@ -92,6 +93,6 @@ def __getattr__(name: str) -> Any:
     # These subclass dp-accounting's accountant, whose package is slow to import.
     if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
         return getattr(import_module("dpcal.accountants.accounts"), name)
-    if name == "matrix":
-        return import_module("dpcal.accountants.matrix")
+    if name in ("correlated", "matrix"):
+        return import_module(f"dpcal.accountants.{name}")
     raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")
