@@ -26,8 +26,8 @@ from dpcal.accountants import renyi
 from dpcal.accountants.atoms import AtomicLoss, convolve
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
-from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.contour import FURTHEST, Contour
+from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach

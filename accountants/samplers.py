@@ -140,7 +140,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     batch = _validate.count(sample_size=batch)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
-    chances = [float(chance) for chance in binom.pmf(range(min(batch, 64) + 1), batch, 1 / size)]
+    chances = [float(binom.pmf(k, batch, 1 / size)) for k in range(min(batch, 64) + 1)]
     most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _RARE), batch)
     if most >= len(chances):
         raise UnsupportedEvent(

@@ -137,6 +137,11 @@ def test_no_data_set_exceeds_the_bound(relation, alpha):
             events.SampledWithoutReplacementDpEvent(size, 2, gaussian),
         ),
     }
+    if alpha == 1.15:
+        cases["with replacement"] = (
+            lambda data: batches_with_replacement(data, 2),
+            events.SampledWithReplacementDpEvent(size, 2, gaussian),
+        )
     for name, (sampler, event) in cases.items():
         found = worst(sampler, PAIRS[relation](size), alpha, sigma)
         bound = single(event, alpha, relation)
@@ -162,6 +167,37 @@ def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
             found = np.maximum(first - alpha * density(angle, norm), 0).sum()
             assert found <= bound + 2e-5
     assert found == pytest.approx(bound, abs=2e-5)
+
+
+def test_draws_with_replacement_are_bounded_by_revealing_their_number():
+    """The bound is the mean over the number of draws of one record, in closed form."""
+    size, batch, sigma, epsilon = 50, 5, 1.7, 0.3
+    drawn = 1 - (1 - 1 / size) ** batch
+    shifted = math.log1p(math.expm1(epsilon) / drawn)
+    expected = sum(
+        binom.pmf(k, batch, 1 / size) * math.exp(log_gaussian_delta(shifted, 2 * k / sigma)[0])
+        for k in range(1, batch + 1)
+    )
+    event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
+    assert single(event, math.exp(epsilon), "replace-one") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
+    """One record may be drawn several times; rarely, and the costs are close."""
+    gaussian = events.GaussianDpEvent(6.0)
+    repeated, distinct = (
+        events.SelfComposedDpEvent(cls(10_000, 50, gaussian), 500)
+        for cls in (events.SampledWithReplacementDpEvent, events.SampledWithoutReplacementDpEvent)
+    )
+    dearer, cheaper = (
+        accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+        for event in (repeated, distinct)
+    )
+    assert cheaper < dearer < 1.2 * cheaper
+    assert dearer.upper - dearer.lower < 1e-6
+    infinite = decompose(repeated, relation).directions[0].finite[0]
+    assert -1e-14 < infinite < 0
 
 
 # -- transforms
