@@ -184,7 +184,7 @@ def test_draws_with_replacement_are_bounded_by_revealing_their_number():
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
-    """One record may be drawn several times; rarely, and the costs are close."""
+    """One record may be drawn several times, here with a chance of 0.6% in all steps."""
     gaussian = events.GaussianDpEvent(6.0)
     repeated, distinct = (
         events.SelfComposedDpEvent(cls(10_000, 50, gaussian), 500)
@@ -194,7 +194,7 @@ def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
         accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
         for event in (repeated, distinct)
     )
-    assert cheaper < dearer < 1.2 * cheaper
+    assert cheaper < dearer < 1.3 * cheaper
     assert dearer.upper - dearer.lower < 1e-6
     infinite = decompose(repeated, relation).directions[0].finite[0]
     assert -1e-14 < infinite < 0
