@@ -27,7 +27,7 @@ from dp_accounting import privacy_accountant
 
 from dpcal import _validate
 from dpcal.accountants import events, interface
-from dpcal.accountants.bounds import Delta, Epsilon
+from dpcal.accountants.bounds import Delta, Epsilon, exp_up
 from dpcal.accountants.composition import RELATIONS, decompose, leaves
 from dpcal.accountants.measures import Total
 from dpcal.errors import UnsupportedEvent
@@ -136,7 +136,9 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
                 if do_compose and count > 0:
                     self._account.compose(part, times * count)
                 else:
-                    decompose(part, self._account.neighboring_relation)
+                    composition = decompose(part, self._account.neighboring_relation)
+                    if self._accountant == "characteristic" and not composition.has_law:
+                        raise UnsupportedEvent(f"Only Renyi divergences are known of {part!r}.")
             except UnsupportedEvent as error:
                 return self.CompositionErrorDetails(invalid_event=leaf, error_message=str(error))
         return None
@@ -158,7 +160,9 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         if not composition.private:
             return 1.0
         if target_epsilon == math.inf:
-            return 0.0
+            # Only losses that may be infinite leave something.
+            lowest = min(item.finite[0] for item in composition.directions)
+            return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
         return self._account.delta(target_epsilon, accountant=self._accountant).upper
 
 

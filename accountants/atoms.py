@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from dpcal.accountants.quadrature import QuadratureTilt
 
 __all__ = [
     "AtomicLoss",
+    "FiniteLoss",
+    "ScatteredLoss",
     "blanked_response",
     "convolve",
     "discrete_laplace",
@@ -37,45 +40,20 @@ Reals = NDArray[np.float64]
 _MAX_TERMS = 4096
 
 
-@dataclass(frozen=True)
-class AtomicLoss(PrivacyLoss):
-    """A privacy loss with finitely many values, all multiples of one unit but for an offset.
+class FiniteLoss(PrivacyLoss):
+    """A privacy loss with finitely many values."""
 
-    Parameters
-    ----------
-    unit
-        Spacing > 0 of the values.
-    multiples
-        The values over the unit, increasing whole numbers.
-    log_reference
-        Log probability of each value under Q; under P it is that plus the value.
-    name
-        How the mechanism is called.
-    offset
-        What is added to every value.
-    """
-
-    unit: float
-    multiples: tuple[int, ...]
     log_reference: tuple[float, ...]
-    name: str
-    offset: float = 0.0
 
     @property
+    @abstractmethod
     def values(self) -> Reals:
-        """The values of the loss."""
-        return self.offset + self.unit * np.array(self.multiples, dtype=float)
+        """The values of the loss, increasing."""
 
     @property
     def upper(self) -> float:
         """The largest value."""
         return float(self.values[-1])
-
-    @property
-    def lattice(self) -> Lattice | None:
-        """The lattice on which the values lie."""
-        stride = int(np.gcd.reduce(np.diff(self.multiples)))
-        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
@@ -104,6 +82,86 @@ class AtomicLoss(PrivacyLoss):
         """Return the sum over values above epsilon."""
         log_masses = np.array(self.log_reference) + self.values
         return _hockey_stick(log_masses, self.values, epsilon, 0.0)
+
+
+@dataclass(frozen=True)
+class AtomicLoss(FiniteLoss):
+    """A privacy loss with finitely many values, all multiples of one unit but for an offset.
+
+    Parameters
+    ----------
+    unit
+        Spacing > 0 of the values.
+    multiples
+        The values over the unit, increasing whole numbers.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    name
+        How the mechanism is called.
+    offset
+        What is added to every value.
+    """
+
+    unit: float
+    multiples: tuple[int, ...]
+    log_reference: tuple[float, ...]
+    name: str
+    offset: float = 0.0
+
+    @property
+    def values(self) -> Reals:
+        """The values of the loss."""
+        return self.offset + self.unit * np.array(self.multiples, dtype=float)
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which the values lie."""
+        stride = int(np.gcd.reduce(np.diff(self.multiples)))
+        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
+
+
+@dataclass(frozen=True)
+class ScatteredLoss(FiniteLoss):
+    """A privacy loss with finitely many values, anywhere.
+
+    Parameters
+    ----------
+    places
+        The values, increasing.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    name
+        How the mechanism is called.
+    sampling_probability
+        Probability that the output depends on the record at all.
+    rounded_down
+        A loss that the mechanism's dominates, where this one is rounded up.
+    """
+
+    places: tuple[float, ...]
+    log_reference: tuple[float, ...]
+    name: str
+    sampling_probability: float = 1.0
+    rounded_down: ScatteredLoss | None = None
+
+    def __repr__(self) -> str:
+        return f"ScatteredLoss({self.name!r})"
+
+    @property
+    def values(self) -> Reals:
+        """The values of the loss."""
+        return np.array(self.places)
+
+    @property
+    def below(self) -> ScatteredLoss | None:
+        """The loss rounded down."""
+        return self.rounded_down
+
+    @property
+    def log_unaffected(self) -> float:
+        """Log probability that the record is not sampled."""
+        q = self.sampling_probability
+        return math.log1p(-q) if q < 1 else -math.inf
 
 
 def _hockey_stick(

@@ -49,6 +49,8 @@ _SPLIT_WORK = 4e6
 # Compositions of more distinct losses than this are not split: the search would cost more than it
 # saves.
 _SPLIT_PARTS = 8
+# How far below the answer of a search lower ends are tried, where the search found none nearby.
+_JUST_BELOW = (1e-9, 1e-5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
 # A part whose logarithm is this far below the other is bounded instead of computed.
@@ -129,7 +131,8 @@ class Inversion:
         self.contours = [_contour(total, c, epsilon)]
         # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
         self._rest: tuple[Reals, Reals] | None = None
-        costly = self.contours[0].work > _SPLIT_WORK or self.contours[0].smoothing > 0
+        whole = self.contours[0]
+        costly = whole.work > _SPLIT_WORK or whole.smoothing > 0 or whole.coarse
         if costly and len(total.parts) <= _SPLIT_PARTS:
             with contextlib.suppress(OutOfReach):
                 self._split(total, max(c, 1.0), epsilon)
@@ -137,7 +140,8 @@ class Inversion:
     def _split(self, total: Total, c: float, epsilon: float) -> None:
         """Look for two contours that take less work, or give better bounds."""
         whole = self.contours[0]
-        choices = [(bool(whole.smoothing), whole.work, self.contours, self._rest)]
+        loose = bool(whole.smoothing) or whole.coarse
+        choices = [(loose, whole.work, self.contours, self._rest)]
         for factor in _CUTS:
             with contextlib.suppress(OutOfReach):
                 pieces = split(total.parts, factor * c)
@@ -250,7 +254,11 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     log_finite, given = direction.finite
     if log_finite < 0:
         return combine(log_finite, log_delta_bounds(given, epsilon))
-    return _log_delta(direction, epsilon)[0]
+    bounds = _log_delta(direction, epsilon)[0]
+    below = direction.below
+    if below is None:
+        return bounds
+    return Bounds(log_delta_bounds(below, epsilon).lower, bounds.upper, f"rounded, {bounds.method}")
 
 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
@@ -323,6 +331,17 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         return epsilon_beyond(
             log_finite, log_delta, lambda target: epsilon_bounds(given, target), support
         )
+    below = direction.below
+    if below is not None:
+        # Contours bound the rounded losses only.
+        upper = _narrow(direction, log_delta)
+        lower = _narrow(below, log_delta).lower
+        return Bounds(min(lower, upper.upper), upper.upper, f"rounded, {upper.method}")
+    return _narrow(direction, log_delta)
+
+
+def _narrow(direction: Direction, log_delta: float) -> Bounds:
+    """The same, where all losses are finite and taken as they are."""
     bounds = _epsilon(direction, log_delta)
     if Total(direction.parts).renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
@@ -450,6 +469,11 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
         else:
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
+    # Close to the end of a law with an atom there, delta stays large until it falls to 0.
+    for share in _JUST_BELOW:
+        if max(proved, default=0.0) < (1 - 1e-3) * meet:
+            below = (1 - share) * meet
+            proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []
     return Bounds(min(max(proved, default=0.0), meet), meet, method)
 
 

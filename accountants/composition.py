@@ -34,6 +34,14 @@ class Direction:
     parts: tuple[tuple[PrivacyLoss, int], ...]
 
     @property
+    def below(self) -> Direction | None:
+        """The direction with losses rounded down, for lower bounds; None if none is rounded."""
+        if all(loss.below is None for loss, _ in self.parts):
+            return None
+        parts = tuple((loss.below or loss, times) for loss, times in self.parts)
+        return Direction(self.name, parts)
+
+    @property
     def finite(self) -> tuple[float, Direction]:
         """Log probability that every loss is finite, and the direction given that all are."""
         if not any(isinstance(loss, Defective) for loss, _ in self.parts):

@@ -80,6 +80,8 @@ class Contour:
         curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
+        # Whether what lies beyond the last node is more than rounding.
+        self.coarse = False
         # The integrand at the epsilon asked for last.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
@@ -139,7 +141,7 @@ class Contour:
         node = self._first_negligible(grid, target)
         if node is None and self._remainder < log_sum + math.log(_ALGEBRAIC):
             # The transform of a density with jumps falls like a power of t: its rest is an error.
-            node = len(grid) - 1
+            node, self.coarse = len(grid) - 1, True
         if node is None:
             # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
             self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)

@@ -55,7 +55,7 @@ class LatticeContour(Contour):
     Raises
     ------
     OutOfReach
-        If the period takes more nodes than are affordable.
+        If the period takes more nodes than are affordable, or K(c) leaves the range of a double.
     """
 
     def __init__(self, measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> None:
@@ -99,8 +99,12 @@ class LatticeContour(Contour):
 
     def _kernel_at_c(self, epsilon: float) -> float:
         """Absolute value of d K(c), free of cancellation."""
-        first, second = self._kernel(np.array([self.c + 0j]), epsilon)
-        return abs(float((first - second).real[0]))
+        with np.errstate(all="ignore"):
+            first, second = self._kernel(np.array([self.c + 0j]), epsilon)
+        value = abs(float((first - second).real[0]))
+        if not 0 < value < math.inf:
+            raise OutOfReach
+        return value
 
     def _peak(self, epsilon: float) -> float:
         """Log of the integrand at the real node."""
@@ -117,6 +121,7 @@ class LatticeContour(Contour):
 
     def _sums(self, epsilon: float) -> tuple[Complexes, Complexes]:
         """The normalised integrand, and the second term of K in it, at the nodes."""
+        self._kernel_at_c(epsilon)
         t, values, z, _ = self._nodes
         phase = np.exp(values + 1j * t * (self._mean - epsilon))
         first, second = self._kernel(z, epsilon)

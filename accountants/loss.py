@@ -143,6 +143,11 @@ class PrivacyLoss(ABC):
         """The lattice on which the values lie, if they do."""
         return None
 
+    @property
+    def below(self) -> PrivacyLoss | None:
+        """A loss that the mechanism's own dominates, where this one is rounded up."""
+        return None
+
     def moments(self, c: ArrayLike) -> Reals:
         """Return an upper bound on log M at each real c > 0, and two derivatives of it.
 

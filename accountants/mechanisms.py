@@ -11,7 +11,7 @@ Gaussian(noise_multiplier=1.0)
 Traceback (most recent call last):
     ...
 dpcal.errors.UnsupportedEvent: No theorem here prices UnsupportedDpEvent() under neighboring \
-relation 'replace-one'.
+relation 'replace-one'. It stands for an operation that has no description.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events, samplers
+from dpcal.accountants.amplified import sampled
 from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
 from dpcal.accountants.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.divergences import Concentrated, RepeatedSelection
@@ -110,7 +111,33 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         # A sample of a sample: a record stays with the product of both probabilities.
         twice = q * _validate.rate(sampling_probability=inner.sampling_probability)
         return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
-    return samplers.poisson(q, _sampled_noise(event, relation), relation)
+    sigma = _gaussian_noise(inner)
+    if sigma is not None:
+        return samplers.poisson(q, sigma, relation)
+    if relation == "replace-one":
+        raise refuse(event, relation)
+    if relation == "replace-special" and not isinstance(event.event, _SUMS):
+        # Of a sum, a blanked record and one that was not sampled leave the same law.
+        reason = "A blanked record that is sampled may leave another law than one that is not."
+        raise refuse(event, relation, reason)
+    if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:
+        return dominating_pairs(_amplified_claim(q, event.event), relation)
+    if isinstance(event.event, _SUMS + _CLAIMS):
+        law, _ = dominating_pairs(event.event, relation)
+        return (law, law) if law is NOTHING else sampled(law, q)
+    raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
+
+
+# Mechanisms whose dominating pair sampling thins value by value.
+_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
+_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
+
+
+def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
+    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
+    epsilon = math.log1p(q * math.expm1(_validate.non_negative(epsilon=claim.epsilon)))
+    delta = math.nextafter(q * claim.delta, 1.0)
+    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
@@ -176,6 +203,10 @@ def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
     return loss, loss
 
 
+def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
+    raise refuse(event, relation, "It stands for an operation that has no description.")
+
+
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
     scale = _validate.positive(noise_multiplier=event.noise_multiplier)
     loss = Laplace(scale / 2 if relation == "replace-one" else scale)
@@ -224,7 +255,8 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
     counts.
     """
     if relation != "replace-special":
-        raise refuse(event, relation)
+        reason = "Only a blanked record leaves all others in their leaves of the tree."
+        raise refuse(event, relation, reason)
     several = isinstance(event.step_counts, list | tuple)
     counts = event.step_counts if several else (event.step_counts,)
     sizes = [_validate.count(step_counts=count) for count in counts]
@@ -253,4 +285,5 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
     events.SingleEpochTreeAggregationDpEvent: _tree,
+    events.UnsupportedDpEvent: _undescribed,
 }

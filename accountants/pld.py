@@ -17,10 +17,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from dpcal.accountants.atoms import AtomicLoss
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Composition
-from dpcal.accountants.loss import Gaussian
+from dpcal.accountants.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.loss import Defective, Gaussian, PrivacyLoss
 from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.segment import Laplace
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
@@ -32,17 +37,37 @@ def _composed(composition: Composition, interval: float) -> Any:
     total = builders.identity(value_discretization_interval=interval)
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
-        if isinstance(loss, Gaussian):
-            q = 1.0
-        elif isinstance(loss, SampledGaussian):
-            q = loss.sampling_probability
-        else:
-            raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
-        single = builders.from_gaussian_mechanism(
-            loss.noise_multiplier, value_discretization_interval=interval, sampling_prob=q
-        )
+        single = _distribution(loss, interval)
         total = total.compose(single.self_compose(times) if times > 1 else single)
     return total
+
+
+def _distribution(loss: PrivacyLoss, interval: float) -> Any:
+    """One loss as dp-accounting's distribution."""
+    from dp_accounting.pld import common
+    from dp_accounting.pld import privacy_loss_distribution as builders
+
+    grid = {"value_discretization_interval": interval}
+    if isinstance(loss, Gaussian):
+        return builders.from_gaussian_mechanism(loss.noise_multiplier, **grid)
+    if isinstance(loss, SampledGaussian):
+        return builders.from_gaussian_mechanism(
+            loss.noise_multiplier, sampling_prob=loss.sampling_probability, **grid
+        )
+    if isinstance(loss, Laplace):
+        return builders.from_laplace_mechanism(loss.scale, **grid)
+    if isinstance(loss, DiscreteGaussian):
+        return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **grid)
+    if isinstance(loss, AtomicLoss):
+        reference = np.array(loss.log_reference)
+        lower, upper = (
+            dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values)
+        )
+        return builders.from_two_probability_mass_functions(lower, upper, **grid)
+    if isinstance(loss, Defective) and loss.infinite < 1:
+        parameters = common.DifferentialPrivacyParameters(loss.given.upper, loss.infinite)
+        return builders.from_privacy_parameters(parameters, **grid)
+    raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 
 
 def epsilon_bounds(composition: Composition, delta: float, *, interval: float = 1e-4) -> Bounds:

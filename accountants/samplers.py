@@ -9,7 +9,7 @@ mixture over whether it was drawn; the hockey-stick divergence is jointly convex
 fixed, or revealed, at its worst; and the worst means lie on a line.
 
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
->>> remove == add, remove.above, remove.below
+>>> remove == add, remove.numerator, remove.denominator
 (True, ((0.0, 0.99), (1.0, 0.01)), ((0.0, 0.99), (-1.0, 0.01)))
 >>> without_replacement(10_000, 100, 2.0, "replace-one")[0]
 FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)

@@ -320,7 +320,7 @@ class SegmentTilt(QuadratureTilt):
     def _time_of_half_power(self) -> float:
         """A time from which abs(psi)^2 <= 1/2, by the bound; infinite where atoms keep it up."""
         rest = math.sqrt(0.5) - self._near - self._far
-        return float(self._slope) * self._inner / float(rest) if rest > 0 else math.inf
+        return float(self._slope * self._inner / rest if rest > 0 else math.inf)
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Return log psi(k step): by points while phases are small, then in closed form."""
@@ -343,7 +343,7 @@ class SegmentTilt(QuadratureTilt):
     def _to_end(self) -> float:
         """Signed distance from the mean to the end where the law is."""
         inner = float(_segment_moments(self._a, np.array([self._rate]))[0, 0])
-        return self._sign * (self._far * 2 * self._a + self._inner * inner)
+        return float(self._sign * (self._far * 2 * self._a + self._inner * inner))
 
     def _less_one(self, t: Any) -> Complexes:
         """E[exp(i t (L - end))] - 1."""

@@ -222,7 +222,7 @@ def test_transform_agrees_with_mpmath(loss):
 
         def direct(z):
             def integrand(x):
-                p, q = _weight(loss.above, sigma, x), _weight(loss.below, sigma, x)
+                p, q = _weight(loss.numerator, sigma, x), _weight(loss.denominator, sigma, x)
                 return mpmath.npdf(x, 0, sigma) * p ** (1 + z) * q ** (-z)
 
             return mpmath.quad(integrand, mpmath.linspace(-22, 22, 30))
@@ -239,7 +239,7 @@ def test_transform_agrees_with_mpmath(loss):
 def test_closed_form_of_a_single_use_is_the_divergence(epsilon):
     remove, add = mixture_of_gaussians([0.0, 1.0, 2.0], [0.6, 0.3, 0.1], standard_deviation=1.0)
     for loss in (remove, add, replaced_record(sampling_probability=0.3, noise_multiplier=1.0)):
-        sides = [np.array(side).T for side in (loss.above, loss.below)]
+        sides = [np.array(side).T for side in (loss.numerator, loss.denominator)]
         (a, p), (b, q) = sides
         expected = hockey_stick(math.exp(epsilon), a, b, p, q)
         log_delta, error = loss.log_delta(epsilon)
@@ -450,7 +450,7 @@ def test_truncation_that_never_or_always_happens():
     [
         (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "replace-one", "exchang"),
         (
-            events.PoissonSampledDpEvent(0.1, events.DiscreteLaplaceDpEvent(1.0, 1)),
+            events.SampledWithoutReplacementDpEvent(9, 3, events.DiscreteLaplaceDpEvent(1.0, 1)),
             "replace-one",
             "Only Gaussian mechanisms",
         ),
@@ -481,7 +481,7 @@ def test_mixtures_that_are_no_distribution_are_rejected(sensitivities, weights, 
 
 
 def test_other_pairs_are_rejected():
-    with pytest.raises(ValueError, match="Every mean of above"):
+    with pytest.raises(ValueError, match="Every mean of numerator"):
         GaussianMixtures(((0.0, 1.0),), ((-1.0, 0.5), (1.0, 0.5)), 1.0)
     with pytest.raises(ValueError, match="sum to 1"):
         RevealedChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
