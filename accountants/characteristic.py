@@ -31,7 +31,7 @@ from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
-from dpcal.accountants.measures import Measure, Total, split
+from dpcal.accountants.measures import Bulk, Jumps, Measure, Total, split
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.segment import SegmentLoss
@@ -215,12 +215,19 @@ class Inversion:
 class _Pair:
     """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
 
-    def __init__(self, bulk: Measure, jumps: Measure, epsilon: float, spread: float) -> None:
+    rest: tuple[Reals, Reals]
+
+    def __init__(self, bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> None:
+        if bulk.is_nothing:
+            saddle = _saddle(jumps, epsilon, positive=True)
+            self.contours = [_contour(jumps, saddle, epsilon, spread=spread)]
+            self.rest = (np.zeros(1), np.full(1, -math.inf))
+            return
         lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
         large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
         self.contours = [_contour(large.measure, large.saddle, epsilon, spread=spread)]
         # Less than nothing, where both are computed.
-        self.rest: tuple[Reals, Reals] = (np.zeros(1), np.full(1, -math.inf))
+        self.rest = (np.zeros(1), np.full(1, -math.inf))
         excess = self.contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
         if excess > _NEGLIGIBLE:
             self.rest = (small.tilts, small.bounds)

@@ -118,7 +118,7 @@ class Contour:
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
         """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
         c, w = self.c, self.width
-        spread = w * np.array([0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
+        spread = w * np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
         left_end = 0.0 if c > 0 else -1.0
         trials = np.concatenate([[left_end], c - spread, c + spread])
         right_end = math.inf if c > 0 else 0.0

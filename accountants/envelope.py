@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf
 
 from dpcal import _validate
-from dpcal._ext.contour import power_sums, tilted_moments
+from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
 from dpcal.accountants.loss import (
     UNIT,
     OutOfReach,
@@ -41,7 +41,7 @@ from dpcal.accountants.loss import (
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p, exponents_of
 from dpcal.accountants.sampled import log_expm1_over, restricted_moments
 
-__all__ = ["FixedBatchGaussian", "HalfLine"]
+__all__ = ["AtomAndRest", "FixedBatchGaussian", "HalfLine"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -246,7 +246,7 @@ class _FixedBatchTilt(QuadratureTilt):
         gains, gain_weights, kept = _relevant(ell, log_base + power * ell - log_mgf, mean, variance)
         losses, loss_weights, lost = _relevant(-ell, log_base - c * ell - log_mgf, mean, variance)
         self._y = y[kept], y[lost].conj()
-        self._log_mgf = float(log_mgf)
+        self.log_mgf = float(log_mgf)
         # The atom stands first: its value has no imaginary part.
         values = np.concatenate([[0.0], gains, losses.conj()])
         scale = math.exp(-log_mgf)
@@ -284,7 +284,7 @@ class _FixedBatchTilt(QuadratureTilt):
             factor = np.exp(mu * y - values) - np.exp(-values)
             constant = -loss._distance
         z = self._c + 1j * step * np.arange(nodes)
-        total = constant * math.exp(-self._log_mgf) * np.exp(-1j * (z.imag * self.mean))
+        total = constant * math.exp(-self.log_mgf) * np.exp(-1j * (z.imag * self.mean))
         for sign, power in ((1.0, 1 + z), (-1.0, -z)):
             weights = np.where(signs == sign, self._weights * factor, 0.0)
             total = total + power * power_sums(step * self._centered, weights, 0, nodes)
@@ -298,3 +298,57 @@ def _relevant(
     size = exponents.real + np.log1p(np.abs(values - mean) ** 2 / variance)
     kept = size > _LOG_TOLERANCE + min(size.max(), 0.0)
     return values[kept], np.exp(exponents[kept]), kept
+
+
+class AtomAndRest:
+    """The loss of a fixed-size batch as its atom at 0 (the bulk) and all else (the jumps).
+
+    A sum of atoms at 0 contributes to no delta, and without it the transform decays.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    """
+
+    def __init__(self, loss: FixedBatchGaussian) -> None:
+        self.loss = loss
+
+    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
+        """Return log mass and three moments of the tilted atom, and of the tilted rest."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
+        log_mgf, mean, variance, _ = self.loss.cumulants(c).T
+        atoms = np.zeros((len(c), 4))
+        atoms[:, 0] = math.log(self.loss.atom)
+        # What is left when the atom's mass is taken away; the atom adds nothing to sums of losses.
+        log_mass = log_mgf + np.log(-np.expm1(atoms[:, 0] - log_mgf))
+        share = np.exp(log_mgf - log_mass)
+        center = share * mean
+        spread = share * (variance + mean**2) - center**2
+        values, logs = self.loss._lattice(float(np.maximum(powers, 1 - powers).max()))
+        logs = logs.copy()
+        # The lattice's atom holds the points next to it.
+        middle = len(logs) // 2
+        logs[middle] = math.log(max(math.exp(logs[middle]) - self.loss.atom, 1e-300))
+        fourth = plain_moments(values, logs, powers)[:, 3]
+        return atoms, np.column_stack([log_mass, center, spread, fourth])
+
+    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
+        """Return the atom and the tilted rest, each normalised to mass 1."""
+        _, rows = self.cumulants([c])
+        log_mass, mean, variance, fourth = rows[0]
+        whole = self.loss.tilt(c)
+        values, weights = whole.law
+        # The atom stands first.
+        weights = weights.copy()
+        scale = math.exp(whole.log_mgf - float(log_mass))
+        weights[0] = whole.merged[0]
+        weights = weights * scale
+        weights = weights / weights.sum()
+        values = values - (float((weights @ values).real) - mean)
+        values[0] = 0.0
+        moments = (float(mean), float(variance), float(fourth))
+        merged = (whole.merged[0] * scale, whole.merged[1])
+        point = QuadratureTilt(np.zeros(1, complex), np.ones(1, complex), (0.0, 0.0, 0.0))
+        return point, QuadratureTilt(values, weights, moments, merged=merged)

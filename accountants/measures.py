@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dpcal.accountants.envelope import AtomAndRest, FixedBatchGaussian
 from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.saddle import log_chernoff
@@ -216,14 +217,18 @@ class Total(Measure):
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
 
 
-Split = SplitLoss | EndsAndSegment
-SplitParts = list[tuple[SplitLoss | EndsAndSegment | PrivacyLoss, int]]
+Split = SplitLoss | EndsAndSegment | AtomAndRest
+SplitParts = list[tuple[SplitLoss | EndsAndSegment | AtomAndRest | PrivacyLoss, int]]
 # Atoms of more Laplace mechanisms than this are not set apart: their powers would lose digits.
 _MOST_ENDS = 10_000
 
 
-def _split(loss: PrivacyLoss, times: int, c: float) -> SplitLoss | EndsAndSegment | None:
+def _split(
+    loss: PrivacyLoss, times: int, c: float
+) -> SplitLoss | EndsAndSegment | AtomAndRest | None:
     """The loss in two parts, if it has two."""
+    if isinstance(loss, FixedBatchGaussian):
+        return AtomAndRest(loss)
     if isinstance(loss, Laplace):
         return EndsAndSegment(loss) if times <= _MOST_ENDS else None
     return SplitLoss.at(loss, c)
@@ -257,10 +262,19 @@ class Bulk(Measure):
     @property
     def lattice(self) -> Lattice | None:
         """The lattice of the bulk's values, if there is one."""
-        items = [(piece, times) for piece, times in self.pieces if not isinstance(piece, SplitLoss)]
+        items = [
+            (piece, times)
+            for piece, times in self.pieces
+            if not isinstance(piece, SplitLoss | AtomAndRest)
+        ]
         if len(items) < len(self.pieces):
             return None
         return common_lattice([(piece.lattice, times) for piece, times in items])
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is an atom at 0, which contributes to no delta."""
+        return all(isinstance(piece, AtomAndRest) for piece, _ in self.pieces)
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted bulks."""

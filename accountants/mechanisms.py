@@ -116,16 +116,28 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         return samplers.poisson(q, sigma, relation)
     if relation == "replace-one":
         raise refuse(event, relation)
-    if relation == "replace-special" and not isinstance(inner, _SUMS):
+    if relation == "replace-special" and not isinstance(event.event, _SUMS):
         # Of a sum, a blanked record and one that was not sampled leave the same law.
         reason = "A blanked record that is sampled may leave another law than one that is not."
         raise refuse(event, relation, reason)
-    if isinstance(inner, events.EpsilonDeltaDpEvent) and inner.delta > 0:
-        return dominating_pairs(_amplified_claim(q, inner), relation)
-    if isinstance(inner, _SUMS + _CLAIMS):
-        law, _ = dominating_pairs(inner, relation)
+    if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:
+        return dominating_pairs(_amplified_claim(q, event.event), relation)
+    if isinstance(event.event, _SUMS + _CLAIMS):
+        law, _ = dominating_pairs(event.event, relation)
         return (law, law) if law is NOTHING else sampled(law, q)
     raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
+
+
+# Mechanisms whose dominating pair sampling thins value by value.
+_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
+_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
+
+
+def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
+    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
+    epsilon = math.log1p(q * math.expm1(_validate.non_negative(epsilon=claim.epsilon)))
+    delta = math.nextafter(q * claim.delta, 1.0)
+    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
 
 def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
@@ -157,18 +169,6 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     return mixture_of_gaussians(
         event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
     )
-
-
-# Mechanisms whose dominating pair sampling thins value by value.
-_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
-_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
-
-
-def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
-    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
-    epsilon = math.log1p(q * math.expm1(_validate.non_negative(epsilon=claim.epsilon)))
-    delta = math.nextafter(q * claim.delta, 1.0)
-    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
 
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:

@@ -56,16 +56,16 @@ class GaussianMixtures(PrivacyLoss):
 
     Parameters
     ----------
-    above
+    numerator
         Means and weights of P; the weights sum to 1.
-    below
+    denominator
         Means and weights of Q, no mean larger than any mean of P.
     noise_multiplier
         Standard deviation > 0 of every component.
     """
 
-    above: Mixture
-    below: Mixture
+    numerator: Mixture
+    denominator: Mixture
     noise_multiplier: float
     _lattices: dict[str, _Lattice] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
@@ -73,26 +73,28 @@ class GaussianMixtures(PrivacyLoss):
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
-        if min(self.above)[0] < max(self.below)[0]:
+        if min(self.numerator)[0] < max(self.denominator)[0]:
             raise ValueError(
-                "Every mean of above must be at least every mean of below, got "
-                f"above={self.above!r} and below={self.below!r}."
+                "Every mean of numerator must be at least every mean of denominator, got "
+                f"numerator={self.numerator!r} and denominator={self.denominator!r}."
             )
 
     @cached_property
     def _sides(self) -> tuple[_Side, _Side]:
-        return _Side(self.above, self.noise_multiplier), _Side(self.below, self.noise_multiplier)
+        return _Side(self.numerator, self.noise_multiplier), _Side(
+            self.denominator, self.noise_multiplier
+        )
 
     @property
     def upper(self) -> float:
         """Log of the weights' ratio at a common largest mean; infinite if P reaches further."""
-        (a, p), (b, q) = max(self.above), max(self.below)
+        (a, p), (b, q) = max(self.numerator), max(self.denominator)
         return math.inf if a > b else math.log(p / q)
 
     @cached_property
     def _coupling(self) -> list[tuple[float, float]]:
         """Probabilities and gaps of pairs of means, the closest means of either side together."""
-        above, below = sorted(self.above), sorted(self.below, reverse=True)
+        above, below = sorted(self.numerator), sorted(self.denominator, reverse=True)
         pairs, i, j = [], 0, 0
         p, q = above[0][1], below[0][1]
         while True:
@@ -112,7 +114,7 @@ class GaussianMixtures(PrivacyLoss):
                 q += below[j][1]
         # Weights that sum to 1 only up to rounding leave a rest that any gap bounds.
         rest = max(0.0, 1 - sum(mass for mass, _ in pairs)) + 8 * UNIT
-        return [*pairs, (rest, max(self.above)[0] - min(self.below)[0])]
+        return [*pairs, (rest, max(self.numerator)[0] - min(self.denominator)[0])]
 
     @property
     def log_unaffected(self) -> float:

@@ -9,7 +9,7 @@ mixture over whether it was drawn; the hockey-stick divergence is jointly convex
 fixed, or revealed, at its worst; and the worst means lie on a line.
 
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
->>> remove == add, remove.above, remove.below
+>>> remove == add, remove.numerator, remove.denominator
 (True, ((0.0, 0.99), (1.0, 0.01)), ((0.0, 0.99), (-1.0, 0.01)))
 >>> without_replacement(10_000, 100, 2.0, "replace-one")[0]
 FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
@@ -140,7 +140,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     batch = _validate.count(sample_size=batch)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
-    chances = [float(chance) for chance in binom.pmf(range(min(batch, 64) + 1), batch, 1 / size)]
+    chances = [float(binom.pmf(k, batch, 1 / size)) for k in range(min(batch, 64) + 1)]
     most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _RARE), batch)
     if most >= len(chances):
         raise UnsupportedEvent(

@@ -137,6 +137,11 @@ def test_no_data_set_exceeds_the_bound(relation, alpha):
             events.SampledWithoutReplacementDpEvent(size, 2, gaussian),
         ),
     }
+    if alpha == 1.15:
+        cases["with replacement"] = (
+            lambda data: batches_with_replacement(data, 2),
+            events.SampledWithReplacementDpEvent(size, 2, gaussian),
+        )
     for name, (sampler, event) in cases.items():
         found = worst(sampler, PAIRS[relation](size), alpha, sigma)
         bound = single(event, alpha, relation)
@@ -164,6 +169,37 @@ def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
     assert found == pytest.approx(bound, abs=2e-5)
 
 
+def test_draws_with_replacement_are_bounded_by_revealing_their_number():
+    """The bound is the mean over the number of draws of one record, in closed form."""
+    size, batch, sigma, epsilon = 50, 5, 1.7, 0.3
+    drawn = 1 - (1 - 1 / size) ** batch
+    shifted = math.log1p(math.expm1(epsilon) / drawn)
+    expected = sum(
+        binom.pmf(k, batch, 1 / size) * math.exp(log_gaussian_delta(shifted, 2 * k / sigma)[0])
+        for k in range(1, batch + 1)
+    )
+    event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
+    assert single(event, math.exp(epsilon), "replace-one") == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
+    """One record may be drawn several times, here with a chance of 0.6% in all steps."""
+    gaussian = events.GaussianDpEvent(6.0)
+    repeated, distinct = (
+        events.SelfComposedDpEvent(cls(10_000, 50, gaussian), 500)
+        for cls in (events.SampledWithReplacementDpEvent, events.SampledWithoutReplacementDpEvent)
+    )
+    dearer, cheaper = (
+        accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+        for event in (repeated, distinct)
+    )
+    assert cheaper < dearer < 1.3 * cheaper
+    assert dearer.upper - dearer.lower < 1e-6
+    infinite = decompose(repeated, relation).directions[0].finite[0]
+    assert -1e-14 < infinite < 0
+
+
 # -- transforms
 
 
@@ -186,7 +222,7 @@ def test_transform_agrees_with_mpmath(loss):
 
         def direct(z):
             def integrand(x):
-                p, q = _weight(loss.above, sigma, x), _weight(loss.below, sigma, x)
+                p, q = _weight(loss.numerator, sigma, x), _weight(loss.denominator, sigma, x)
                 return mpmath.npdf(x, 0, sigma) * p ** (1 + z) * q ** (-z)
 
             return mpmath.quad(integrand, mpmath.linspace(-22, 22, 30))
@@ -203,7 +239,7 @@ def test_transform_agrees_with_mpmath(loss):
 def test_closed_form_of_a_single_use_is_the_divergence(epsilon):
     remove, add = mixture_of_gaussians([0.0, 1.0, 2.0], [0.6, 0.3, 0.1], standard_deviation=1.0)
     for loss in (remove, add, replaced_record(sampling_probability=0.3, noise_multiplier=1.0)):
-        sides = [np.array(side).T for side in (loss.above, loss.below)]
+        sides = [np.array(side).T for side in (loss.numerator, loss.denominator)]
         (a, p), (b, q) = sides
         expected = hockey_stick(math.exp(epsilon), a, b, p, q)
         log_delta, error = loss.log_delta(epsilon)
@@ -414,7 +450,7 @@ def test_truncation_that_never_or_always_happens():
     [
         (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "replace-one", "exchang"),
         (
-            events.PoissonSampledDpEvent(0.1, events.DiscreteLaplaceDpEvent(1.0, 1)),
+            events.SampledWithoutReplacementDpEvent(9, 3, events.DiscreteLaplaceDpEvent(1.0, 1)),
             "replace-one",
             "Only Gaussian mechanisms",
         ),
@@ -445,7 +481,7 @@ def test_mixtures_that_are_no_distribution_are_rejected(sensitivities, weights, 
 
 
 def test_other_pairs_are_rejected():
-    with pytest.raises(ValueError, match="Every mean of above"):
+    with pytest.raises(ValueError, match="Every mean of numerator"):
         GaussianMixtures(((0.0, 1.0),), ((-1.0, 0.5), (1.0, 0.5)), 1.0)
     with pytest.raises(ValueError, match="sum to 1"):
         RevealedChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
