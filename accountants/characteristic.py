@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
 from dpcal.accountants.contour import FURTHEST, Contour
 from dpcal.accountants.loss import UNIT, OutOfReach
-from dpcal.accountants.measures import Measure, Total, split
+from dpcal.accountants.measures import Measure, Total, Trimmed, split, trim
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
 
 __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope"]
@@ -39,17 +40,21 @@ Reals = NDArray[np.float64]
 _ACCEPTED_WIDTH = 2e-12
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
-# A contour that takes more complex multiplications than this is tried in two parts.
+# A contour that takes more complex multiplications a part than this is tried in two parts.
 _SPLIT_WORK = 4e6
-# Compositions of more distinct losses than this are not split: the search would cost more than it
-# saves.
-_SPLIT_PARTS = 8
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further.
 _TIGHT = 1e-6
+# What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
+# contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
+_TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
+# Log delta where nothing is known, and how often a guess is improved.
+_FIRST_GUESS, _GUESSES = -30.0, 4
+# Complex multiplications that a trimmed contour may take.
+_TRIMMED_WORK = 4e6
 # Where to look for a cut: the valley of the integrand at these multiples of the saddle.
 _CUTS = (1.0, 8.0)
 
@@ -101,44 +106,76 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
 
 
 class Inversion:
-    """delta near one epsilon, from one contour or from one for the bulk and one for the jumps.
+    """delta near one epsilon, from one contour or from several whose measures add up.
 
     Parameters
     ----------
-    total
-        The law of the composed loss.
-    epsilon
-        Where the contours have their saddles.
+    contours
+        Contours that together invert the law, but for the rest.
+    rest
+        Chernoff bounds that stand for what is too small to be computed: tilts, and log bounds at
+        epsilon = 0. None where the only contour inverts all of the law.
     """
 
-    def __init__(self, total: Total, epsilon: float) -> None:
-        c = _saddle(total, epsilon)
-        self.contours = [Contour(total, c, epsilon)]
-        # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
-        self._rest: tuple[Reals, Reals] | None = None
-        costly = self.contours[0].work > _SPLIT_WORK or self.contours[0].smoothing > 0
-        if costly and len(total.parts) <= _SPLIT_PARTS:
-            with contextlib.suppress(OutOfReach):
-                self._split(total, max(c, 1.0), epsilon)
+    def __init__(self, contours: list[Contour], rest: tuple[Reals, Reals] | None = None) -> None:
+        self.contours, self._rest = contours, rest
 
-    def _split(self, total: Total, c: float, epsilon: float) -> None:
-        """Look for two contours that take less work, or give better bounds."""
-        whole = self.contours[0]
-        choices = [(bool(whole.smoothing), whole.work, self.contours, self._rest)]
-        for factor in _CUTS:
-            with contextlib.suppress(OutOfReach):
-                pieces = split(total.parts, factor * c)
-                if pieces is not None:
-                    pair = _Pair(*pieces, epsilon)
-                    choices.append((pair.smoothed, pair.work, pair.contours, pair.rest))
-        # The cheapest that also proves a lower bound; failing that, the smallest upper bound.
+    @classmethod
+    def at(cls, total: Total, epsilon: float) -> Inversion:
+        """Choose contours with their saddles at epsilon.
+
+        One for the whole law, where that is cheap. Otherwise the cheapest that also proves a lower
+        bound, of: the same; one without the rarest large losses; one for the bulk and one for the
+        jumps. Failing that, the one with the smallest upper bound.
+        """
+        choices: list[Inversion] = []
+        c = 1.0
+        with contextlib.suppress(OutOfReach):
+            c = _saddle(total, epsilon)
+            choices.append(cls([Contour(total, c, epsilon)]))
+            if choices[0].cheap(total):
+                return choices[0]
+        with contextlib.suppress(OutOfReach):
+            choices += _trimmed(total, epsilon)
+            if choices and choices[-1].cheap(total) and choices[-1].width(epsilon) < _TIGHT:
+                return choices[-1]
+        work = min((choice.work for choice in choices), default=math.inf)
+        if work > _SPLIT_WORK * len(total.parts):
+            choices += _splits(total, max(c, 1.0), epsilon)
+        if not choices:
+            raise OutOfReach
         found = []
-        for _, _, self.contours, self._rest in sorted(choices, key=lambda choice: choice[:2]):
-            bounds = self.log_bounds(epsilon)
-            if bounds.upper - bounds.lower < _TIGHT:
-                return
-            found.append((bounds.upper, self.contours, self._rest))
-        _, self.contours, self._rest = min(found, key=lambda choice: choice[0])
+        for choice in sorted(choices, key=lambda choice: (choice.smoothed, choice.work)):
+            if choice.width(epsilon) < _TIGHT:
+                return choice
+            found.append(choice)
+        return min(found, key=lambda choice: choice.log_bounds(epsilon).upper)
+
+    @classmethod
+    def trimmed(cls, measure: Trimmed, epsilon: float) -> Inversion:
+        """Invert a trimmed law on a contour with its saddle at epsilon > its mean."""
+        c = _saddle(measure, epsilon, positive=True)
+        contour = Contour(measure, c, epsilon, work=_TRIMMED_WORK, smooth=False)
+        return cls([contour], (np.zeros(1), np.full(1, measure.log_rest)))
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether a contour had to be smoothed."""
+        return any(contour.smoothing > 0 for contour in self.contours)
+
+    @property
+    def work(self) -> float:
+        """Complex multiplications that the contours take."""
+        return sum(contour.work for contour in self.contours)
+
+    def cheap(self, total: Total) -> bool:
+        """Whether to look for anything better would cost more, as it looks at every part."""
+        return not self.smoothed and self.work <= _SPLIT_WORK * len(total.parts)
+
+    def width(self, epsilon: float) -> float:
+        """Width of the bounds on log delta(epsilon)."""
+        bounds = self.log_bounds(epsilon)
+        return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
     @property
     def reach(self) -> float:
@@ -157,11 +194,11 @@ class Inversion:
         bounds = [contour.log_bounds(epsilon) for contour in self.contours]
         tilts, constants = self._rest
         uppers = [item.upper for item in bounds] + [float((constants - tilts * epsilon).min())]
-        smoothed = any(item.method == "smoothed" for item in bounds)
+        kind = "split" if len(bounds) > 1 or tilts.any() or constants.max() == -math.inf else "trimmed"
         return Bounds(
             float(np.logaddexp.reduce([item.lower for item in bounds])) - 4 * UNIT,
             min(0.0, float(np.logaddexp.reduce(uppers)) + 4 * UNIT),
-            "split, smoothed" if smoothed else "split",
+            f"{kind}, smoothed" if self.smoothed else kind,
         )
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
@@ -176,31 +213,46 @@ class Inversion:
         return total, float(np.exp(values - total) @ slopes)
 
 
-class _Pair:
+def _splits(total: Total, c: float, epsilon: float) -> list[Inversion]:
+    """Contours for a bulk and its jumps, cut at the valleys of the integrands near tilt c."""
+    found = []
+    for factor in _CUTS:
+        with contextlib.suppress(OutOfReach):
+            pieces = split(total.parts, factor * c)
+            if pieces is not None:
+                found.append(_pair(*pieces, epsilon))
+    return found
+
+
+def _pair(bulk: Measure, jumps: Measure, epsilon: float) -> Inversion:
     """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
+    lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
+    large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
+    contours = [Contour(large.measure, large.saddle, epsilon)]
+    excess = contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
+    if excess > _NEGLIGIBLE:
+        return Inversion(contours, (small.tilts, small.bounds))
+    excess = max(0.0, excess)
+    contours.append(Contour(small.measure, small.saddle, epsilon, excess=excess))
+    # Less than nothing, where both are computed.
+    return Inversion(contours, (np.zeros(1), np.full(1, -math.inf)))
 
-    def __init__(self, bulk: Measure, jumps: Measure, epsilon: float) -> None:
-        lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
-        large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
-        self.contours = [Contour(large.measure, large.saddle, epsilon)]
-        # Less than nothing, where both are computed.
-        self.rest: tuple[Reals, Reals] = (np.zeros(1), np.full(1, -math.inf))
-        excess = self.contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
-        if excess > _NEGLIGIBLE:
-            self.rest = (small.tilts, small.bounds)
-        else:
-            excess = max(0.0, excess)
-            self.contours.append(Contour(small.measure, small.saddle, epsilon, excess=excess))
 
-    @property
-    def smoothed(self) -> bool:
-        """Whether a contour had to be smoothed."""
-        return any(contour.smoothing > 0 for contour in self.contours)
-
-    @property
-    def work(self) -> float:
-        """Complex multiplications that both take."""
-        return sum(contour.work for contour in self.contours)
+def _trimmed(total: Total, epsilon: float) -> list[Inversion]:
+    """A contour without rare large losses, which are cut where they are negligible; or none."""
+    log_delta = _FIRST_GUESS
+    for gap, sharpness in _TRIMS:
+        with contextlib.suppress(OutOfReach):
+            for _ in range(_GUESSES):
+                measure = trim(total.parts, log_delta + gap, sharpness)
+                if measure is None:
+                    return []
+                inversion = Inversion.trimmed(measure, epsilon)
+                estimate = min(inversion.contours[0].log_estimate(epsilon), 0.0)
+                if estimate > log_delta - 3.0:
+                    return [inversion]
+                log_delta = estimate
+    return []
 
 
 class _ChernoffLine:
@@ -261,7 +313,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         if exact is not None and exact[1] < 0.5:
             return Bounds.around(*exact, "convolution"), None
     try:
-        inversion = Inversion(total, epsilon)
+        inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
         return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
@@ -316,9 +368,40 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     """Newton's method in epsilon on the nodes of one inversion; None where that fails."""
-    epsilon = max(0.0, _epsilon_estimate(total, log_delta))
+    epsilon = None
+    with contextlib.suppress(OutOfReach):
+        epsilon = max(0.0, _epsilon_estimate(total, log_delta))
+        plain = Inversion([Contour(total, _saddle(total, epsilon), epsilon)])
+        if plain.cheap(total):
+            return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    for gap, sharpness in _TRIMS:
+        measure = trim(total.parts, log_delta + gap, sharpness)
+        if measure is None:
+            break
+        with contextlib.suppress(OutOfReach):
+            found = _epsilon_on_trimmed(measure, log_delta)
+            if found is not None:
+                return found
+    if epsilon is None:
+        return None
+    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+
+
+def _epsilon_on_trimmed(measure: Trimmed, log_delta: float) -> Bounds | None:
+    """The same for a trimmed law."""
+    epsilon = max(0.0, _epsilon_estimate(measure, log_delta))
+    return _solved(None, lambda at: Inversion.trimmed(measure, at), epsilon, log_delta)
+
+
+def _solved(
+    inversion: Inversion | None,
+    invert: Callable[[float], Inversion],
+    epsilon: float,
+    log_delta: float,
+) -> Bounds | None:
+    """Solve on the nodes around epsilon, and anew around what was found; None if it runs away."""
     for _ in range(3):
-        inversion = Inversion(total, epsilon)
+        inversion = inversion or invert(epsilon)
         found = _newton(inversion, epsilon, log_delta)
         if found is None:
             return None
@@ -326,7 +409,7 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
         if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
-        epsilon = found
+        epsilon, inversion = found, None
     return None
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.loss import UNIT
+from dpcal.accountants.loss import UNIT, OutOfReach
 from dpcal.accountants.measures import Measure, ProductLine
 
 __all__ = ["FURTHEST", "Contour"]
@@ -41,6 +41,7 @@ Complexes = NDArray[np.complex128]
 _TOLERANCE = 2e-15
 # Distance of the furthest trial tilt from the saddle, in widths of the peak.
 FURTHEST = 20.0
+_SPREADS = np.array([0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
 # The same where only the size of the value matters.
 _CRUDEST = 1e-2
 # Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
@@ -68,9 +69,22 @@ class Contour:
     excess
         By how much, in logarithm, the value may be less accurate, since it is added to a larger
         one.
+    work
+        Complex multiplications that may be spent on the nodes.
+    smooth
+        Whether to smooth where that is not enough, rather than to raise :class:`OutOfReach`.
     """
 
-    def __init__(self, measure: Measure, c: float, epsilon: float, *, excess: float = 0.0) -> None:
+    def __init__(
+        self,
+        measure: Measure,
+        c: float,
+        epsilon: float,
+        *,
+        excess: float = 0.0,
+        work: float = _MAX_WORK,
+        smooth: bool = True,
+    ) -> None:
         self.c = c
         self._log_tolerance = min(math.log(_TOLERANCE) + excess, math.log(_CRUDEST))
         self.line = measure.line(c)
@@ -81,7 +95,7 @@ class Contour:
         # The integrand at the epsilon asked for last.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
-        self._choose_nodes()
+        self._choose_nodes(work, smooth)
 
     @property
     def work(self) -> float:
@@ -97,15 +111,22 @@ class Contour:
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
         """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
         c, w = self.c, self.width
-        spread = w * np.array([0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
         left_end = 0.0 if c > 0 else -1.0
-        trials = np.concatenate([[left_end], c - spread, c + spread])
         right_end = math.inf if c > 0 else 0.0
-        trials = trials[(trials >= left_end) & (trials <= right_end)]
+        left, right = c - w * _SPREADS, c + w * _SPREADS
+        trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
+        # The furthest tilts may be out of reach where the saddle is not.
+        for _ in range(len(_SPREADS)):
+            try:
+                self._trial_bounds = measure.log_chernoff(trials)
+                break
+            except OutOfReach:
+                trials = trials[:-1]
         self._trials = trials
-        self._trial_bounds = measure.log_chernoff(trials)
+        if not trials[-1] > c:
+            raise OutOfReach
         expected = self.log_estimate(epsilon)
         needed = self._trial_bounds - trials * epsilon - expected - self._log_tolerance
         steps = 2 * math.pi * np.abs(trials - c) / np.maximum(needed, 1.0)
@@ -124,10 +145,11 @@ class Contour:
         """Bound on log abs(transform(c + i s) / transform(c)), s in [t, ratio t], at each t."""
         return self.line.log_decay(t, ratio) - 0.5 * (self.smoothing * t) ** 2
 
-    def _choose_nodes(self) -> None:
+    def _choose_nodes(self, work: float, smooth: bool) -> None:
         """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
         h = self.step
-        budget = int(min(_MAX_NODES, max(_MIN_BUDGET, _MAX_WORK / self.line.points)))
+        least = _MIN_BUDGET if smooth else 1.0
+        budget = int(min(_MAX_NODES, max(least, work / self.line.points)))
         if not self.line.decays:
             # Only smoothing ends such a contour, and little is gained by less of it.
             budget = _MIN_BUDGET
@@ -136,6 +158,8 @@ class Contour:
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)
         node = self._first_negligible(grid, target)
         if node is None:
+            if not smooth:
+                raise OutOfReach
             # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
             self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)
             node = self._first_negligible(grid, target)

@@ -24,9 +24,9 @@ from scipy.special import expit
 from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.saddle import log_chernoff
-from dpcal.accountants.sampled import SplitLoss
+from dpcal.accountants.sampled import SampledGaussian, SplitLoss, TrimmedLoss
 
-__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "split"]
+__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "split", "trim"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -161,6 +161,56 @@ class Total(Measure):
     def log_mgf_bound(self, c: float) -> float:
         """Closed-form upper bound on log M(c), c > 0."""
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
+
+
+class Trimmed(Measure):
+    """The part of the law in which no step has one of its rarest large losses.
+
+    Parameters
+    ----------
+    parts
+        Losses and how often each adds up.
+    log_rest
+        Log of the probability that may be cut off in all.
+    sharpness
+        How much sharper than usual the cuts are: they need as many times more points.
+
+    Attributes
+    ----------
+    log_rest
+        Log of a bound on the probability that was cut off.
+    """
+
+    def __init__(self, parts: Parts, log_rest: float, sharpness: float = 1.0) -> None:
+        share = log_rest - math.log(sum(times for _, times in parts))
+        self._parts: list[tuple[PrivacyLoss | TrimmedLoss, int]] = []
+        rests = [-math.inf]
+        for loss, times in parts:
+            piece: PrivacyLoss | TrimmedLoss = loss
+            if isinstance(loss, SampledGaussian) and loss.direction == "remove":
+                piece = TrimmedLoss(loss, share, sharpness)
+                rests.append(math.log(times) + piece.log_rest)
+            self._parts.append((piece, times))
+        self.log_rest = float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest)
+
+    def cumulants(self, c: Reals | Sequence[float]) -> Reals:
+        """Return log mass, mean and variance of the tilts."""
+        total = np.zeros((len(c), 3))
+        for piece, times in self._parts:
+            total += times * piece.cumulants(c)[:, :3]
+        return total
+
+    def line(self, c: float) -> ProductLine:
+        """Return the product of the tilted characteristic functions."""
+        tilts = [(piece.tilt(c), times) for piece, times in self._parts]
+        return ProductLine(tilts, self.cumulants([c])[0], [])
+
+
+def trim(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Trimmed | None:
+    """Leave out rare large losses of at most this probability; None where no part has any."""
+    if not any(isinstance(loss, SampledGaussian) and loss.direction == "remove" for loss, _ in parts):
+        return None
+    return Trimmed(parts, log_rest, sharpness)
 
 
 SplitParts = list[tuple[SplitLoss | PrivacyLoss, int]]
