@@ -5,7 +5,11 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 def tilted_moments(
-    ell: Reals, log_base: Reals, powers: Reals, prepared: Reals | None = None
+    ell: Reals,
+    log_base: Reals,
+    powers: Reals,
+    prepared: Reals | None = None,
+    excesses: Reals | None = None,
 ) -> Reals: ...
 def prepared_moments(ell: Reals, log_base: Reals) -> Reals: ...
 def second_order_sums(theta: Complexes, weights: Complexes, start: int, stop: int) -> Complexes: ...

@@ -134,12 +134,14 @@ def tilted_moments(
     const double[::1] log_base,
     const double[::1] powers,
     const double[:, ::1] prepared=None,
+    const double[::1] excesses=None,
 ):
     """Moments of ``ell`` under the tilted measures ``base * exp(p * ell) / M(p)``, for each power p.
 
     The points must satisfy ``sum(base) = sum(base * exp(ell)) = 1`` up to quadrature error, which
     is used exactly. ``prepared`` is what :func:`prepared_moments` returns for the points; with it,
-    a point costs no exponential where its weight is negligible.
+    a point costs no exponential where its weight is negligible. ``excesses`` are the powers less 1,
+    for those who know them to more digits.
 
     Returns
     -------
@@ -151,6 +153,8 @@ def tilted_moments(
     out = np.empty((powers.shape[0], 4))
     if prepared is None:
         prepared = prepared_moments(ell, log_base)
+    if excesses is None:
+        excesses = np.asarray(powers) - 1.0
     cdef double[:, ::1] result = out
     cdef double[::1] weights = np.empty(n)
     with nogil:
@@ -172,7 +176,13 @@ def tilted_moments(
                         continue
                     e2 = expm2(a)
                     weight = prepared[0, j] * (1.0 + a + e2)
-                    m0 += prepared[0, j] * (e2 - p * prepared[1, j])
+                    if 0.5 < p < 2.0:
+                        # The same, as sums of what M(1) = 1 cancels: no digit is lost near p = 1.
+                        size = ell[j] * (ell[j] + prepared[1, j]) - prepared[1, j]
+                        d = (1.0 + ell[j] + prepared[1, j]) * expm2(excesses[i] * ell[j])
+                        m0 += prepared[0, j] * (d + excesses[i] * size)
+                    else:
+                        m0 += prepared[0, j] * (e2 - p * prepared[1, j])
                     m1 += prepared[0, j] * (ell[j] * (a + e2) - prepared[1, j])
                 else:
                     weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0

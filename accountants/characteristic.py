@@ -37,7 +37,7 @@ __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope"]
 Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
-_ACCEPTED_WIDTH = 2e-12
+_ACCEPTED_WIDTH = 5e-11
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # A contour that takes more complex multiplications a part than this is tried in two parts.
@@ -133,7 +133,7 @@ class Inversion:
         with contextlib.suppress(OutOfReach):
             c = _saddle(total, epsilon)
             choices.append(cls([Contour(total, c, epsilon)]))
-            if choices[0].cheap(total):
+            if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
                 return choices[0]
         with contextlib.suppress(OutOfReach):
             choices += _trimmed(total, epsilon)
@@ -372,7 +372,7 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     with contextlib.suppress(OutOfReach):
         epsilon = max(0.0, _epsilon_estimate(total, log_delta))
         plain = Inversion([Contour(total, _saddle(total, epsilon), epsilon)])
-        if plain.cheap(total):
+        if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
             return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
     for gap, sharpness in _TRIMS:
         measure = trim(total.parts, log_delta + gap, sharpness)

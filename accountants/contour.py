@@ -197,7 +197,7 @@ class Contour:
         z = self.c + 1j * t
         values = self.line.log_ratio(self.step, self.nodes)
         poles = (z / self.c) * ((1 + z) / (1 + self.c))
-        relative, absolute = self.line.rounding(values)
+        relative, absolute = self.line.rounding(self.step, values)
         values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)

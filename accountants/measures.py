@@ -54,7 +54,7 @@ class Line(ABC):
         """Return a proved upper bound on the real part of that over [t, ratio t]."""
 
     @abstractmethod
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Return rounding errors in units: relative to each value, and in absolute terms."""
 
 
@@ -84,6 +84,13 @@ class Measure(ABC):
         return float(mean), float(variance)
 
 
+def _growth(tilts: Sequence[tuple[Tilt, int]], step: float, nodes: int) -> Reals:
+    """The tilts' growth along a contour; found at few nodes, as it rises from one to the next."""
+    known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
+    total = sum(times * tilt.growth(step * known) for tilt, times in tilts)
+    return np.asarray(np.broadcast_to(total, known.shape)[np.searchsorted(known, np.arange(nodes))])
+
+
 class ProductLine(Line):
     """A product of tilted transforms, each to its power."""
 
@@ -111,10 +118,11 @@ class ProductLine(Line):
             total += times * np.minimum(tilt.log_decay(t, ratio), 0.0)
         return total
 
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Each part's logarithm is a rounded sum, taken to its power."""
         worst = max(tilt.amplification for tilt, _ in self.tilts)
-        return 8.0 + 4 * worst * np.minimum(np.abs(log_ratio), self._largest), 0.0
+        relative = 8.0 + 4 * worst * np.minimum(np.abs(log_ratio), self._largest)
+        return relative + 4 * _growth(self.tilts, step, len(log_ratio)), 0.0
 
     @property
     def _largest(self) -> float:
@@ -350,10 +358,12 @@ class JumpLine(Line):
         with np.errstate(divide="ignore"):
             return np.asarray(rho + np.log(-np.expm1(-rho)) - self._log_expm1(self._rho))
 
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """As a product, and the rounding of rho, which is absolute in size."""
         times = float(sum(times for _, times in self._plain))
         times += float(sum(times for _, _, _, times in self._split))
         relative = 8.0 + 8 * np.minimum(np.abs(log_ratio), times)
+        bulks = [(bulk, times) for bulk, _, _, times in self._split]
+        relative = relative + 4 * _growth([*self._plain, *bulks], step, len(log_ratio))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return relative, 8 * amplification * self._rho / -math.expm1(-self._rho)

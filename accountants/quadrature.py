@@ -83,6 +83,19 @@ class QuadratureTilt(Tilt):
         """Return log psi(k step), keeping the digits of psi - 1."""
         return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
 
+    def growth(self, t: Reals) -> Reals:
+        """Return what the terms of first order add up to at points with large phases.
+
+        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, which the sum itself is the
+        size of, and 2 + s; the terms i s of points with s > 1 cancel only in the sum.
+        """
+        distances = np.abs(self._centered)
+        far = distances * t[-1] > 1.0
+        if not far.any():
+            return np.zeros_like(t)
+        phases = np.outer(t, distances[far])
+        return np.asarray(np.where(phases > 1.0, phases + 2.0, 0.0) @ self._sizes[far])
+
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
         """Return E[exp(i k step (L - center))]."""
         return power_sums(step * (self._centered + (self.mean - center)), self._weights, 0, nodes)

@@ -84,6 +84,9 @@ class SampledGaussian(PrivacyLoss):
     _lattices: dict[str, _Lattice] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
+    _last: list[Any] = field(
+        default_factory=lambda: [math.nan, None], init=False, repr=False, compare=False, hash=False
+    )
 
     def __post_init__(self) -> None:
         _validate.probability(sampling_probability=self.sampling_probability)
@@ -118,10 +121,19 @@ class SampledGaussian(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
-        powers = self._power(np.atleast_1d(np.asarray(c, dtype=float)))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        single = float(c[0]) if len(c) == 1 else math.nan
+        # A contour asks for its own tilt again and again.
+        if single == self._last[0]:
+            return self._last[1].copy()
+        powers = self._power(c)
         lattice = self._lattice(powers)
-        result = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared)
+        # 1 + c has lost digits of a small c, which large epsilons would miss.
+        excesses = c if self.direction == "remove" else powers - 1.0
+        result = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared, excesses)
         result[:, 1] *= self._sign
+        if len(c) == 1:
+            self._last[:] = single, result.copy()
         return result
 
     def log_mgf_bound(self, c: float) -> float:
@@ -400,12 +412,13 @@ class SplitLoss:
 
     def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
         """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
         lattice = self._points(powers)
         bulk = plain_moments(lattice.ell, self._log_bulk, powers)
         jumps = plain_moments(lattice.ell, self._log_jump, powers)
         # Where jumps are rare, the bulk keeps the digits of M - 1.
-        whole = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared)[:, 0]
+        whole = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared, c)[:, 0]
         rare = jumps[:, 0] < whole - math.log(2)
         share = np.exp(np.where(rare, jumps[:, 0] - whole, -1.0))
         bulk[:, 0] = np.where(rare, whole + np.log1p(-share), bulk[:, 0])
@@ -510,14 +523,15 @@ class TrimmedLoss:
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log mass and three moments of the tilts, keeping the digits of the mass less 1."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
         lattice = self._points(powers)
-        result = tilted_moments(lattice.ell, self._log_kept, powers, self._prepared)
+        result = tilted_moments(lattice.ell, self._log_kept, powers, self._prepared, c)
         # The sums take P and Q to have mass 1: correct for what each has lost.
         base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
         small = result[:, 0] < 100.0
         mass = np.expm1(np.where(small, result[:, 0], 0.0))
-        corrected = mass + (powers - 1) * base - powers * mixed
+        corrected = mass + c * base - powers * mixed
         if not corrected.min() > -0.5:
             raise OutOfReach
         mean = (result[:, 1] * (1 + mass) + base - mixed) / (1 + corrected)

@@ -41,6 +41,8 @@ _ALARM = 120
 _ROUNDING = 1e-11
 _ORDERS = np.unique(np.round(np.geomspace(2, 1000, 60))).astype(int)
 _EVENT_RANGE = (60.0, 4000)
+# Mechanisms of a composition, and nodes times points, that are checked in ball arithmetic.
+_BALL_PARTS, _BALL_WORK = 5, 1e6
 
 
 @dataclass(frozen=True)
@@ -262,12 +264,15 @@ def log_delta_in_balls(point, epsilon):
     from dpcal.accountants.enclosure import enclose
 
     found = []
+    if len(point.steps) > _BALL_PARTS:
+        return None
     for direction in point.directions:
         if direction.parts and sum(t * loss.upper for loss, t in direction.parts) <= epsilon:
             continue
         try:
             chosen = proof.choose_contour(direction.parts, epsilon, width=1e-4)
-            if chosen.nodes > 3000:
+            points = sum(item.last - item.first for item in chosen.sums if item)
+            if (chosen.nodes + 100) * points > _BALL_WORK:
                 return None
             lower, upper = enclose(chosen, direction.parts, epsilon, bits=192)
         except OutOfReach:
