@@ -44,6 +44,8 @@ _ACCEPTED_ERROR = 1e-11
 _SPLIT_WORK = 4e6
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
+# The same for compositions of more than so many distinct losses.
+_MANY_PARTS, _FEW_POINTS = 8, 4
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further.
@@ -472,7 +474,8 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
-    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else _COSTLY_POINTS):
+    costly = _FEW_POINTS if len(direction.parts) > _MANY_PARTS else _COSTLY_POINTS
+    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
         # The secant's point, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         middle = miss + (meet - miss) * min(max(step, 0.02), 0.98)

@@ -47,8 +47,9 @@ _CRUDEST = 1e-2
 # Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
 _MAX_NODES = 1 << 19
 _MAX_WORK = 3e7
-# Nodes that any composition may have, however many distinct losses it has.
-_MIN_BUDGET = 1 << 14
+# Nodes that any composition may have, as long as they take no more than so much work; and the
+# fewest that a contour is smoothed for.
+_MIN_BUDGET, _MOST_WORK, _FEWEST = 1 << 14, 1.5e8, 1 << 10
 _GRID_RATIO = 1.12
 _LOG_RATIO = math.log(_GRID_RATIO)
 # Grid times between two looks at whether the rest is negligible.
@@ -148,11 +149,12 @@ class Contour:
     def _choose_nodes(self, work: float, smooth: bool) -> None:
         """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
         h = self.step
-        least = _MIN_BUDGET if smooth else 1.0
+        # Compositions of many distinct losses, each with its points, get fewer nodes.
+        least = min(_MIN_BUDGET, max(_FEWEST, _MOST_WORK / self.line.points)) if smooth else 1.0
         budget = int(min(_MAX_NODES, max(least, work / self.line.points)))
         if not self.line.decays:
             # Only smoothing ends such a contour, and little is gained by less of it.
-            budget = _MIN_BUDGET
+            budget = int(max(least, 1.0))
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)

@@ -35,6 +35,12 @@ def complex_log1p(z: Any) -> Complexes:
     return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
 
 
+def _decayed(decay: Reals, sizes: Reals, t: float) -> bool:
+    """Whether the absolute sum at t proves that abs(psi)^2 <= 1/2 from there on."""
+    with np.errstate(under="ignore"):
+        return float(sizes @ np.exp(np.maximum(-t * decay, -700.0))) <= math.sqrt(0.5)
+
+
 class QuadratureTilt(Tilt):
     """A tilted law as weights at complex points.
 
@@ -140,13 +146,15 @@ class QuadratureTilt(Tilt):
         """A time from which abs(psi)^2 <= 1/2, by the absolute sum; infinite for an atom."""
         if self._half_time is None:
             decay, sizes = self._nearer or (self._centered.imag, self._sizes)
-            t = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
-            while float(sizes @ np.exp(-t * decay)) > math.sqrt(0.5):
-                t *= 1.1
-                if t > _NEVER:
-                    t = math.inf
-                    break
-            self._half_time = t
+            low = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
+            high = _NEVER if _decayed(decay, sizes, _NEVER) else math.inf
+            if _decayed(decay, sizes, low):
+                high = low
+            # The sum falls with t: bisect its logarithm.
+            while low * 1.1 < high < math.inf:
+                middle = math.sqrt(low) * math.sqrt(high)
+                low, high = (low, middle) if _decayed(decay, sizes, middle) else (middle, high)
+            self._half_time = high
         return self._half_time
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
