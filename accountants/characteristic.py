@@ -196,7 +196,9 @@ class Inversion:
         bounds = [contour.log_bounds(epsilon) for contour in self.contours]
         tilts, constants = self._rest
         uppers = [item.upper for item in bounds] + [float((constants - tilts * epsilon).min())]
-        kind = "split" if len(bounds) > 1 or tilts.any() or constants.max() == -math.inf else "trimmed"
+        kind = (
+            "split" if len(bounds) > 1 or tilts.any() or constants.max() == -math.inf else "trimmed"
+        )
         return Bounds(
             float(np.logaddexp.reduce([item.lower for item in bounds])) - 4 * UNIT,
             min(0.0, float(np.logaddexp.reduce(uppers)) + 4 * UNIT),

@@ -65,7 +65,7 @@ class Tilt(ABC):
         """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
 
     def growth(self, t: Reals) -> Reals:
-        """Return a bound, rising with t, on intermediate terms of log psi(t) beyond its own size."""
+        """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
         return np.zeros_like(t)
 
     @abstractmethod

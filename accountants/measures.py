@@ -216,7 +216,9 @@ class Trimmed(Measure):
 
 def trim(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Trimmed | None:
     """Leave out rare large losses of at most this probability; None where no part has any."""
-    if not any(isinstance(loss, SampledGaussian) and loss.direction == "remove" for loss, _ in parts):
+    if not any(
+        isinstance(loss, SampledGaussian) and loss.direction == "remove" for loss, _ in parts
+    ):
         return None
     return Trimmed(parts, log_rest, sharpness)
 

@@ -125,7 +125,7 @@ class SampledGaussian(PrivacyLoss):
         single = float(c[0]) if len(c) == 1 else math.nan
         # A contour asks for its own tilt again and again.
         if single == self._last[0]:
-            return self._last[1].copy()
+            return np.array(self._last[1])
         powers = self._power(c)
         lattice = self._lattice(powers)
         # 1 + c has lost digits of a small c, which large epsilons would miss.
@@ -257,7 +257,7 @@ class _Lattice:
     def tilted(
         self, power: float, moments: Reals, angle: float, log_share: Complexes | float = 0.0
     ) -> tuple[Complexes, Complexes, Reals]:
-        """Log w and exp(log_share) w^power / mass on a shifted line, and where, at points that count.
+        """Log w and exp(log_share) w^power / mass on a shifted line, and the points that count.
 
         ``moments`` holds log mass, mean and variance of log w. Points whose weight is negligible,
         also in the variance, are left out.
