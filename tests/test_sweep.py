@@ -101,7 +101,7 @@ def test_trimmed_laws_agree_with_whole_ones():
 
 
 def test_a_bulk_that_decides_is_priced_to_the_last_digit():
-    # Tens of thousands of steps that hardly ever see the record: delta is the bulk's, and the saddle of
+    # Steps that hardly ever see the record: delta is that of the bulk, and the saddle of
     # the whole law is that of jumps with a probability of exp(-1000).
     direction = Direction("remove", ((SampledGaussian(8.3e-8, 53.6, "remove"), 62_781),))
     bounds = characteristic.epsilon_bounds(direction, math.log(3e-11))
