@@ -251,7 +251,7 @@ def noise_multipliers(
     ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
     ...     )
     >>> print(noise_multipliers(event, epsilon=[1.0, 2.0, 4.0], delta=1e-6).round(5))
-    [1.52628 1.03482 0.78085]
+    [1.56267 1.02902 0.77854]
     """
     several = isinstance(event_of_sigma, Sequence)
     functions: Sequence[EventOf] = event_of_sigma if isinstance(event_of_sigma, Sequence) else ()
