@@ -15,16 +15,26 @@ cdef enum:
     ANCHOR = 128
     LANES = 8
 
+# Log of what is negligible beside 1 in a sum over any number of points, also in its second order.
+cdef double NEGLIGIBLE = -100.0
+
+
+# 1 / k for k = 0, ..., 16 (the first is not used).
+cdef double[17] INVERSE
+for _k in range(1, 17):
+    INVERSE[_k] = 1.0 / _k
+
 
 cdef inline double expm2(double s) noexcept nogil:
     """exp(s) - 1 - s to full relative precision."""
-    cdef double term
+    cdef double term, size = fabs(s)
     cdef int k
-    if fabs(s) > 0.5:
+    if size > 0.5:
         return exp(s) - 1.0 - s
     term = 0.0
-    for k in range(16, 2, -1):
-        term = (1.0 + term) * s / k
+    # So many terms of the series that the next one is below rounding.
+    for k in range(16 if size > 0.02 else 8, 2, -1):
+        term = (1.0 + term) * s * INVERSE[k]
     return 0.5 * s * s * (1.0 + term)
 
 
@@ -39,9 +49,9 @@ cdef inline void complex_expm2(double re, double im, double *out_re, double *out
         return
     a = 0.0
     b = 0.0
-    for k in range(16, 2, -1):
-        t = ((1.0 + a) * re - b * im) / k
-        b = ((1.0 + a) * im + b * re) / k
+    for k in range(16 if re * re + im * im > 0.0004 else 8, 2, -1):
+        t = ((1.0 + a) * re - b * im) * INVERSE[k]
+        b = ((1.0 + a) * im + b * re) * INVERSE[k]
         a = t
     a += 1.0
     t = 0.5 * (re * re - im * im)
@@ -82,20 +92,30 @@ def mixture_log_weights(const double[::1] x, double q, double sigma, double angl
     return out
 
 
+cdef inline double largest_exponent(
+    const double[::1] ell, const double[::1] log_base, double p
+) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef double largest = -1e308
+    for j in range(ell.shape[0]):
+        largest = max(largest, log_base[j] + p * ell[j])
+    return largest
+
+
 cdef void scaled_moments(
     const double[::1] ell,
     const double[::1] log_base,
     double p,
+    double largest,
     double[::1] weights,
     double *result,
 ) noexcept nogil:
     """Log mass and moments, with the largest term scaled to 1 so that nothing overflows."""
     cdef Py_ssize_t n = ell.shape[0], j
-    cdef double largest = -1e308, total = 0.0, m1 = 0.0, m2 = 0.0, m4 = 0.0, d
+    cdef double total = 0.0, m1 = 0.0, m2 = 0.0, m4 = 0.0, d
     for j in range(n):
-        largest = max(largest, log_base[j] + p * ell[j])
-    for j in range(n):
-        weights[j] = exp(log_base[j] + p * ell[j] - largest)
+        d = log_base[j] + p * ell[j] - largest
+        weights[j] = exp(d) if d > NEGLIGIBLE else 0.0
         total += weights[j]
         m1 += weights[j] * ell[j]
     m1 /= total
@@ -113,11 +133,15 @@ def tilted_moments(
     const double[::1] ell,
     const double[::1] log_base,
     const double[::1] powers,
+    const double[:, ::1] prepared=None,
+    const double[::1] excesses=None,
 ):
     """Moments of ``ell`` under the tilted measures ``base * exp(p * ell) / M(p)``, for each power p.
 
     The points must satisfy ``sum(base) = sum(base * exp(ell)) = 1`` up to quadrature error, which
-    is used exactly.
+    is used exactly. ``prepared`` is what :func:`prepared_moments` returns for the points; with it,
+    a point costs no exponential where its weight is negligible. ``excesses`` are the powers less 1,
+    for those who know them to more digits.
 
     Returns
     -------
@@ -125,43 +149,49 @@ def tilted_moments(
         log M(p), mean, variance and fourth central moment of ``ell``.
     """
     cdef Py_ssize_t n = ell.shape[0], i, j
-    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, d
+    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, d, size
     out = np.empty((powers.shape[0], 4))
+    if prepared is None:
+        prepared = prepared_moments(ell, log_base)
+    if excesses is None:
+        excesses = np.asarray(powers) - 1.0
     cdef double[:, ::1] result = out
-    cdef double[::1] second = np.empty(n)
     cdef double[::1] weights = np.empty(n)
-    cdef double[::1] base = np.empty(n)
     with nogil:
-        for j in range(n):
-            second[j] = expm2(ell[j]) if ell[j] < 600.0 else 0.0
-            base[j] = exp(log_base[j])
         for i in range(powers.shape[0]):
             p = powers[i]
-            largest = -1e308
-            for j in range(n):
-                largest = max(largest, log_base[j] + p * ell[j])
+            largest = largest_exponent(ell, log_base, p)
+            if largest >= 500.0:
+                scaled_moments(ell, log_base, p, largest, weights, &result[i, 0])
+                continue
             m0 = 0.0
             m1 = 0.0
             total = 0.0
-            if largest < 500.0:
-                for j in range(n):
-                    a = p * ell[j]
-                    if log_base[j] > -600.0 and a < 600.0 and ell[j] < 600.0:
-                        e2 = expm2(a)
-                        weight = base[j] * (1.0 + a + e2)
-                        m0 += base[j] * (e2 - p * second[j])
-                        m1 += base[j] * (ell[j] * (a + e2) - second[j])
+            for j in range(n):
+                a = p * ell[j]
+                size = log_base[j] + a
+                if log_base[j] > -600.0 and a < 600.0 and ell[j] < 600.0:
+                    if size < NEGLIGIBLE and log_base[j] + max(ell[j], 0.0) < 2 * NEGLIGIBLE:
+                        weights[j] = 0.0
+                        continue
+                    e2 = expm2(a)
+                    weight = prepared[0, j] * (1.0 + a + e2)
+                    if 0.5 < p < 2.0:
+                        # The same, as sums of what M(1) = 1 cancels: no digit is lost near p = 1.
+                        size = ell[j] * (ell[j] + prepared[1, j]) - prepared[1, j]
+                        d = (1.0 + ell[j] + prepared[1, j]) * expm2(excesses[i] * ell[j])
+                        m0 += prepared[0, j] * (d + excesses[i] * size)
                     else:
-                        weight = exp(log_base[j] + a)
-                        m0 += weight
-                        m1 += weight * ell[j]
-                    weights[j] = weight
-                    total += weight
-                result[i, 0] = log1p(m0)
-                m1 /= 1.0 + m0
-            else:
-                scaled_moments(ell, log_base, p, weights, &result[i, 0])
-                continue
+                        m0 += prepared[0, j] * (e2 - p * prepared[1, j])
+                    m1 += prepared[0, j] * (ell[j] * (a + e2) - prepared[1, j])
+                else:
+                    weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
+                    m0 += weight
+                    m1 += weight * ell[j]
+                weights[j] = weight
+                total += weight
+            result[i, 0] = log1p(m0)
+            m1 /= 1.0 + m0
             m2 = 0.0
             m4 = 0.0
             for j in range(n):
@@ -171,6 +201,19 @@ def tilted_moments(
             result[i, 1] = m1
             result[i, 2] = m2 / total
             result[i, 3] = m4 / total
+    return out
+
+
+def prepared_moments(const double[::1] ell, const double[::1] log_base):
+    """Return base and exp(ell) - 1 - ell, shape (2, n), where they matter to any tilt."""
+    cdef Py_ssize_t j
+    out = np.zeros((2, ell.shape[0]))
+    cdef double[:, ::1] result = out
+    with nogil:
+        for j in range(ell.shape[0]):
+            if log_base[j] > -600.0 and ell[j] < 600.0:
+                result[0, j] = exp(log_base[j])
+                result[1, j] = expm2(ell[j])
     return out
 
 
@@ -268,12 +311,14 @@ def plain_moments(const double[::1] ell, const double[::1] log_base, const doubl
         Logarithm of the mass, mean, variance and fourth central moment of ``ell``.
     """
     cdef Py_ssize_t i
+    cdef double largest
     out = np.empty((powers.shape[0], 4))
     cdef double[:, ::1] result = out
     cdef double[::1] weights = np.empty(ell.shape[0])
     with nogil:
         for i in range(powers.shape[0]):
-            scaled_moments(ell, log_base, powers[i], weights, &result[i, 0])
+            largest = largest_exponent(ell, log_base, powers[i])
+            scaled_moments(ell, log_base, powers[i], largest, weights, &result[i, 0])
     return out
 
 

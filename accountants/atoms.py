@@ -57,8 +57,8 @@ class FiniteLoss(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
-        return tilted_moments(self.values, np.array(self.log_reference), powers)
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        return tilted_moments(self.values, np.array(self.log_reference), 1.0 + c, None, c)
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
-from dpcal.accountants.measures import Bulk, Jumps, Measure, Total, split
+from dpcal.accountants.measures import Bulk, Jumps, Measure, Total, Trimmed, split, trim
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.segment import SegmentLoss
@@ -41,22 +42,28 @@ __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope",
 Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
-_ACCEPTED_WIDTH = 2e-12
+_ACCEPTED_WIDTH = 5e-11
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
-# A contour that takes more complex multiplications than this is tried in two parts.
+# A contour that takes more complex multiplications a part than this is tried in two parts.
 _SPLIT_WORK = 4e6
-# Compositions of more distinct losses than this are not split: the search would cost more than it
-# saves.
-_SPLIT_PARTS = 8
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
+# The same for compositions of more than so many distinct losses.
+_MANY_PARTS, _FEW_POINTS = 8, 4
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further.
 _TIGHT = 1e-6
+# What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
+# contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
+_TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
+# Log delta where nothing is known, and how often a guess is improved.
+_FIRST_GUESS, _GUESSES = -30.0, 4
+# Complex multiplications that a trimmed contour may take.
+_TRIMMED_WORK = 4e6
 # Where to look for a cut: the valley of the integrand at these multiples of the saddle.
 _CUTS = (1.0, 8.0)
 
@@ -107,58 +114,92 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
     return float(mean - 1 / c - 1 / (1 + c))
 
 
-def _contour(measure: Measure, c: float, epsilon: float, **options: float) -> Contour:
+def _contour(
+    measure: Measure, c: float, epsilon: float, *, excess: float = 0.0, spread: float = 0.0
+) -> Contour:
     """One period of a contour for a measure on a lattice, where affordable; else a whole one."""
     if measure.lattice is not None:
         with contextlib.suppress(OutOfReach):
-            return LatticeContour(measure, c, epsilon, **options)
-    return Contour(measure, c, epsilon, **options)
+            return LatticeContour(measure, c, epsilon, excess=excess, spread=spread)
+    return Contour(measure, c, epsilon, excess=excess, spread=spread)
 
 
 class Inversion:
-    """delta near one epsilon, from one contour or from one for the bulk and one for the jumps.
+    """delta near one epsilon, from one contour or from several whose measures add up.
 
     Parameters
     ----------
-    total
-        The law of the composed loss.
-    epsilon
-        Where the contours have their saddles.
-    spread
-        How far from there they are to serve, as for :class:`Contour`.
+    contours
+        Contours that together invert the law, but for the rest.
+    rest
+        Chernoff bounds that stand for what is too small to be computed: tilts, and log bounds at
+        epsilon = 0. None where the only contour inverts all of the law.
     """
 
-    def __init__(self, total: Total, epsilon: float, *, spread: float = 0.0) -> None:
-        c = _saddle(total, epsilon)
-        self._spread = spread
-        self.contours = [_contour(total, c, epsilon, spread=spread)]
-        # Chernoff bounds that stand for what is too small to be computed: tilts, log bounds at 0.
-        self._rest: tuple[Reals, Reals] | None = None
-        whole = self.contours[0]
-        costly = whole.work > _SPLIT_WORK or whole.smoothing > 0 or whole.coarse
-        if costly and len(total.parts) <= _SPLIT_PARTS:
-            with contextlib.suppress(OutOfReach):
-                self._split(total, max(c, 1.0), epsilon)
+    def __init__(self, contours: list[Contour], rest: tuple[Reals, Reals] | None = None) -> None:
+        self.contours, self._rest = contours, rest
 
-    def _split(self, total: Total, c: float, epsilon: float) -> None:
-        """Look for two contours that take less work, or give better bounds."""
-        whole = self.contours[0]
-        loose = bool(whole.smoothing) or whole.coarse
-        choices = [(loose, whole.work, self.contours, self._rest)]
-        for factor in _CUTS:
-            with contextlib.suppress(OutOfReach):
-                pieces = split(total.parts, factor * c)
-                if pieces is not None:
-                    pair = _Pair(*pieces, epsilon, self._spread)
-                    choices.append((pair.smoothed, pair.work, pair.contours, pair.rest))
-        # The cheapest that also proves a lower bound; failing that, the smallest upper bound.
+    @classmethod
+    def at(cls, total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
+        """Choose contours with their saddles at epsilon, good for a spread around it.
+
+        One for the whole law, where that is cheap. Otherwise the cheapest that also proves a lower
+        bound, of: the same; one without the rarest large losses; one for the bulk and one for the
+        jumps. Failing that, the one with the smallest upper bound.
+        """
+        choices: list[Inversion] = []
+        c = 1.0
+        with contextlib.suppress(OutOfReach):
+            c = _saddle(total, epsilon)
+            choices.append(cls([_contour(total, c, epsilon, spread=spread)]))
+            if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
+                return choices[0]
+        with contextlib.suppress(OutOfReach):
+            choices += _trimmed(total, epsilon, spread)
+            if choices and choices[-1].cheap(total) and choices[-1].width(epsilon) < _TIGHT:
+                return choices[-1]
+        work = min((choice.work for choice in choices), default=math.inf)
+        if work > _SPLIT_WORK * len(total.parts) or all(choice.loose for choice in choices):
+            choices += _splits(total, max(c, 1.0), epsilon, spread)
+        if not choices:
+            raise OutOfReach
         found = []
-        for _, _, self.contours, self._rest in sorted(choices, key=lambda choice: choice[:2]):
-            bounds = self.log_bounds(epsilon)
-            if bounds.upper - bounds.lower < _TIGHT:
-                return
-            found.append((bounds.upper, self.contours, self._rest))
-        _, self.contours, self._rest = min(found, key=lambda choice: choice[0])
+        for choice in sorted(choices, key=lambda choice: (choice.loose, choice.work)):
+            if choice.width(epsilon) < _TIGHT:
+                return choice
+            found.append(choice)
+        return min(found, key=lambda choice: choice.log_bounds(epsilon).upper)
+
+    @classmethod
+    def trimmed(cls, measure: Trimmed, epsilon: float, spread: float = 0.0) -> Inversion:
+        """Invert a trimmed law on a contour with its saddle at epsilon > its mean."""
+        c = _saddle(measure, epsilon, positive=True)
+        contour = Contour(measure, c, epsilon, spread=spread, work=_TRIMMED_WORK, smooth=False)
+        return cls([contour], (np.zeros(1), np.full(1, measure.log_rest)))
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether a contour had to be smoothed."""
+        return any(contour.smoothing > 0 for contour in self.contours)
+
+    @property
+    def loose(self) -> bool:
+        """Whether a contour had to be smoothed, or ends where more than rounding is left."""
+        return self.smoothed or any(contour.coarse for contour in self.contours)
+
+    @property
+    def work(self) -> float:
+        """Complex multiplications that the contours take."""
+        return sum(contour.work for contour in self.contours)
+
+    def cheap(self, total: Total) -> bool:
+        """Whether to look for anything better would cost more, as it looks at every part."""
+        return not self.loose and self.work <= _SPLIT_WORK * len(total.parts)
+
+    def width(self, epsilon: float) -> float:
+        """Width of the bounds on log delta(epsilon)."""
+        bounds = self.log_bounds(epsilon)
+        return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
     @property
     def reach(self) -> float:
@@ -177,17 +218,14 @@ class Inversion:
         bounds = [contour.log_bounds(epsilon) for contour in self.contours]
         tilts, constants = self._rest
         uppers = [item.upper for item in bounds] + [float((constants - tilts * epsilon).min())]
-        smoothed = any(item.method == "smoothed" for item in bounds)
+        kind = (
+            "split" if len(bounds) > 1 or tilts.any() or constants.max() == -math.inf else "trimmed"
+        )
         return Bounds(
             float(np.logaddexp.reduce([item.lower for item in bounds])) - 4 * UNIT,
             min(0.0, float(np.logaddexp.reduce(uppers)) + 4 * UNIT),
-            "split, smoothed" if smoothed else "split",
+            f"{kind}, smoothed" if self.smoothed else kind,
         )
-
-    @property
-    def smoothed(self) -> bool:
-        """Whether a contour had to be smoothed."""
-        return any(contour.smoothing > 0 for contour in self.contours)
 
     def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Lower and upper bounds on log delta at each of many epsilons."""
@@ -212,39 +250,49 @@ class Inversion:
         return total, float(np.exp(values - total) @ slopes)
 
 
-class _Pair:
+def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inversion]:
+    """Contours for a bulk and its jumps, cut at the valleys of the integrands near tilt c."""
+    found = []
+    for factor in _CUTS:
+        with contextlib.suppress(OutOfReach):
+            pieces = split(total.parts, factor * c)
+            if pieces is not None:
+                found.append(_pair(*pieces, epsilon, spread))
+    return found
+
+
+def _pair(bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
     """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
+    nothing = (np.zeros(1), np.full(1, -math.inf))
+    if bulk.is_nothing:
+        saddle = _saddle(jumps, epsilon, positive=True)
+        return Inversion([_contour(jumps, saddle, epsilon, spread=spread)], nothing)
+    lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
+    large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
+    contours = [_contour(large.measure, large.saddle, epsilon, spread=spread)]
+    excess = contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
+    if excess > _NEGLIGIBLE:
+        return Inversion(contours, (small.tilts, small.bounds))
+    excess = max(0.0, excess)
+    second = _contour(small.measure, small.saddle, epsilon, excess=excess, spread=spread)
+    return Inversion([*contours, second], nothing)
 
-    rest: tuple[Reals, Reals]
 
-    def __init__(self, bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> None:
-        if bulk.is_nothing:
-            saddle = _saddle(jumps, epsilon, positive=True)
-            self.contours = [_contour(jumps, saddle, epsilon, spread=spread)]
-            self.rest = (np.zeros(1), np.full(1, -math.inf))
-            return
-        lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
-        large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
-        self.contours = [_contour(large.measure, large.saddle, epsilon, spread=spread)]
-        # Less than nothing, where both are computed.
-        self.rest = (np.zeros(1), np.full(1, -math.inf))
-        excess = self.contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
-        if excess > _NEGLIGIBLE:
-            self.rest = (small.tilts, small.bounds)
-        else:
-            excess = max(0.0, excess)
-            second = _contour(small.measure, small.saddle, epsilon, excess=excess, spread=spread)
-            self.contours.append(second)
-
-    @property
-    def smoothed(self) -> bool:
-        """Whether a contour had to be smoothed."""
-        return any(contour.smoothing > 0 for contour in self.contours)
-
-    @property
-    def work(self) -> float:
-        """Complex multiplications that both take."""
-        return sum(contour.work for contour in self.contours)
+def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
+    """A contour without rare large losses, which are cut where they are negligible; or none."""
+    log_delta = _FIRST_GUESS
+    for gap, sharpness in _TRIMS:
+        with contextlib.suppress(OutOfReach):
+            for _ in range(_GUESSES):
+                measure = trim(total.parts, log_delta + gap, sharpness)
+                if measure is None:
+                    return []
+                inversion = Inversion.trimmed(measure, epsilon, spread)
+                estimate = min(inversion.contours[0].log_estimate(epsilon), 0.0)
+                if estimate > log_delta - 3.0:
+                    return [inversion]
+                log_delta = estimate
+    return []
 
 
 class _ChernoffLine:
@@ -327,7 +375,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         return bounds, None
     total = Total(direction.parts)
     try:
-        inversion = Inversion(total, epsilon)
+        inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
         return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
@@ -404,9 +452,40 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     """Newton's method in epsilon on the nodes of one inversion; None where that fails."""
-    epsilon = max(0.0, _epsilon_estimate(total, log_delta))
+    epsilon = None
+    with contextlib.suppress(OutOfReach):
+        epsilon = max(0.0, _epsilon_estimate(total, log_delta))
+        plain = Inversion([_contour(total, _saddle(total, epsilon), epsilon)])
+        if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
+            return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    for gap, sharpness in _TRIMS:
+        measure = trim(total.parts, log_delta + gap, sharpness)
+        if measure is None:
+            break
+        with contextlib.suppress(OutOfReach):
+            found = _epsilon_on_trimmed(measure, log_delta)
+            if found is not None:
+                return found
+    if epsilon is None:
+        return None
+    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+
+
+def _epsilon_on_trimmed(measure: Trimmed, log_delta: float) -> Bounds | None:
+    """The same for a trimmed law."""
+    epsilon = max(0.0, _epsilon_estimate(measure, log_delta))
+    return _solved(None, lambda at: Inversion.trimmed(measure, at), epsilon, log_delta)
+
+
+def _solved(
+    inversion: Inversion | None,
+    invert: Callable[[float], Inversion],
+    epsilon: float,
+    log_delta: float,
+) -> Bounds | None:
+    """Solve on the nodes around epsilon, and anew around what was found; None if it runs away."""
     for _ in range(3):
-        inversion = Inversion(total, epsilon)
+        inversion = inversion or invert(epsilon)
         found = _newton(inversion, epsilon, log_delta)
         if found is None:
             return None
@@ -414,7 +493,7 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
         if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
-        epsilon = found
+        epsilon, inversion = found, None
     return None
 
 
@@ -485,7 +564,8 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
-    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else _COSTLY_POINTS):
+    costly = _FEW_POINTS if len(direction.parts) > _MANY_PARTS else _COSTLY_POINTS
+    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
         # The secant's point, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         middle = miss + (meet - miss) * min(max(step, 0.02), 0.98)

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.loss import UNIT
+from dpcal.accountants.loss import UNIT, OutOfReach
 from dpcal.accountants.measures import Measure, ProductLine
 
 __all__ = ["FURTHEST", "Contour", "log_complement"]
@@ -41,6 +41,7 @@ Complexes = NDArray[np.complex128]
 _TOLERANCE = 2e-15
 # Distance of the furthest trial tilt from the saddle, in widths of the peak.
 FURTHEST = 20.0
+_SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
 # The same where only the size of the value matters.
 _CRUDEST = 1e-2
 # Remainder, relative to the value, at the last affordable node that is taken as it is.
@@ -48,8 +49,9 @@ _ALGEBRAIC = 1e-7
 # Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
 _MAX_NODES = 1 << 19
 _MAX_WORK = 3e7
-# Nodes that any composition may have, however many distinct losses it has.
-_MIN_BUDGET = 1 << 14
+# Nodes that any composition may have, as long as they take no more than so much work; and the
+# fewest that a contour is smoothed for.
+_MIN_BUDGET, _MOST_WORK, _FEWEST = 1 << 14, 1.5e8, 1 << 10
 _GRID_RATIO = 1.12
 _LOG_RATIO = math.log(_GRID_RATIO)
 # Grid times between two looks at whether the rest is negligible.
@@ -75,6 +77,10 @@ class Contour:
     spread
         How far from the saddle's epsilon, in standard deviations of the tilted law, aliases are to
         stay as small against the peak as they are there.
+    work
+        Complex multiplications that may be spent on the nodes.
+    smooth
+        Whether to smooth where that is not enough, rather than to raise :class:`OutOfReach`.
     """
 
     def __init__(
@@ -85,6 +91,8 @@ class Contour:
         *,
         excess: float = 0.0,
         spread: float = 0.0,
+        work: float = _MAX_WORK,
+        smooth: bool = True,
     ) -> None:
         self.c = c
         self._log_tolerance = min(math.log(_TOLERANCE) + excess, math.log(_CRUDEST))
@@ -102,7 +110,7 @@ class Contour:
         # An alias at tilt a grows by exp(abs(a - c) distance): a period longer by the distance
         # makes up for it.
         self.step = 2 * math.pi / (2 * math.pi / self.step + spread / self.width)
-        self._choose_nodes()
+        self._choose_nodes(work, smooth)
 
     @property
     def work(self) -> float:
@@ -118,15 +126,22 @@ class Contour:
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
         """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
         c, w = self.c, self.width
-        spread = w * np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
         left_end = 0.0 if c > 0 else -1.0
-        trials = np.concatenate([[left_end], c - spread, c + spread])
         right_end = math.inf if c > 0 else 0.0
-        trials = trials[(trials >= left_end) & (trials <= right_end)]
+        left, right = c - w * _SPREADS, c + w * _SPREADS
+        trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
+        # The furthest tilts may be out of reach where the saddle is not.
+        for _ in range(len(_SPREADS)):
+            try:
+                self._trial_bounds = measure.log_chernoff(trials)
+                break
+            except OutOfReach:
+                trials = trials[:-1]
         self._trials = trials
-        self._trial_bounds = measure.log_chernoff(trials)
+        if not trials[-1] > c:
+            raise OutOfReach
         expected = self.log_estimate(epsilon)
         needed = self._trial_bounds - trials * epsilon - expected - self._log_tolerance
         steps = 2 * math.pi * np.abs(trials - c) / np.maximum(needed, 1.0)
@@ -145,13 +160,15 @@ class Contour:
         """Bound on log abs(transform(c + i s) / transform(c)), s in [t, ratio t], at each t."""
         return self.line.log_decay(t, ratio) - 0.5 * (self.smoothing * t) ** 2
 
-    def _choose_nodes(self) -> None:
+    def _choose_nodes(self, work: float, smooth: bool) -> None:
         """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
         h = self.step
-        budget = int(min(_MAX_NODES, max(_MIN_BUDGET, _MAX_WORK / self.line.points)))
+        # Compositions of many distinct losses, each with its points, get fewer nodes.
+        least = min(_MIN_BUDGET, max(_FEWEST, _MOST_WORK / self.line.points)) if smooth else 1.0
+        budget = int(min(_MAX_NODES, max(least, work / self.line.points)))
         if not self.line.decays:
             # Only smoothing ends such a contour, and little is gained by less of it.
-            budget = _MIN_BUDGET
+            budget = int(max(least, 1.0))
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)
@@ -160,6 +177,8 @@ class Contour:
             # The transform of a density with jumps falls like a power of t: its rest is an error.
             node, self.coarse = len(grid) - 1, True
         if node is None:
+            if not smooth:
+                raise OutOfReach
             # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
             self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)
             node = self._first_negligible(grid, target)
@@ -197,7 +216,7 @@ class Contour:
         z = self.c + 1j * t
         values = self.line.log_ratio(self.step, self.nodes)
         poles = (z / self.c) * ((1 + z) / (1 + self.c))
-        relative, absolute = self.line.rounding(values)
+        relative, absolute = self.line.rounding(self.step, values)
         values = values - 0.5 * (self.smoothing * t) ** 2 - np.log(poles)
         rounding = (8 + relative) * np.exp(values.real) + absolute / np.abs(poles)
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)

@@ -350,5 +350,7 @@ class AtomAndRest:
         values[0] = 0.0
         moments = (float(mean), float(variance), float(fourth))
         merged = (whole.merged[0] * scale, whole.merged[1])
-        point = QuadratureTilt(np.zeros(1, complex), np.ones(1, complex), (0.0, 0.0, 0.0))
-        return point, QuadratureTilt(values, weights, moments, merged=merged)
+        nothing, one = np.zeros(1, complex), np.ones(1, complex)
+        point = QuadratureTilt(nothing, one, (0.0, 0.0, 0.0), exponents=0.0)
+        exponents = whole.exponents + 4 * abs(float(log_mass))
+        return point, QuadratureTilt(values, weights, moments, exponents=exponents, merged=merged)

@@ -73,7 +73,7 @@ class LatticeContour(Contour):
         self._lattice: Lattice = lattice
         super().__init__(measure, c, epsilon, excess=excess, spread=spread)
 
-    def _choose_nodes(self) -> None:
+    def _choose_nodes(self, work: float, smooth: bool) -> None:
         """An odd number of nodes to the period; those with a negligible transform are left out."""
         d = self._lattice.spacing
         half = math.ceil(math.pi / (self.step * d))
@@ -143,7 +143,7 @@ class LatticeContour(Contour):
         """Times, log transform relative to the real node, nodes, and rounding in units."""
         t = self.step * np.arange(self.nodes)
         values = self.line.log_ratio(self.step, self.nodes)
-        relative, absolute = self.line.rounding(values)
+        relative, absolute = self.line.rounding(self.step, values)
         rounding = (8 + relative) * np.exp(values.real) + absolute
         z = np.asarray(self.c + 1j * t)
         return np.asarray(t, dtype=float), np.asarray(values), z, np.asarray(rounding)

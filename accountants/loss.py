@@ -82,6 +82,10 @@ class Tilt(ABC):
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
 
+    def growth(self, t: Reals) -> Reals:
+        """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
+        return np.zeros_like(t)
+
     @abstractmethod
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Return the derivative of log M(c + i k step) in a parameter of the mechanism."""

@@ -26,10 +26,10 @@ from dpcal.accountants.envelope import AtomAndRest, FixedBatchGaussian
 from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.saddle import log_chernoff
-from dpcal.accountants.sampled import SplitLoss
+from dpcal.accountants.sampled import SampledGaussian, SplitLoss, TrimmedLoss
 from dpcal.accountants.segment import EndsAndSegment, Laplace
 
-__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "common_lattice", "split"]
+__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "common_lattice", "split", "trim"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -63,7 +63,7 @@ class Line(ABC):
         """Return a proved upper bound on the real part of that over [t, ratio t]."""
 
     @abstractmethod
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Return rounding errors in units: relative to each value, and in absolute terms."""
 
 
@@ -96,6 +96,13 @@ class Measure(ABC):
         """Mean and variance of the measure, as a law."""
         _, mean, variance = self.cumulants([0.0])[0]
         return float(mean), float(variance)
+
+
+def _growth(tilts: Sequence[tuple[Tilt, int]], step: float, nodes: int) -> Reals:
+    """The tilts' growth along a contour; found at few nodes, as it rises from one to the next."""
+    known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
+    total = sum(times * tilt.growth(step * known) for tilt, times in tilts)
+    return np.asarray(np.broadcast_to(total, known.shape)[np.searchsorted(known, np.arange(nodes))])
 
 
 class ProductLine(Line):
@@ -132,9 +139,9 @@ class ProductLine(Line):
             total += times * np.minimum(tilt.log_decay(t, ratio), 0.0)
         return total
 
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Each part's logarithm is a rounded sum, taken to its power."""
-        return np.broadcast_to(self._rounding, log_ratio.shape), 0.0
+        return self._rounding + 4 * _growth(self.tilts, step, len(log_ratio)), 0.0
 
 
 def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
@@ -232,6 +239,58 @@ def _split(
     if isinstance(loss, Laplace):
         return EndsAndSegment(loss) if times <= _MOST_ENDS else None
     return SplitLoss.at(loss, c)
+
+
+class Trimmed(Measure):
+    """The part of the law in which no step has one of its rarest large losses.
+
+    Parameters
+    ----------
+    parts
+        Losses and how often each adds up.
+    log_rest
+        Log of the probability that may be cut off in all.
+    sharpness
+        How much sharper than usual the cuts are: they need as many times more points.
+
+    Attributes
+    ----------
+    log_rest
+        Log of a bound on the probability that was cut off.
+    """
+
+    def __init__(self, parts: Parts, log_rest: float, sharpness: float = 1.0) -> None:
+        share = log_rest - math.log(sum(times for _, times in parts))
+        self._parts: list[tuple[PrivacyLoss | TrimmedLoss, int]] = []
+        rests = [-math.inf]
+        for loss, times in parts:
+            piece: PrivacyLoss | TrimmedLoss = loss
+            if isinstance(loss, SampledGaussian) and loss.direction == "remove":
+                piece = TrimmedLoss(loss, share, sharpness)
+                rests.append(math.log(times) + piece.log_rest)
+            self._parts.append((piece, times))
+        self.log_rest = float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest)
+
+    def cumulants(self, c: Reals | Sequence[float]) -> Reals:
+        """Return log mass, mean and variance of the tilts."""
+        total = np.zeros((len(c), 3))
+        for piece, times in self._parts:
+            total += times * piece.cumulants(c)[:, :3]
+        return total
+
+    def line(self, c: float) -> ProductLine:
+        """Return the product of the tilted characteristic functions."""
+        tilts = [(piece.tilt(c), times) for piece, times in self._parts]
+        return ProductLine(tilts, self.cumulants([c])[0], [])
+
+
+def trim(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Trimmed | None:
+    """Leave out rare large losses of at most this probability; None where no part has any."""
+    if not any(
+        isinstance(loss, SampledGaussian) and loss.direction == "remove" for loss, _ in parts
+    ):
+        return None
+    return Trimmed(parts, log_rest, sharpness)
 
 
 def split(parts: Parts, c: float) -> tuple[Bulk, Jumps] | None:
@@ -406,12 +465,14 @@ class JumpLine(Line):
         with np.errstate(divide="ignore"):
             return np.asarray(rho + np.log(-np.expm1(-rho)) - self._log_expm1(self._rho))
 
-    def rounding(self, log_ratio: Complexes) -> tuple[Reals, float]:
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """As a product, and the rounding of rho, which is absolute in size."""
         times = float(sum(times for _, times in self._plain))
         times += float(sum(times for _, _, _, times in self._split))
         bulks = max(bulk.amplification for bulk, _, _, _ in self._split)
         most = times if self._ends else np.minimum(np.abs(log_ratio), times)
         relative = np.asarray(8.0 + 8 * bulks * most + 0 * np.abs(log_ratio))
+        growing = [*self._plain, *((bulk, times) for bulk, _, _, times in self._split)]
+        relative = relative + 4 * _growth(growing, step, len(log_ratio))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return relative, 8 * amplification * self._rho / -math.expm1(-self._rho)

@@ -68,10 +68,10 @@ class _Band:
 
     def __init__(self, total: Total, center: float) -> None:
         self.center = center
-        self.inversion = Inversion(total, center, spread=_SPREAD)
+        self.inversion = Inversion.at(total, center, spread=_SPREAD)
         if self.inversion.smoothed:
             # Closer nodes end earlier, which more smoothing would have to pay for.
-            self.inversion = Inversion(total, center)
+            self.inversion = Inversion.at(total, center)
         contours = self.inversion.contours
         self.reach = _SPREAD / max(contour.width for contour in contours)
         self._chunk = max(16, int(_ROOM / math.sqrt(max(item.nodes for item in contours))))

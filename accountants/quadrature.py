@@ -127,6 +127,19 @@ class QuadratureTilt(Tilt):
             raise OutOfReach
         return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
 
+    def growth(self, t: Reals) -> Reals:
+        """Return what the terms of first order add up to at points with large phases.
+
+        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, which the sum itself is the
+        size of, and 2 + s; the terms i s of points with s > 1 cancel only in the sum.
+        """
+        distances = np.abs(self._centered)
+        far = distances * t[-1] > 1.0
+        if not far.any():
+            return np.zeros_like(t)
+        phases = np.outer(t, distances[far])
+        return np.asarray(np.where(phases > 1.0, phases + 2.0, 0.0) @ self._sizes[far])
+
     def ratio(self, step: float, nodes: int, center: float) -> Complexes:
         """Return E[exp(i k step (L - center))]."""
         return power_sums(step * (self._centered + (self.mean - center)), self._weights, 0, nodes)
@@ -172,14 +185,23 @@ class QuadratureTilt(Tilt):
         """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
         if self._half_time is None:
             decay, sizes = self.nearer
-            t = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
-            while float(sizes @ np.exp(-t * decay)) > math.exp(self._log_half) * (1 - 1e-12):
-                t *= 1.1
-                if t > _NEVER:
-                    t = math.inf
-                    break
-            self._half_time = t
+            low = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
+            high = _NEVER if self._decayed(_NEVER) else math.inf
+            if self._decayed(low):
+                high = low
+            # The sum falls with t: bisect its logarithm.
+            while low * 1.1 < high < math.inf:
+                middle = math.sqrt(low) * math.sqrt(high)
+                low, high = (low, middle) if self._decayed(middle) else (middle, high)
+            self._half_time = high
         return self._half_time
+
+    def _decayed(self, t: float) -> bool:
+        """Whether the absolute sum proves that from t on abs(psi)^2 is at most half way down."""
+        decay, sizes = self.nearer
+        with np.errstate(under="ignore"):
+            total = float(sizes @ np.exp(np.maximum(-t * decay, -700.0)))
+        return total <= math.exp(self._log_half) * (1 - 1e-12)
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Refuse: a bare quadrature knows no parameters."""

@@ -44,15 +44,22 @@ def increasing_root(
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
-    ``equation`` returns value and derivative.
+    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point.
 
     As the derivative of a convex function, ``value`` is compared with the square root of its slope:
     at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
     contour: every bound holds on any, the saddle only makes it cheap.
     """
-    c = guess
+    c, far = guess, math.inf
     for _ in range(200):
-        value, slope = equation(c)
+        try:
+            value, slope = equation(c)
+        except OutOfReach:
+            # The root may lie nearer than this step went.
+            if not 0 < low < c / 1.05:
+                raise
+            far, c = c, math.sqrt(low * c)
+            continue
         if math.isnan(value):
             raise OutOfReach
         if abs(value) <= tolerance * math.sqrt(max(slope, 0.0)):
@@ -61,7 +68,8 @@ def increasing_root(
         step = c - value / slope if slope > 0 else math.nan
         if math.isinf(high):
             step = step if low < step < 8 * c else 4 * c
-            if step > MAX_TILT:
+            step = step if step < far else math.sqrt(c * far)
+            if step > MAX_TILT or c > far / 1.05:
                 raise OutOfReach
         elif not low < step < high:
             step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2

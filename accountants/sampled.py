@@ -14,10 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, log_ndtr
+from scipy.special import expit, log_ndtr, ndtri_exp
 
 from dpcal import _validate
-from dpcal._ext.contour import mixture_log_weights, plain_moments, tilted_moments
+from dpcal._ext.contour import (
+    mixture_log_weights,
+    plain_moments,
+    prepared_moments,
+    tilted_moments,
+)
 from dpcal.accountants.loss import (
     UNIT,
     OutOfReach,
@@ -27,7 +32,13 @@ from dpcal.accountants.loss import (
 )
 from dpcal.accountants.quadrature import QuadratureTilt, exponents_of
 
-__all__ = ["SampledGaussian", "SplitLoss", "log_expm1_over", "restricted_moments"]
+__all__ = [
+    "SampledGaussian",
+    "SplitLoss",
+    "TrimmedLoss",
+    "log_expm1_over",
+    "restricted_moments",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -37,11 +48,19 @@ _QUADRATURE_TOLERANCE = 1e-19
 # Half-width of a quadrature range in standard deviations of the noise.
 _RANGE = 9.5
 # More quadrature points than this and the caller is told to use a bound in closed form.
-_MAX_POINTS = 400_000
+_MAX_POINTS = 1 << 18
+# The same for a trimmed law, which is meant to be cheap.
+_MAX_TRIMMED_POINTS = 12_000
 # Probabilities of the events to which a law is restricted when its decay is bounded.
 _SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
 # Largest disagreement between the real and the shifted line that a split may show.
 _SPLIT_TOLERANCE = 1e-9
+# By how much a lattice for trimmed laws serves larger powers than were asked for.
+_HEADROOM = 1.25
+# Log of a weight that a probability does not feel.
+_NO_WEIGHT = -200.0
+# Distances beyond a cut, in widths of its blur, at which a trimmed law may end.
+_BEYOND = np.linspace(0.0, 40.0, 161)
 
 
 @dataclass(frozen=True)
@@ -77,6 +96,9 @@ class SampledGaussian(PrivacyLoss):
     _lattices: dict[str, _Lattice] = field(
         default_factory=dict, init=False, repr=False, compare=False, hash=False
     )
+    _last: list[Any] = field(
+        default_factory=lambda: [math.nan, None], init=False, repr=False, compare=False, hash=False
+    )
 
     def __post_init__(self) -> None:
         _validate.probability(sampling_probability=self.sampling_probability)
@@ -111,10 +133,19 @@ class SampledGaussian(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
-        powers = self._power(np.atleast_1d(np.asarray(c, dtype=float)))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        single = float(c[0]) if len(c) == 1 else math.nan
+        # A contour asks for its own tilt again and again.
+        if single == self._last[0]:
+            return np.array(self._last[1])
+        powers = self._power(c)
         lattice = self._lattice(powers)
-        result = tilted_moments(lattice.ell, lattice.log_base, powers)
+        # 1 + c has lost digits of a small c, which large epsilons would miss.
+        excesses = c if self.direction == "remove" else powers - 1.0
+        result = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared, excesses)
         result[:, 1] *= self._sign
+        if len(c) == 1:
+            self._last[:] = single, result.copy()
         return result
 
     def log_mgf_bound(self, c: float) -> float:
@@ -175,15 +206,25 @@ class _Lattice:
     """
 
     def __init__(
-        self, q: float, sigma: float, lowest: float, highest: float, cap: float = 1.5
+        self,
+        q: float,
+        sigma: float,
+        lowest: float,
+        highest: float,
+        cap: float = 1.5,
+        ceiling: float = math.inf,
+        most: int = _MAX_POINTS,
     ) -> None:
+        self.most = most
         self.q, self.sigma = q, sigma
         # Rounded outward, so that a search for a saddle seldom needs a wider lattice.
         self.lowest = -(2.0 ** math.ceil(math.log2(max(8.0, -lowest)))) if lowest < 0 else 0.0
-        self.highest = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
+        self.highest = max(8.0, highest)
+        if math.isinf(ceiling):
+            self.highest = 2.0 ** math.ceil(math.log2(self.highest))
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
-        self.high = _RANGE * sigma + self.highest
+        self.high = min(_RANGE * sigma + self.highest, ceiling)
         angle = min(cap, 1.5 / sigma)
         if self.lowest < 0:
             angle = self._angle_for_negative_powers(angle)
@@ -192,13 +233,14 @@ class _Lattice:
         self.x = self._points(self.step)
         self.ell = self.log_weight(self.x, 0.0).real.copy()
         self.log_base = self.log_density(self.x, 0.0).real.copy()
+        self.prepared = prepared_moments(self.ell, self.log_base)
 
     def _step(self, angle: float) -> float:
         strip = 2 * math.pi * angle * self.sigma**2
         return strip / (4.0 - math.log(_QUADRATURE_TOLERANCE) + 2 * (angle * self.sigma) ** 2)
 
     def _points(self, step: float) -> Reals:
-        if (self.high - self.low) / step > _MAX_POINTS:
+        if (self.high - self.low) / step > self.most:
             raise OutOfReach
         return step * np.arange(math.floor(self.low / step), math.ceil(self.high / step) + 1.0)
 
@@ -217,18 +259,35 @@ class _Lattice:
 
     def tilted(
         self, power: float, moments: Reals, angle: float, log_share: Complexes | float = 0.0
-    ) -> tuple[Complexes, Complexes, NDArray[np.bool_]]:
-        """Log w and exp(log_share) w^power / mass on a shifted line, and which points count.
+    ) -> tuple[Complexes, Complexes, Reals]:
+        """Log w and exp(log_share) w^power / mass on a shifted line, and the points that count.
 
         ``moments`` holds log mass, mean and variance of log w. Points whose weight is negligible,
         also in the variance, are left out.
         """
-        ell = self.log_weight(self.x, angle)
         log_mass, mean, variance = moments[:3]
-        exponents = self.log_density(self.x, angle) + power * ell - log_mass + log_share
+        rows = self._window(power, moments)
+        x = self.x[rows]
+        ell = self.log_weight(x, angle)
+        share = log_share if isinstance(log_share, float) else log_share[rows]
+        exponents = self.log_density(x, angle) + power * ell - log_mass + share
         relevant = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
         keep = relevant > math.log(_QUADRATURE_TOLERANCE) + relevant.max()
-        return ell[keep], np.exp(exponents[keep]), keep
+        return ell[keep], np.exp(exponents[keep]), x[keep]
+
+    def _window(self, power: float, moments: Reals) -> slice | NDArray[np.intp]:
+        """Rows that may count on a shifted line: a superset, from the weights on the real one.
+
+        For positive powers abs(w) is largest on the real line, so that a point's weight relative to
+        the mass grows by at most exp((angle sigma)^2 / 2) < 4, and the sum over the shifted line
+        has the same mass.
+        """
+        if power < 0:
+            return slice(None)
+        sizes = self.log_base + power * self.ell - moments[0]
+        # Angles are below 2, and squares of imaginary parts of log w with them.
+        sizes += np.log1p(((self.ell - moments[1]) ** 2 + 4.0) / moments[2])
+        return np.flatnonzero(sizes > math.log(_QUADRATURE_TOLERANCE) - 20.0)
 
     def log_density(self, x: Reals, angle: float) -> Complexes:
         """log(step phi_sigma(x + i angle sigma^2))."""
@@ -249,8 +308,10 @@ def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals
     ``moments`` holds its log mass and mean. Leaving out rare large losses makes the fourth moment
     commensurate with the variance.
     """
-    weights = np.exp(log_base + power * ell - moments[0])
-    centered = ell - moments[1]
+    exponents = log_base + power * ell - moments[0]
+    rows = np.flatnonzero(exponents > _NO_WEIGHT)
+    weights = np.exp(exponents[rows])
+    centered = ell[rows] - moments[1]
     table = np.cumsum(weights * centered ** np.arange(5.0)[:, None], axis=1)
     chosen = np.searchsorted(table[0], _SHARES * table[0, -1])
     mass, *raw = table[:, np.minimum(chosen, len(weights) - 1)]
@@ -271,9 +332,9 @@ class _SampledTilt(QuadratureTilt):
         lattice = loss._lattice(np.array([power]))
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         moments = np.array([log_mgf, loss._sign * mean, variance])
-        ell, weights, keep = lattice.tilted(power, moments, lattice.angle)
+        ell, weights, self._x = lattice.tilted(power, moments, lattice.angle)
         near, sizes, _ = lattice.tilted(power, moments, min(lattice.angle, 0.6 / lattice.sigma))
-        self._x, self._angle = lattice.x[keep], lattice.angle
+        self._angle = lattice.angle
         if loss.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
         restricted = restricted_moments(lattice.ell, lattice.log_base, power, moments)
@@ -324,8 +385,7 @@ class SplitLoss:
 
     def __init__(self, loss: SampledGaussian, cut: float) -> None:
         self.loss, self.cut = loss, cut
-        sigma = loss.noise_multiplier
-        self._blur = min(0.5 * sigma, 0.7 * sigma**2)
+        self._blur = _blur(loss.noise_multiplier)
         self._lattice: _Lattice | None = None
 
     @classmethod
@@ -362,12 +422,13 @@ class SplitLoss:
 
     def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
         """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
-        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
         lattice = self._points(powers)
         bulk = plain_moments(lattice.ell, self._log_bulk, powers)
         jumps = plain_moments(lattice.ell, self._log_jump, powers)
         # Where jumps are rare, the bulk keeps the digits of M - 1.
-        whole = tilted_moments(lattice.ell, lattice.log_base, powers)[:, 0]
+        whole = tilted_moments(lattice.ell, lattice.log_base, powers, lattice.prepared, c)[:, 0]
         rare = jumps[:, 0] < whole - math.log(2)
         share = np.exp(np.where(rare, jumps[:, 0] - whole, -1.0))
         bulk[:, 0] = np.where(rare, whole + np.log1p(-share), bulk[:, 0])
@@ -380,25 +441,123 @@ class SplitLoss:
         scaled = (lattice.x - self.cut) / self._blur
         shifted = scaled + 1j * lattice.angle * self.loss.noise_multiplier**2 / self._blur
         return (
-            self._tilt(c, bulk[0], shifted, self._log_bulk),
-            self._tilt(c, jumps[0], -shifted, self._log_jump),
+            _shared_tilt(lattice, 1.0 + c, bulk[0], shifted, self._log_bulk),
+            _shared_tilt(lattice, 1.0 + c, jumps[0], -shifted, self._log_jump),
         )
 
-    def _tilt(self, c: float, moments: Reals, argument: Any, log_base: Reals) -> QuadratureTilt:
-        """One side of the cut, whose share of each point is the normal law of -argument."""
-        lattice = self._points(np.array([1.0 + c]))
-        ell, weights, _ = lattice.tilted(1.0 + c, moments, lattice.angle, log_ndtr(-argument))
-        if abs(weights.sum() - 1) > _SPLIT_TOLERANCE:
-            raise OutOfReach
-        # The law has mass 1 and its own mean by definition: take out what rounding left.
-        weights = weights / weights.sum()
-        mean = float(moments[1])
-        ell = ell - ((weights @ ell) - mean)
-        restricted = restricted_moments(lattice.ell, log_base, 1.0 + c, moments)
-        return QuadratureTilt(
-            ell,
-            weights,
-            (mean, float(moments[2]), float(moments[3])),
-            exponents=exponents_of(ell, weights, 1.0 + c, float(moments[0])),
-            restricted=restricted,
+
+def _blur(sigma: float) -> float:
+    """Width of a smooth cut: narrow, but no steeper than the noise in the complex plane."""
+    return min(0.5 * sigma, 0.7 * sigma**2)
+
+
+def _shared_tilt(
+    lattice: _Lattice, power: float, moments: Reals, argument: Any, log_base: Reals
+) -> QuadratureTilt:
+    """The tilt of one side of a cut, whose share of each point is the normal law of -argument."""
+    ell, weights, _ = lattice.tilted(power, moments, lattice.angle, log_ndtr(-argument))
+    if not abs(weights.sum() - 1) <= _SPLIT_TOLERANCE:
+        raise OutOfReach
+    # The law has mass 1 and its own mean by definition: take out what rounding left.
+    weights = weights / weights.sum()
+    mean = float(moments[1])
+    ell = ell - ((weights @ ell) - mean)
+    return QuadratureTilt(
+        ell,
+        weights,
+        (mean, float(moments[2]), float(moments[3])),
+        exponents=exponents_of(ell, weights, power, float(moments[0])),
+        restricted=restricted_moments(lattice.ell, log_base, power, moments),
+    )
+
+
+class TrimmedLoss:
+    """A sampled Gaussian (remove) without its rarest large losses, which are only bounded.
+
+    A smooth cut far out in the noise leaves a measure that is tilted without ever seeing what lies
+    beyond. Where a record is hardly ever sampled, the tilt at which the bulk of the law is known
+    best would otherwise be that of events that never happen.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    log_rest
+        Log of the probability that may be cut off.
+    sharpness
+        How much sharper than usual the cut is: it needs as many times more points.
+
+    Attributes
+    ----------
+    log_rest
+        Log of a bound on the probability that was cut off.
+    """
+
+    def __init__(self, loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> None:
+        self.loss = loss
+        q, sigma = loss.sampling_probability, loss.noise_multiplier
+        self._blur = _blur(sigma) / sharpness
+        # The share of a normal law beyond a blurred cut is that of a wider law beyond the cut.
+        wide = math.hypot(sigma, self._blur)
+        share = log_rest - math.log(2)
+        self.cut = max(
+            -wide * float(ndtri_exp(min(share, -1.0))),
+            1.0 - wide * float(ndtri_exp(min(share - math.log(q), -1e-3))),
         )
+        out, far = log_ndtr(-self.cut / wide), log_ndtr((1.0 - self.cut) / wide)
+        self._log_base_rest = float(out) * (1 - 1e-12)
+        self.log_rest = float(np.logaddexp(math.log1p(-q) + out, math.log(q) + far)) * (1 - 1e-12)
+        self._lattice: _Lattice | None = None
+
+    def _points(self, powers: Reals) -> _Lattice:
+        lowest, highest = float(powers.min()), float(powers.max())
+        lattice = self._lattice
+        if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
+            q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+            highest = max(8.0, _HEADROOM * highest)
+            ceiling = self._ceiling(highest)
+            angle = self._blur / sigma**2
+            lattice = _Lattice(q, sigma, lowest, highest, angle, ceiling, _MAX_TRIMMED_POINTS)
+            self._lattice = lattice
+            self._log_kept = lattice.log_base + log_ndtr((self.cut - lattice.x) / self._blur)
+            self._prepared = prepared_moments(lattice.ell, self._log_kept)
+        return lattice
+
+    def _ceiling(self, power: float) -> float:
+        """Where the tilted measure has become negligible beyond the cut."""
+        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+        x = np.concatenate(
+            [np.linspace(-_RANGE * sigma, self.cut, 64), self.cut + self._blur * _BEYOND]
+        )
+        sizes = power * mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
+        sizes += log_ndtr((self.cut - x) / self._blur)
+        counted = np.flatnonzero(sizes > sizes.max() + math.log(_QUADRATURE_TOLERANCE) - 8.0)
+        if counted[-1] >= len(x) - 2:
+            raise OutOfReach
+        return float(x[counted[-1] + 1])
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log mass and three moments of the tilts, keeping the digits of the mass less 1."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
+        lattice = self._points(powers)
+        result = tilted_moments(lattice.ell, self._log_kept, powers, self._prepared, c)
+        # The sums take P and Q to have mass 1: correct for what each has lost.
+        base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
+        small = result[:, 0] < 100.0
+        mass = np.expm1(np.where(small, result[:, 0], 0.0))
+        corrected = mass + c * base - powers * mixed
+        if not corrected.min() > -0.5:
+            raise OutOfReach
+        mean = (result[:, 1] * (1 + mass) + base - mixed) / (1 + corrected)
+        result[:, 0] = np.where(small, np.log1p(corrected), result[:, 0])
+        result[:, 1] = np.where(small, mean, result[:, 1])
+        return result
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted measure, normalised to mass 1."""
+        moments = self.cumulants([c])[0]
+        lattice = self._points(np.array([1.0 + c]))
+        shift = lattice.angle * self.loss.noise_multiplier**2
+        argument = (lattice.x + 1j * shift - self.cut) / self._blur
+        return _shared_tilt(lattice, 1.0 + c, moments, argument, self._log_kept)

@@ -57,6 +57,75 @@ def prv():
     return accountant.compute_epsilon(DELTA, [STEPS])[2]
 
 
+def distinct_steps(repeats):
+    """200 distinct steps, each so many times."""
+    from dpcal.accountants import events
+
+    return events.ComposedDpEvent(
+        [
+            events.dpsgd(
+                sampling_probability=0.002 + 0.0001 * i,
+                noise_multiplier=0.8 + 0.005 * i,
+                steps=repeats,
+            )
+            for i in range(200)
+        ]
+    )
+
+
+def hard_cases():
+    """Event, delta and truth (Laplace inversion in higher precision) by name."""
+    return {
+        "200 distinct steps": (distinct_steps(1), DELTA, 0.7402241),
+        "200 distinct steps, 50 times": (distinct_steps(50), DELTA, 5.2285352),
+        "delta = 1e-15": (event(), 1e-15, 11.7599785),
+        "delta = 1e-30": (event(), 1e-30, 17.6350611),
+    }
+
+
+def hard_study(repeats):
+    """Our seconds, answer and error in the hard cases, and what dp-accounting's PLD answers."""
+    from dpcal.accountants import epsilon
+
+    rows = []
+    for name, (asked, delta, truth) in hard_cases().items():
+        seconds, value = median_seconds(
+            lambda asked=asked, delta=delta: epsilon(asked, delta=delta), repeats
+        )
+        start = time.process_time()
+        peer = float(epsilon(asked, delta=delta, accountant="pld"))
+        rows.append(
+            {
+                "case": name,
+                "truth": truth,
+                "seconds": seconds,
+                "epsilon": value,
+                "pld_seconds": time.process_time() - start,
+                "pld_epsilon": peer if math.isfinite(peer) else None,
+            }
+        )
+    return rows
+
+
+def profile_and_grid(repeats):
+    """Seconds for a profile of 1000 epsilons, and for the noise multipliers of 100 targets."""
+    import numpy as np
+
+    from dpcal.accountants import log_delta
+    from dpcal.calibrate import noise_multipliers
+
+    def profile():
+        return [log_delta(event(), epsilon=float(x)) for x in np.linspace(0.01, 20, 1000)][-1]
+
+    def grid():
+        return noise_multipliers(event, epsilon=np.geomspace(0.5, 8.0, 100), delta=DELTA)[-1]
+
+    return {
+        "profile of 1000 epsilons": median_seconds(profile, 1)[0],
+        "noise multipliers of 100 targets": median_seconds(grid, repeats)[0],
+    }
+
+
 def our_calibration():
     from dpcal.calibrate import noise_multiplier
 
@@ -129,7 +198,12 @@ def measure(repeats):
             "answer": answer,
             "peak_megabytes": peaks[name],
         }
-    return {"calls": results, "steps": steps_study(10 * repeats)}
+    return {
+        "calls": results,
+        "steps": steps_study(10 * repeats),
+        "hard": hard_study(repeats),
+        "many": profile_and_grid(repeats),
+    }
 
 
 def report(results):
@@ -159,6 +233,17 @@ def report(results):
     for name in ("fixed", "scaled"):
         times = [row[name]["seconds"] for row in results["steps"]]
         print(f"slowest over fastest, {name} sigma: {max(times) / min(times):.2f}")
+
+    print(f"\n{'':30}{'dpcal':>12}{'error':>10}{'dp-accounting PLD':>20}{'error':>10}")
+    for row in results["hard"]:
+        peer = row["pld_epsilon"]
+        error = "infinite" if peer is None else f"{peer - row['truth']:.1e}"
+        print(
+            f"{row['case']:30}{row['seconds'] * 1e3:>9.1f} ms{row['epsilon'] - row['truth']:>10.1e}"
+            f"{row['pld_seconds'] * 1e3:>17.0f} ms{error:>10}"
+        )
+    for name, seconds in results["many"].items():
+        print(f"{name:34}{seconds * 1e3:>9.0f} ms")
 
 
 def _row(text, call, base, error):

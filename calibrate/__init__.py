@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.dpsgd import dpsgd
-from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
+from dpcal.calibrate.noise import (
+    batch_size,
+    noise_multiplier,
+    noise_multipliers,
+    sampling_probability,
+    steps,
+)
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk
@@ -30,6 +36,7 @@ __all__ = [
     "dpsgd",
     "noise_multiplier",
     "noise_multiplier_for_risk",
+    "noise_multipliers",
     "noisy_gd",
     "sampling_probability",
     "schedules",

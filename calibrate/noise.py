@@ -16,24 +16,37 @@ same contour nodes, and Newton's steps are safeguarded by bisection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
 from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants.composition import RELATIONS, Composition, decompose
+from dpcal.accountants.bounds import Bounds
+from dpcal.accountants.composition import RELATIONS, Composition, Direction, decompose
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["batch_size", "noise_multiplier", "sampling_probability", "steps"]
+__all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
 
 EventOf = Callable[[float], DpEvent]
 EventOfCount = Callable[[int], DpEvent]
 
 # The answer is within this relative distance of a value that misses the target.
 _RELATIVE_WIDTH = 5e-7
+
+# A root further away than this, in the logarithm, is sought anew.
+_NEAR = 0.5
+# By how much log delta must stay below its target to be taken without asking for epsilon.
+_MARGIN = 1e-9
+# A guess is moved by this to the side where Newton's method asks one direction only.
+_BIAS = 3e-5
+# Neighbors from which the next answer of a grid is extrapolated.
+_NEIGHBORS = 4
 
 _NO_NOISE = (
     "Every noise multiplier down to 1e-2 gives epsilon={epsilon!r} at delta={delta!r}: "
@@ -46,27 +59,64 @@ class _Target:
 
     def __init__(self, epsilon: float, delta: float, relation: str) -> None:
         self.epsilon = _validate.non_negative(epsilon=epsilon)
-        self.log_delta = math.log(_validate.probability(delta=delta))
+        self.delta = _validate.probability(delta=delta)
+        self.log_delta = math.log(self.delta)
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
+        self.settled = False
 
     def __call__(self, event: DpEvent, moved: DpEvent, change: float) -> tuple[float, float | None]:
-        """Worst excess over directions, and its derivative along event -> moved."""
+        """Worst excess over directions, and its derivative along event -> moved.
+
+        Once one direction misses the target, the others are not asked.
+        """
         here, there = self._decompose(event), self._decompose(moved)
-        worst, slope = -math.inf, None
+        worst, slope, tight = -math.inf, None, True
         if len(here.directions) != len(there.directions):
             there = here
         for direction, shifted in zip(here.directions, there.directions, strict=True):
+            if worst > self.log_delta:
+                break
+            if self._below(direction, worst):
+                continue
+            if worst > -math.inf:
+                bounds = characteristic.log_delta_bounds(direction, self.epsilon)
+                tight = tight and _is_tight(bounds)
+                if bounds.upper < worst:
+                    continue
             bounds, candidate = characteristic.log_delta_slope(
                 direction, self.epsilon, shifted, change
             )
+            tight = tight and _is_tight(bounds)
             if bounds.upper >= worst:
                 worst, slope = bounds.upper, candidate
+        # Any other way to the same question gives the same answer, but for this much.
+        self.settled = tight and worst < self.log_delta - _MARGIN
         return worst - self.log_delta, slope
+
+    def _below(self, direction: Direction, log_delta: float) -> bool:
+        """Whether a few Chernoff bounds prove that a direction has no larger delta, at low cost."""
+        if self.epsilon == 0 or not -math.inf < log_delta < 0:
+            return False
+        tilts = -log_delta / self.epsilon * np.array([0.7, 1.0, 1.4, 2.0, 2.8, 4.0])
+        total = Total(direction.parts)
+        if total.upper <= self.epsilon:
+            return True
+        try:
+            bounds = total.log_chernoff(tilts) - tilts * self.epsilon
+        except OutOfReach:
+            return False
+        # Rounding of the product, which is of the order of 100.
+        return bool(bounds.min() * (1 - 1e-12) + 1e-12 < log_delta)
 
     def met_by_sampling(self, event: DpEvent) -> bool:
         """Whether records are sampled so rarely that any noise meets the target."""
         directions = self._decompose(event).directions
         return all(Total(item.parts).log_delta_bound <= self.log_delta for item in directions)
+
+    def missed_by(self, event: DpEvent) -> bool:
+        """Whether the accountant's epsilon, as a user would ask for it, exceeds the target."""
+        answer = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation)
+        return bool(answer > self.epsilon)
 
     def _decompose(self, event: DpEvent) -> Composition:
         composition = decompose(event, self.relation)
@@ -75,6 +125,11 @@ class _Target:
                 "The event contains a non-private release: no target can be met."
             )
         return composition
+
+
+def _is_tight(bounds: Bounds) -> bool:
+    """Whether bounds came from a contour that leaves nothing open."""
+    return bounds.method == "contour" and bounds.upper - bounds.lower < _MARGIN / 2
 
 
 def safe_root(
@@ -153,27 +208,145 @@ def noise_multiplier(
         If no value between 1e-2 and 1e9 separates meeting the target from missing it.
     """
     target = _Target(epsilon, delta, neighboring_relation)
-    relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
+    return _noise_multiplier(event_of_sigma, target, None)
+
+
+def noise_multipliers(
+    event_of_sigma: EventOf | Sequence[EventOf],
+    *,
+    epsilon: ArrayLike,
+    delta: ArrayLike,
+    neighboring_relation: str = "add-or-remove-one",
+) -> NDArray[np.float64]:
+    """Return the smallest noise multipliers that meet a grid of targets, each to a relative 1e-6.
+
+    Every answer is extrapolated from its neighbors', corrected by Newton's method and checked
+    against its own target, so a smooth grid takes a few milliseconds a point.
+
+    Parameters
+    ----------
+    event_of_sigma
+        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; or one such
+        function for each target, where the event changes along the grid.
+    epsilon, delta
+        Targets, numbers or arrays of shape (k,), as for :func:`noise_multiplier`.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        The noise multipliers, in the order of the targets.
+
+    Raises
+    ------
+    ValueError
+        If the lengths do not agree.
+    TargetUnreachable
+        If one of the targets is.
+
+    >>> from dpcal.accountants import events
+    >>> def event(noise_multiplier):
+    ...     return events.dpsgd(
+    ...         sampling_probability=0.01, noise_multiplier=noise_multiplier, steps=1000
+    ...     )
+    >>> print(noise_multipliers(event, epsilon=[1.0, 2.0, 4.0], delta=1e-6).round(5))
+    [1.56267 1.02902 0.77854]
+    """
+    several = isinstance(event_of_sigma, Sequence)
+    functions: Sequence[EventOf] = event_of_sigma if isinstance(event_of_sigma, Sequence) else ()
+    epsilons, deltas = np.asarray(epsilon, dtype=float), np.asarray(delta, dtype=float)
+    lengths = {array.shape for array in (epsilons, deltas) if array.ndim}
+    lengths |= {(len(functions),)} if several else set()
+    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+        raise ValueError(
+            f"event_of_sigma, epsilon and delta must be single or of one length, got shapes "
+            f"{sorted(lengths)}."
+        )
+    (count,) = lengths.pop() if lengths else (1,)
+    epsilons, deltas = np.broadcast_to(epsilons, count), np.broadcast_to(deltas, count)
+    places, answers = _places(epsilons, deltas), np.empty(count)
+    for i in range(count):
+        target = _Target(float(epsilons[i]), float(deltas[i]), neighboring_relation)
+        known = slice(max(0, i - _NEIGHBORS), i)
+        start = _extrapolated(places[known], np.log(answers[known]), places[i])
+        function = functions[i] if isinstance(event_of_sigma, Sequence) else event_of_sigma
+        answers[i] = _noise_multiplier(function, target, start)
+    return answers
+
+
+def _places(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A coordinate along a grid of targets in which their answers are smooth."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for values in (np.log(epsilons), np.log(-np.log(deltas))):
+            if len(values) > 1 and np.isfinite(values).all() and np.abs(np.diff(values)).min() > 0:
+                return np.asarray(values)
+    return np.arange(float(len(epsilons)))
+
+
+def _extrapolated(
+    places: NDArray[np.float64], values: NDArray[np.float64], at: float
+) -> float | None:
+    """The polynomial through the values (Neville's scheme), unless it runs away."""
+    if not len(values):
+        return None
+    table = values.copy()
+    for order in range(1, len(values)):
+        for i in range(len(values) - order):
+            left, right = places[i] - at, places[i + order] - at
+            if left == right:
+                return float(values[-1])
+            table[i] = (table[i + 1] * left - table[i] * right) / (left - right)
+    return float(table[0]) if abs(table[0] - values[-1]) < 2 * _NEAR else float(values[-1])
+
+
+def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
+    """Solve for one target, from a guess of the logarithm if there is one."""
 
     def excess(x: float) -> tuple[float, float | None]:
         sigma, change = math.exp(x), 1e-6
         return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
 
+    epsilon, delta = target.epsilon, target.delta
     if target.met_by_sampling(event_of_sigma(1.0)):
         raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
     lowest, highest = math.log(1e-2), math.log(1e9)
-    miss, meet = safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
-    if math.isnan(meet):
-        raise TargetUnreachable(
-            f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
-        )
-    if math.isnan(miss):
-        raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
+    meet = None if start is None else _near_root(excess, min(max(start - _BIAS, lowest), highest))
+    near = meet is not None
+    if meet is None:
+        miss, meet = safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
+        if math.isnan(meet):
+            raise TargetUnreachable(
+                f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
+            )
+        if math.isnan(miss):
+            raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
     sigma = math.exp(meet)
     # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
-    while epsilon_of(event_of_sigma(sigma), delta=delta, **relation) > epsilon:
+    if near and target.settled:
+        return sigma
+    while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
     return sigma
+
+
+def _near_root(excess: Callable[[float], tuple[float, float | None]], start: float) -> float | None:
+    """A point that meets the target, a Newton step shorter than the width from the root; or None.
+
+    Every step aims a little past the root, at the side that meets the target.
+    """
+    x = start
+    for _ in range(5):
+        value, slope = excess(x)
+        if slope is None or not slope < 0:
+            return None
+        step = -value / slope
+        if -_RELATIVE_WIDTH < step <= 0:
+            return x
+        if abs(x + step - start) > _NEAR:
+            return None
+        x += step + _RELATIVE_WIDTH / 4
+    return None
 
 
 def sampling_probability(

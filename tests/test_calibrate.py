@@ -191,3 +191,14 @@ def test_parts_of_a_partition_earn_no_amplification():
     )
     event = _plan(query, neighboring_relation="replace-one").event
     assert event == events.GaussianDpEvent(2.0)
+
+
+def test_a_grid_of_targets_meets_each_as_tightly_as_one():
+    counts = [int(10**x) for x in (2, 2.3, 2.6, 3, 3.4)]
+    functions = [lambda s, t=t: dpsgd(0.01, s, t) for t in counts]
+    found = calibrate.noise_multipliers(functions, epsilon=1.5, delta=1e-6)
+    for function, sigma in zip(functions, found, strict=True):
+        assert accountants.epsilon(function(sigma), delta=1e-6) <= 1.5
+        assert accountants.epsilon(function(sigma * (1 - 1e-6)), delta=1e-6) > 1.5
+    with pytest.raises(ValueError, match="single or of one length"):
+        calibrate.noise_multipliers(functions, epsilon=[1.0, 2.0], delta=1e-6)
