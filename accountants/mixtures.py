@@ -294,17 +294,22 @@ class _MixtureTilt(QuadratureTilt):
         ell, weights, x = points(lattice.angle)
         near = points(min(lattice.angle, 0.6))[:2]
         # The mean on this line is that on the real one: take out what rounding left between them.
-        ell = ell - (float((weights @ ell).real) - mean)
+        ell = ell - float((weights @ (ell - mean)).real)
         moments = (float(mean), float(variance), float(fourth))
         restricted = restricted_moments(
             lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
         )
+        exponents = exponents_of(ell, weights, power, float(log_mgf))
+        # The density's logarithm has terms that cancel, and so have those of both mixtures.
+        exponents += np.abs(x) ** 2
+        for side, times in zip(loss._sides, (abs(power), abs(1 - power)), strict=True):
+            reach = float(np.abs(side.means).max())
+            exponents += times * reach * (np.abs(x) + reach / 2)
         super().__init__(
             ell,
             weights,
             moments,
-            # The density's logarithm has terms that cancel.
-            exponents=exponents_of(ell, weights, power, float(log_mgf)) + np.abs(x) ** 2,
+            exponents=exponents,
             restricted=restricted,
             nearer=near,
         )

@@ -139,7 +139,7 @@ class _RevealedTilt(QuadratureTilt):
         weights = np.concatenate(
             [share * tilt.law[1] for share, tilt in zip(shares, tilts, strict=True)]
         )
-        values = values - (float((weights @ values).real) - mean)
+        values = values - float((weights @ (values - mean)).real)
         nearer = (
             np.concatenate([1j * tilt.nearer[0] for tilt in tilts]),
             np.concatenate(
