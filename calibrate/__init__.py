@@ -9,12 +9,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.adaptive_gd import adaptive_gd
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.dpsgd import dpsgd
+from dpcal.calibrate.kl_spider import kl_spider
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.proximal_point import proximal_point
 from dpcal.calibrate.risk import noise_multiplier_for_risk
 
 __all__ = [
@@ -23,13 +26,16 @@ __all__ = [
     "Needs",
     "Plan",
     "Query",
+    "adaptive_gd",
     "audit",
     "batch_size",
     "compare",
     "dpsgd",
+    "kl_spider",
     "noise_multiplier",
     "noise_multiplier_for_risk",
     "noisy_gd",
+    "proximal_point",
     "sampling_probability",
     "schedules",
     "steps",
