@@ -158,7 +158,7 @@ def _norms(problem: Problem) -> int:
 
 
 def _default_steps(problem: Problem) -> int:
-    return max(1, math.ceil(float(problem.n * math.sqrt(problem.rho)) ** (2 / 3)))
+    return max(1, math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3)))
 
 
 def _accuracy(p: Problem) -> float:

@@ -27,16 +27,23 @@ import math
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate._kl import number
 from dpcal.calibrate.plan import Plan
 from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective
+from dpcal.optim.objectives import Objective, Vector
 from dpcal.optim.oracle import PrivateOracle, Seed
 from dpcal.optim.result import Result
 
 __all__ = ["adaptive_gd"]
 
 OUTPUTS = ("last", "smallest-norm")
+
+_ENDS = {
+    NO_NORM: "spent its budget on {} steps: the next norm costs more than is left",
+    LOST: "stopped after {} steps: the gradient is lost in the noise of its norm",
+    NO_GRADIENT: "spent its budget on {} steps: the next gradient costs more than is left",
+}
 
 
 def adaptive_gd(
@@ -105,23 +112,54 @@ def adaptive_gd(
         callback=callback,
         callback_every=callback_every,
     )
-    smallest, best = math.inf, run.w  # 4
     unit = plan.n / (shrink * quantile * query.max_norm)  # multiplier of a gradient per unit of N_t
+    walk = _fused if oracle.compiled else _walk
+    best = run.w
     with run.answering():
-        while run.going:  # 5
-            if not oracle.affords("norm", z_norm):  # 6
-                run.finish(f"spent its budget on {run.step} steps: no norm is left")
-                break
-            N_t = oracle.norm(run.w, "norm", noise_multiplier=z_norm)  # 7
-            if N_t < smallest:  # 8
-                smallest, best = N_t, run.w
-            if N_t <= 0:  # 9
-                run.finish(f"stopped after {run.step} steps: the gradient is lost in noise")
-                break
-            z_t = unit * N_t  # 10
-            if z_t < query.noise_multiplier or not oracle.affords("gradient", z_t):  # 11
-                run.finish(f"spent its budget on {run.step} steps: the next gradient costs more")
-                break
-            g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 12
-            run.move(run.w - eta * g_t)  # 13
+        best = walk(oracle, run, z_norm, unit, eta)
     return run.result(best if output == "smallest-norm" else None)  # 14
+
+
+def _walk(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
+    """Make the steps of Algorithm 3; return the iterate of the smallest noisy norm."""
+    least = oracle.plan.query("gradient").noise_multiplier
+    smallest, best = math.inf, run.w  # 4
+    while run.going:  # 5
+        if not oracle.affords("norm", z_norm):  # 6
+            run.finish(_ENDS[NO_NORM].format(run.step))
+            break
+        N_t = oracle.norm(run.w, "norm", noise_multiplier=z_norm)  # 7
+        if N_t < smallest:  # 8
+            smallest, best = N_t, run.w
+        if N_t <= 0:  # 9
+            run.finish(_ENDS[LOST].format(run.step))
+            break
+        z_t = unit * N_t  # 10
+        if z_t < least or not oracle.affords("gradient", z_t):  # 11
+            run.finish(_ENDS[NO_GRADIENT].format(run.step))
+            break
+        g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 12
+        run.move(run.w - eta * g_t)  # 13
+    return best
+
+
+def _fused(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
+    """Do the same, many steps at a time."""
+    smallest, best = math.inf, run.w
+    while run.going:
+        stretch = oracle.adapt(
+            run.w,
+            "norm",
+            "gradient",
+            steps=run.ahead,
+            norm_multiplier=z_norm,
+            unit=unit,
+            learning_rate=eta,
+        )
+        if stretch.smallest < smallest:
+            smallest, best = stretch.smallest, stretch.best
+        if stretch.moves:
+            run.move(stretch.w, stretch.moves)
+        if run.going and stretch.ended in _ENDS:
+            run.finish(_ENDS[stretch.ended].format(run.step))
+    return best

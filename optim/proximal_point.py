@@ -118,6 +118,8 @@ def regularized_descent(oracle: PrivateOracle, center: Vector, weight: float, st
     numpy.ndarray
         The mean of the iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1.
     """
+    if oracle.compiled:
+        return oracle.descend_pulled(center, "gradient", weight=weight, steps=steps)
     radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
     w, mean = center, center
     for t in range(1, steps + 1):  # 4
