@@ -11,6 +11,7 @@ import sys
 STUDIES = {
     "accountants": "epsilon and calibration against dp-accounting and prv-accountant",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 
