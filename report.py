@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dpcal.calibrate import Plan
     from dpcal.optim import Ledger, Result
 
 __all__ = [
@@ -161,20 +162,14 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
     Parameters
     ----------
     result
-        A DP-SGD run.
+        A run.
     outside
         Sentences on what else the claim leaves out.
     """
-    query = result.plan.query("gradient")
     return {
         "unit": "one training record (one row of the table)",
         "neighboring_relation": result.plan.neighboring_relation,
-        "mechanism": (
-            "DP-SGD (Abadi et al. 2016, Algorithm 1): each step samples every training record "
-            f"independently with probability {query.sampling_probability!r}, clips each sampled "
-            f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
-            "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
-        ),
+        "mechanism": _mechanism(result.plan),
         "covered": "the released parameters and every iterate of the run",
         "not_covered": [
             "The number of training records, the columns and the classes are treated as public.",
@@ -184,6 +179,32 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
             *outside,
         ],
     }
+
+
+def _mechanism(plan: Plan) -> str:
+    """Say what is released, in words."""
+    if plan.optimizer == "dpsgd":
+        query = plan.query("gradient")
+        return (
+            "DP-SGD (Abadi et al. 2016, Algorithm 1): each step samples every training record "
+            f"independently with probability {query.sampling_probability!r}, clips each sampled "
+            f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
+            "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
+        )
+    parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
+    for query in plan.queries:
+        records = {
+            "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
+            "fixed-size": f"{query.batch_size!r} records",
+            "full": "all records",
+        }[query.sampler]
+        bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+        parts.append(
+            f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
+            f"{query.kind} is clipped to L2 norm {bound}, and Gaussian noise of "
+            f"{query.noise_multiplier!r} times that bound is added to the sum."
+        )
+    return " ".join(parts)
 
 
 def released(result: Result) -> dict[str, Any]:

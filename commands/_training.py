@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.errors import MissingExtra
-from dpcal.optim import Logistic, Result, Squared, dpsgd
+from dpcal.optim import Logistic, Result, Squared
+from dpcal.optim.registry import find
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
-    from dpcal.optim.dpsgd import Progress
+    from dpcal.optim._run import Progress
 
-__all__ = ["AVERAGING", "LOSSES", "Run", "Task", "progress_bar", "train"]
+__all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "progress_bar", "train"]
 
 LOSSES = {"logistic": Logistic, "squared": Squared}
 # The mean of the last half of the iterates: as private as the last one, and less noisy.
@@ -93,8 +94,16 @@ def train(
         if len(task.y_test):
             scores.append((progress.step, task.score(progress.w)))
 
-    result = dpsgd(task.objective, plan, seed=seed, averaging=AVERAGING, callback=follow)
+    optimizer = find(plan.optimizer).optimizer()
+    how = averaging(plan.optimizer)
+    options = {} if how == "none" else {"averaging": how}
+    result = optimizer(task.objective, plan, seed=seed, callback=follow, **options)
     return Run(result=result, scores=scores)
+
+
+def averaging(optimizer: str) -> str:
+    """Return how the iterates of an optimizer are averaged here."""
+    return AVERAGING if optimizer == "dpsgd" else "none"
 
 
 def progress_bar(total: int, description: str, *, unit: str = "step") -> Any:

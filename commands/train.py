@@ -6,6 +6,7 @@ import dataclasses
 import math
 import secrets
 from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dpcal.calibrate import Plan
+    from dpcal.calibrate import Constants, Plan, Query
     from dpcal.commands._tables import Ranges, Table
     from dpcal.commands._training import Run, Task
 
@@ -62,6 +63,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_relation(parser)
     model = parser.add_argument_group("model and training")
     model.add_argument(
+        "--optimizer",
+        default="dpsgd",
+        metavar="NAME",
+        help="one of those that 'dpcal optimizers' lists (default: %(default)s)",
+    )
+    model.add_argument(
         "--loss", choices=("logistic", "squared"), default="logistic", help="(default: %(default)s)"
     )
     model.add_argument("--l2", type=number, default=0.0, help="regulariser >= 0")
@@ -71,13 +78,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="B",
         help="expected batch, in [1, n] (default: 3 sqrt(n), at least 64)",
     )
-    model.add_argument("--epochs", type=number, default=20.0, help="> 0 (default: %(default)g)")
+    model.add_argument("--epochs", type=number, help="> 0 (default: 20, for dpsgd)")
+    model.add_argument("--steps", type=whole, metavar="T", help=">= 1 (default: by the optimizer)")
     model.add_argument(
         "--max-norm",
         type=number,
-        default=1.0,
         metavar="C",
-        help="clipping norm > 0 of a record's gradient (default: %(default)g)",
+        help="clipping norm > 0 of a record's gradient (default: 1 for dpsgd; else what the bounds "
+        "imply)",
     )
     model.add_argument(
         "--learning-rate", type=number, help="> 0 (default: follows from public numbers)"
@@ -101,7 +109,7 @@ def run(options: Namespace) -> int:
 
     check_replaceable(options.output)
     data = _read(options)
-    plan = _plan(options, data.task)
+    plan = _plan(options, data)
     run = _train(data.task, plan, options.seed)
     document = _document(options, data, run)
     _write(options.output, document, data, run)
@@ -217,23 +225,54 @@ def _unit(ranges: Ranges) -> float:
 # -- the run
 
 
-def _plan(options: Namespace, task: Task) -> Plan:
-    from dpcal import calibrate
+TUNABLE = ("batch_size", "epochs", "steps", "max_norm", "learning_rate")
 
-    n = task.objective.n
-    batch_size = options.batch_size
-    if batch_size is None:
-        batch_size = min(n, max(64, math.ceil(3 * math.sqrt(n))))
-    return calibrate.dpsgd(
-        n=n,
-        batch_size=batch_size,
-        epochs=options.epochs,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        max_norm=options.max_norm,
-        learning_rate=options.learning_rate,
-        neighboring_relation=options.neighboring_relation,
-    )
+
+def _plan(options: Namespace, data: _Data) -> Plan:
+    """Calibrate the optimizer that was asked for, with what was asked of it."""
+    from dpcal.optim.registry import find
+
+    row, objective = find(options.optimizer), data.task.objective
+    given = {name: getattr(options, name) for name in TUNABLE if getattr(options, name) is not None}
+    for name in given:
+        if name not in row.options:
+            raise ValueError(f"--{name.replace('_', '-')} is not for --optimizer {row.name}.")
+    target = {
+        "n": objective.n,
+        "epsilon": options.epsilon,
+        "delta": options.delta,
+        "neighboring_relation": options.neighboring_relation,
+    }
+    plan: Plan
+    if row.constants:
+        constants = _public_constants(options, data)
+        plan = row.build()(constants, dimension=objective.dimension, **target, **given)
+    else:
+        plan = row.build()(**target, **{**_defaults(objective.n, given), **given})
+    return plan
+
+
+def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What DP-SGD is run with where nothing else is asked for."""
+    defaults = {"batch_size": min(n, max(64, math.ceil(3 * math.sqrt(n)))), "max_norm": 1.0}
+    return defaults if "steps" in given else {**defaults, "epochs": 20.0}
+
+
+def _public_constants(options: Namespace, data: _Data) -> Constants:
+    """Return what the public ranges imply; nothing is read off the records.
+
+    Scaled features are in [-REACH, REACH], and the intercept is a feature 1.
+    """
+    from dpcal.calibrate import Constants
+    from dpcal.commands._tables import REACH
+
+    square = math.inf if data.ranges is None else REACH**2 * len(data.features) + 1
+    if options.loss == "logistic":
+        return Constants(
+            lipschitz=math.sqrt(square), smoothness=square / 4 + options.l2, gap=math.log(2)
+        )
+    gap = None if data.target_range is None else REACH**2 / 2
+    return Constants(lipschitz=math.inf, smoothness=square + options.l2, gap=gap)
 
 
 def _train(task: Task, plan: Plan, seed: int | None) -> Run:
@@ -241,7 +280,8 @@ def _train(task: Task, plan: Plan, seed: int | None) -> Run:
 
     from dpcal.commands._training import progress_bar, train
 
-    with progress_bar(plan.query("gradient").count, "training") as bar, warnings.catch_warnings():
+    steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
+    with progress_bar(int(steps), "training") as bar, warnings.catch_warnings():
         # A run that diverged says so in its message.
         warnings.simplefilter("ignore", RuntimeWarning)
         run = train(task, plan, seed=seed, advance=bar.update)
@@ -255,7 +295,7 @@ def _train(task: Task, plan: Plan, seed: int | None) -> Run:
 
 def _document(options: Namespace, data: _Data, run: Run) -> dict[str, Any]:
     """Everything that ``report.json`` says."""
-    from dpcal.commands._training import AVERAGING
+    from dpcal.commands._training import averaging
     from dpcal.report import (
         FORMAT,
         composed_epsilon,
@@ -280,7 +320,12 @@ def _document(options: Namespace, data: _Data, run: Run) -> dict[str, Any]:
             "scaling": data.scaling(),
             "fingerprint": fingerprint(arrays, key=data.key),
         },
-        "training": {"loss": task.loss, "l2": task.l2, "averaging": AVERAGING},
+        "training": {
+            "optimizer": result.plan.optimizer,
+            "loss": task.loss,
+            "l2": task.l2,
+            "averaging": averaging(result.plan.optimizer),
+        },
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
         "everything": composed_epsilon([result.ledger], result.plan.delta),
@@ -327,7 +372,7 @@ def _write(folder: Path, document: dict[str, Any], data: _Data, run: Run) -> Non
         secret.touch(mode=0o600)
         secret.write_text(data.key.hex() + "\n")
         plot.save(plot.profile([curve]), temporary / "privacy-profile.png")
-        if run.scores:
+        if run.scores and len(plan.queries) == 1:
             plot.save(_picture(data.task, run), temporary / "accuracy.png")
 
 
@@ -337,7 +382,7 @@ def _picture(task: Task, run: Run) -> Any:
     from dpcal.optim import Ledger
 
     plan = run.result.plan
-    query = plan.query("gradient")
+    (query,) = plan.queries
 
     def spent(steps: int) -> float:
         entry = dataclasses.replace(query, count=steps)
@@ -354,13 +399,20 @@ def _picture(task: Task, run: Run) -> Any:
 
 def _summary(options: Namespace, task: Task, run: Run) -> str:
     result = run.result
-    query = result.plan.query("gradient")
+    noise = [_noise(query) for query in result.plan.queries]
     lines = [
-        f"{result.message}, noise multiplier {query.noise_multiplier:.5f}, sampling probability "
-        f"{query.sampling_probability:.5g}, {task.objective.n} training records",
+        f"{result.message}, {'; '.join(noise)}, {task.objective.n} training records",
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
     if len(task.y_test):
         score = task.score(result.w)
         lines.append(f"held-out {task.metric} (not private): {score:.4g}")
     return "\n".join([*lines, f"report written to {options.output}/"])
+
+
+def _noise(query: Query) -> str:
+    """The noise and the sampling of a query, in words."""
+    words = f"noise multiplier {query.noise_multiplier:.5f}"
+    if query.sampling_probability is not None:
+        words += f", sampling probability {query.sampling_probability:.5g}"
+    return words if query.name == "gradient" else f"{query.name}: {words}"

@@ -270,6 +270,49 @@ def test_train_squared_without_evaluation(capsys, table, tmp_path):
     assert not (tmp_path / "report" / "accuracy.png").exists()
 
 
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
+    folder = tmp_path / "report"
+    asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--bounds", "0:10"]
+    words = ["--optimizer", "noisy_gd", "--seed", "1", "--neighboring-relation", relation]
+    answer = ask(capsys, *asked, *words, "-o", folder)
+    (run,) = answer["runs"]
+    (query,) = run["plan"]["queries"]
+    # Three features in [-4, 4] and an intercept: ||x||^2 <= 49, so L0 = 7 and L1 = 49 / 4.
+    assert query["max_norm"] == pytest.approx(7.0)
+    assert run["plan"]["parameters"]["learning_rate"] == pytest.approx(4 / 49)
+    assert query["sampler"] == "full"
+    assert 1.0 - 1e-4 < run["epsilon"]["upper"] <= 1.0
+    assert answer["training"]["optimizer"] == "noisy_gd"
+    assert "over all records" in answer["privacy"]["mechanism"]
+    assert main(["verify", str(folder)]) == 0
+    capsys.readouterr()
+    tuned = ["--max-norm", "1", "--steps", "7", "--learning-rate", "0.5"]
+    query = ask(capsys, *asked, *words, *tuned, "-o", folder)["runs"][0]["plan"]["queries"][0]
+    assert (query["max_norm"], query["count"]) == (1.0, 7)
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--optimizer", "adam"], "optimizer must be one of 'dpsgd', 'noisy_gd'"),
+        (["--optimizer", "noisy_gd"], "max_norm must be given where constants.lipschitz is no"),
+        (["--optimizer", "noisy_gd", "--epochs", "2"], "--epochs is not for --optimizer noisy_gd"),
+    ],
+)
+def test_train_says_what_an_optimizer_needs(capsys, table, tmp_path, words, named):
+    asked = ["train", "--csv", table, "--target", "answer", *TARGET, *words]
+    assert main([*map(str, asked), "-o", str(tmp_path / "report")]) == 2
+    assert named in capsys.readouterr().err
+
+
+def test_optimizers_are_listed(capsys):
+    rows = ask(capsys, "optimizers")["optimizers"]
+    assert {"dpsgd", "noisy_gd"} <= {row["name"] for row in rows}
+    assert ask(capsys, "optimizers", "noisy_gd")["optimizers"][0]["measure"] == "gradient norm"
+    assert main(["optimizers", "adam"]) == 2
+
+
 def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
     def weights(*seed):
         asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--epochs", "1"]

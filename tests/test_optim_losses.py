@@ -68,7 +68,8 @@ def make(request):
 
 def one_by_one(objective, w, rows):
     """Unclipped gradients of single records, shape (len(rows), dimension)."""
-    return np.array([objective.clipped_sum(w, np.array([row]), math.inf) for row in rows])
+    gradients = [objective.clipped_sum(w, np.array([row]), math.inf) for row in rows]
+    return np.array(gradients).reshape(len(rows), objective.dimension)
 
 
 def clipped(gradients, max_norm):
@@ -91,13 +92,11 @@ def test_clipped_sums_are_brute_force_s(name, max_norm, seed):
     rng = np.random.default_rng(seed)
     w, v = rng.standard_normal((2, objective.dimension))
     rows = rng.integers(0, 25, rng.integers(0, 40))
-    at_w, at_v = (one_by_one(objective, u, rows).reshape(len(rows), -1) for u in (w, v))
-    size = objective.dimension
-    expected = clipped(at_w, max_norm) if len(rows) else np.zeros(size)
-    np.testing.assert_allclose(objective.clipped_sum(w, rows, max_norm), expected, atol=1e-10)
-    expected = clipped(at_w - at_v, max_norm) if len(rows) else np.zeros(size)
+    at_w, at_v = (one_by_one(objective, u, rows) for u in (w, v))
+    found = objective.clipped_sum(w, rows, max_norm)
+    np.testing.assert_allclose(found, clipped(at_w, max_norm), atol=1e-10)
     found = objective.clipped_difference_sum(w, v, rows, max_norm)
-    np.testing.assert_allclose(found, expected, atol=1e-10)
+    np.testing.assert_allclose(found, clipped(at_w - at_v, max_norm), atol=1e-10)
     losses = [objective.clipped_loss_sum(w, np.array([row]), math.inf) for row in rows]
     expected = np.clip(losses, -max_norm, max_norm).sum()
     assert objective.clipped_loss_sum(w, rows, max_norm) == pytest.approx(expected, abs=1e-10)
