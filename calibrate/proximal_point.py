@@ -215,7 +215,7 @@ def _levels(p: Problem, Ltil: float) -> tuple[int, int, float] | None:
 
 
 def _stage_count(p: Problem, Ltil: float) -> int:
-    curvature = 64 * p.F0 ** ((p.kappa - 2) / p.kappa) * p.gamma**2 * Ltil
+    curvature = 64 * math.pow(p.F0, (p.kappa - 2) / p.kappa) * p.gamma**2 * Ltil
     return math.ceil(max(8.0, curvature) * math.log(p.room))
 
 

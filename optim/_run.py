@@ -146,6 +146,8 @@ class Run:
 
     def finish(self, message: str) -> None:
         """End the run as its algorithm says, before all planned moves; this is no failure."""
+        if self.step % self._every:
+            self._note()
         self._stopped, self._ended = message, True
 
     def stop(self, message: str) -> None:
