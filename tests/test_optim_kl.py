@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate._kl import Problem
 from dpcal.calibrate.adaptive_gd import _norms
 from dpcal.calibrate.kl_spider import multipliers, schedule
-from dpcal.calibrate.proximal_point import _inner_steps, _stage_count, stage_weights
+from dpcal.calibrate.proximal_point import _inner_error, _inner_steps, _stage_count, stage_weights
 from dpcal.calibrate.schedules._planning import VacuousSchedule
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 from dpcal.optim import (
@@ -29,6 +30,7 @@ from dpcal.optim import (
     proximal_point,
 )
 from dpcal.optim.problems import PowerNorm, Ripples, balanced
+from dpcal.optim.proximal_point import regularized_descent
 
 RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 TARGET = {"epsilon": 2.0, "delta": 1e-5}
@@ -345,6 +347,65 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
     assert plan.parameters["vacuous"] is True
 
 
+# -- the inner solver
+
+
+def test_the_inner_solver_is_the_textbook_s():
+    rng = np.random.default_rng(3)
+    noise, A, center, weight = (
+        rng.standard_normal((40, 3)),
+        np.diag([1.0, 2.0, 0.1]),
+        np.ones(3),
+        0.3,
+    )
+    answers = iter(noise)
+    query = SimpleNamespace(max_norm=0.5)
+    oracle = SimpleNamespace(
+        compiled=False,
+        plan=SimpleNamespace(query=lambda name: query),
+        gradient=lambda w, name: A @ w + next(answers),
+    )
+    found = regularized_descent(oracle, center, weight, 40)
+    points, radius = [center], 0.5 / (2 * weight)
+    for t in range(1, 41):
+        w = points[-1]
+        w = w - 2 / (weight * (t + 1)) * (A @ w + noise[t - 1] + 2 * weight * (w - center))
+        distance = np.linalg.norm(w - center)
+        points.append(w if distance <= radius else center + (w - center) * radius / distance)
+    weights = [2 * t / (41 * 42) for t in range(1, 42)]
+    assert sum(weights) == pytest.approx(1.0)
+    np.testing.assert_allclose(found, np.average(points, axis=0, weights=weights), rtol=1e-12)
+    assert max(np.linalg.norm(w - center) for w in points) <= radius * (1 + 1e-12)
+
+
+def test_the_inner_error_stays_below_its_bound():
+    # The bound of every stage at once holds with probability 0.95: here 100 single stages.
+    weight, S = 0.05, 300
+    objective = Logistic(X, Y, fit_intercept=False)
+    problem = Problem.of(
+        Constants(lipschitz=1.0, smoothness=0.25), n=N, dimension=4, gamma=1.0, **TARGET
+    )
+    tau = _inner_error(problem, 1, S) / weight
+    plan = plan_for(
+        calibrate.proximal_point,
+        objective,
+        gamma=1.0,
+        constants=Constants(lipschitz=1.0, smoothness=0.25, gap=1e-3),
+        inner_steps=S,
+    )
+    assert plan.parameters["stages"] == 1
+    pulled = Logistic(X, Y, l2=2 * weight, fit_intercept=False)
+    best = pulled.loss(pulled.minimize())
+    errors = [
+        pulled.loss(
+            regularized_descent(PrivateOracle(objective, plan, seed=k), np.zeros(4), weight, S)
+        )
+        - best
+        for k in range(100)
+    ]
+    assert 0 < max(errors) <= tau
+
+
 # -- errata
 
 
@@ -541,7 +602,81 @@ def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
     assert shown(80.0) > 2.0
 
 
+# -- problems
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0, 6.0])
+def test_constants_of_powers_of_a_norm(p):
+    objective = power(p, n=40, d=3)
+    gamma, kappa = objective.kl
+    constants = objective.constants
+    directions = np.random.default_rng(0).standard_normal((200, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    points = directions * np.linspace(0.01, 3.0, 200)[:, np.newaxis]
+    everyone = np.arange(40)
+    for w in points:
+        norms = [np.linalg.norm(objective.clipped_sum(w, [i], math.inf)) for i in everyone[:5]]
+        assert max(norms) <= constants.lipschitz
+        if np.linalg.norm(w) <= 1:
+            gradient = np.linalg.norm(objective.gradient(w))
+            assert objective.loss(w) == pytest.approx((gamma * gradient) ** kappa, rel=1e-9)
+    if p >= 2:
+        changes = [objective.slope(w) - objective.slope(v) for w, v in itertools.pairwise(points)]
+        far = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        assert (np.linalg.norm(changes, axis=1) <= constants.smoothness * far).all()
+
+
+def test_constants_of_ripples():
+    objective = Ripples(balanced(40, 1, seed=0), radius=3.0)
+    gamma, kappa = objective.kl
+    w = np.linspace(1e-3, 12.0, 200_001)
+    loss, slope = w**2 + 3 * np.sin(w) ** 2, 2 * w + 3 * np.sin(2 * w)
+    worst = (loss / slope**2).max()
+    assert gamma**kappa * (1 - 1e-4) < worst <= gamma**kappa
+    assert np.abs(np.diff(slope) / np.diff(w)).max() <= objective.constants.smoothness
+    inside = np.abs(slope[w <= 3.0]).max() + 1.0
+    assert inside <= objective.constants.lipschitz
+    assert loss[w <= 3.0].max() <= objective.constants.gap
+
+
+def test_tilted_sums_clip_per_record():
+    objective = power(3.0, n=40, d=3)
+    w, rows = np.array([0.5, -0.4, 0.2]), np.array([3, 3, 17])
+    each = [objective.clipped_sum(w, np.array([i]), math.inf) for i in rows]
+    cut = [g * min(1.0, 0.7 / np.linalg.norm(g)) for g in each]
+    np.testing.assert_allclose(objective.clipped_sum(w, rows, 0.7), np.sum(cut, axis=0), rtol=1e-9)
+    with pytest.raises(ValueError, match="n must be even"):
+        balanced(3, 2)
+
+
 # -- arguments
+
+
+def test_all_shares_of_a_plan_are_its_budget():
+    for plan in (big_plan(1.0), plan_for(calibrate.kl_spider, power(4.0))):
+        spent = [each.shares[0] + (each.steps - 1) * each.shares[1] for each in schedule(plan)]
+        assert math.fsum(spent) == pytest.approx(1.0, rel=1e-12)
+
+
+def test_fused_loops_are_refused_where_they_cannot_run():
+    plan = plan_for(calibrate.adaptive_gd, power(2.0, n=20), steps=3)
+    given = {"steps": 2, "norm_multiplier": 50.0, "unit": 1.0, "learning_rate": 0.1}
+    oracle = PrivateOracle(power(2.0, n=20), plan, seed=0)
+    with pytest.raises(ValueError, match="fused loops need an objective with a kernel"):
+        oracle.adapt(np.zeros(5), "norm", "gradient", **given)
+    with pytest.raises(ValueError, match="must be adaptive with one budget"):
+        oracle.adapt(np.zeros(5), "norm", "norm", **given)
+    assert oracle.ledger.entries == ()
+    query = dataclasses.replace(plan.query("gradient"), budget=None)
+    with pytest.raises(ValueError, match="query must be adaptive"):
+        Ledger(20).record_chosen(query, [50.0])
+
+
+def test_plans_that_lack_a_number_are_refused():
+    plan = plan_for(calibrate.adaptive_gd, LOGISTIC)
+    rest = {k: v for k, v in plan.parameters.items() if k != "shrink"}
+    with pytest.raises(ValueError, match=r"plan.parameters\['shrink'\] must be a number"):
+        adaptive_gd(LOGISTIC, dataclasses.replace(plan, parameters=rest))
 
 
 @pytest.mark.parametrize(
