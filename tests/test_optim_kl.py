@@ -347,6 +347,72 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
     assert plan.parameters["vacuous"] is True
 
 
+# -- the loops, again
+
+
+@pytest.mark.parametrize("p", [2.0, 4.0])
+def test_spider_is_the_textbook_s(p):
+    """Algorithm 1 in plain numpy, on the same noise."""
+    objective = power(p)
+    n, d = objective.n, objective.dimension
+    plan = plan_for(calibrate.kl_spider, objective, neighboring_relation="replace-one")
+    noise = np.random.default_rng(4).spawn(2)[1]
+    L0, L1 = (getattr(objective.constants, name) for name in ("lipschitz", "smoothness"))
+    gamma, kappa = objective.kl
+    nu, c, z = (
+        plan.parameters["tolerance"],
+        plan.parameters["contraction"],
+        plan.queries[0].budget,
+    )
+    gradient = objective.gradient
+    rounds = []
+    level = 1 / p
+    for _ in range(plan.parameters["rounds"]):
+        level /= c
+        G = level ** (1 / kappa) / gamma
+        M = math.ceil((c - 1) * level * 2 * L1 / ((1 - 2 * nu) * G) ** 2 * (1 - 1e-12))
+        h = (1 - 2 * nu) * G / L1
+        V = 1 + (M - 1) * L1 * h / L0
+        rounds.append((G, M, h, L1 * h / L0, V))
+    w, spent, steps = start(objective), 0.0, 0
+    for k, (G, M, h, drift, V) in enumerate(rounds):
+        needs = [(V_j / G_j) ** 2 for G_j, _, _, _, V_j in rounds[k:]]
+        budget = (1 - spent) * needs[0] / sum(needs)  # what earlier rounds left is shared out
+        g = gradient(w) + z * math.sqrt(V / budget) * L0 / n * noise.standard_normal(d)
+        spent += budget / V
+        t = 0
+        while t < M and np.linalg.norm(g) >= (1 - nu) * G:
+            before, w, t = w, w - h * g / np.linalg.norm(g), t + 1
+            if t < M:
+                s = z * math.sqrt(V / (budget * drift)) * L1 * h / n
+                g = g + gradient(w) - gradient(before) + s * noise.standard_normal(d)
+                spent += budget * drift / V
+        steps += t
+    result = kl_spider(objective, plan, seed=4, initial=start(objective))
+    np.testing.assert_allclose(result.w, w, rtol=1e-6, atol=1e-9)
+    assert result.message == f"ended all {len(rounds)} rounds after {steps} steps"
+    assert float(result.ledger.share(z)) == pytest.approx(spent, rel=1e-9)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_gradient_that_the_budget_does_not_pay_for_is_not_taken(compiled):
+    # One feature that is always 1 and a target far away: clipped gradients are all the same.
+    n, d = 50, 100
+    objective = FromGradients(lambda w, rows: np.full((len(rows), d), -0.1), n=n, dimension=d)
+    if compiled:
+        objective = Cauchy(np.full((n, d), 0.1), np.full(n, 1e3), width=1e3, fit_intercept=False)
+    constants = Constants(lipschitz=1.0, smoothness=1.0)
+    plan = plan_for(calibrate.adaptive_gd, objective, constants=constants, steps=8)
+    result = adaptive_gd(objective, plan, seed=0)
+    assert "the next gradient costs more than is left" in result.message
+    budget = plan.query("norm").budget
+    left = 1 - result.ledger.share(budget)
+    # The gradient refused would have cost about (budget C q / (n N))^2 with N about 1.
+    assert 0 <= left < 2 * (budget * 10 / n) ** 2
+    assert result.ledger.count("norm") == result.ledger.count("gradient") + 1
+    assert result.epsilon(TARGET["delta"]) == plan.price()
+
+
 # -- the inner solver
 
 
