@@ -13,6 +13,7 @@ STUDIES = {
     "streams": "correlated noise against the normals that it is made from",
     "sweep": "every answer at 10,000 random points against independent bounds",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 

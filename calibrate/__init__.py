@@ -9,9 +9,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.adaptive_gd import adaptive_gd
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.dpsgd import dpsgd
+from dpcal.calibrate.kl_spider import kl_spider
 from dpcal.calibrate.noise import (
     batch_size,
     noise_multiplier,
@@ -21,6 +23,7 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.proximal_point import proximal_point
 from dpcal.calibrate.risk import noise_multiplier_for_risk
 
 __all__ = [
@@ -29,15 +32,18 @@ __all__ = [
     "Needs",
     "Plan",
     "Query",
+    "adaptive_gd",
     "audit",
     "batch_size",
     "compare",
     "compare_strategies",
     "dpsgd",
+    "kl_spider",
     "noise_multiplier",
     "noise_multiplier_for_risk",
     "noise_multipliers",
     "noisy_gd",
+    "proximal_point",
     "sampling_probability",
     "schedules",
     "steps",

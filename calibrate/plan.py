@@ -211,11 +211,15 @@ class Query:
         It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
         their sums are exact, whatever the order.
         """
+        return self.count * Fraction(self.share_of_one)
+
+    @property
+    def share_of_one(self) -> float:
+        """What one answer of an adaptive query spends of the budget, rounded up; else 0."""
         if self.budget is None:
-            return Fraction(0)
+            return 0.0
         ratio = self.budget / self.noise_multiplier
-        one = ratio if ratio == 1 else math.nextafter(ratio * ratio * (1 + 2.0**-51), math.inf)
-        return self.count * Fraction(one)
+        return ratio if ratio == 1 else math.nextafter(ratio * ratio * (1 + 2.0**-51), math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)

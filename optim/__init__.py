@@ -6,13 +6,16 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
+from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
+from dpcal.optim.proximal_point import proximal_point
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
@@ -33,6 +36,9 @@ __all__ = [
     "Squared",
     "Trace",
     "Welsch",
+    "adaptive_gd",
     "dpsgd",
+    "kl_spider",
     "noisy_gd",
+    "proximal_point",
 ]

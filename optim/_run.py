@@ -121,8 +121,16 @@ class Run:
         """Whether moves remain, and nothing stopped the run."""
         return self.step < self._steps and self._stopped is None and not self._ended
 
-    def move(self, w: Vector) -> None:
-        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""
+    @property
+    def ahead(self) -> int:
+        """Moves until the next row of the trace, where the callback is asked; at least 1."""
+        return min(self._every - self.step % self._every, max(1, self._steps - self.step))
+
+    def move(self, w: Vector, moves: int = 1) -> None:
+        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite.
+
+        It may stand for several moves, at most those ``ahead``, that were made elsewhere.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.linalg.norm(w))
         if not math.isfinite(norm):
@@ -132,12 +140,14 @@ class Run:
             )
             return
         self.w = w * (self._radius / norm) if norm > self._radius else w
-        self.step += 1
+        self.step += moves
         if self.step % self._every == 0 or self.step == self._steps:
             self._note()
 
     def finish(self, message: str) -> None:
         """End the run as its algorithm says, before all planned moves; this is no failure."""
+        if self.step % self._every:
+            self._note()
         self._stopped, self._ended = message, True
 
     def stop(self, message: str) -> None:

@@ -91,6 +91,27 @@ class Ledger:
         if entry.budget is not None:
             self._shares[entry.budget] = self.share(entry.budget) + entry.share
 
+    def record_chosen(self, query: Query, noise_multipliers: Iterable[float]) -> None:
+        """Append one answer to an adaptive query for each noise multiplier, in this order.
+
+        It is :meth:`record` of each, only faster.
+        """
+        if query.budget is None:
+            raise ValueError(f"query must be adaptive, got {query.name!r}.")
+        template = {**vars(query), "count": 1}
+        shares = []
+        for multiplier in noise_multipliers:
+            _validate.positive(noise_multiplier=multiplier)
+            entry = object.__new__(Query)
+            vars(entry).update(template, noise_multiplier=float(multiplier))
+            self._entries.append(entry)
+            shares.append(entry.share_of_one.as_integer_ratio())
+        self._counts[query.name] = self.count(query.name) + len(shares)
+        # Denominators are powers of two.
+        common = max((below for _, below in shares), default=1)
+        more = Fraction(sum(above * (common // below) for above, below in shares), common)
+        self._shares[query.budget] = self.share(query.budget) + more
+
     def count(self, name: str) -> int:
         """Return how often the query called ``name`` was answered."""
         return self._counts.get(name, 0)

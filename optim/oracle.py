@@ -45,6 +45,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict, deque
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.gradients import ClippedSum
+from dpcal._ext.kl import NO_NORM, NOT_FINITE, adaptive_descent, pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.noise import add_gaussian, poisson_sample
 from dpcal.calibrate.plan import Plan, Query
@@ -70,6 +73,30 @@ Rows = NDArray[np.intp]
 _NEGLIGIBLE = 1e-290
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretch:
+    """Several steps of adaptive descent.
+
+    Parameters
+    ----------
+    w
+        Where they led, shape (dimension,).
+    moves
+        How many there were.
+    ended
+        Why they ended: one of the constants of ``dpcal._ext.kl``.
+    smallest, best
+        The smallest noisy norm that was released, infinite if none was, and where; shape
+        (dimension,).
+    """
+
+    w: Vector
+    moves: int
+    ended: int
+    smallest: float
+    best: Vector
 
 
 class PrivateOracle:
@@ -359,6 +386,144 @@ class PrivateOracle:
                     averaged=averaged,
                 )
         return w, mean
+
+    @property
+    def compiled(self) -> bool:
+        """Whether fused loops can run: the objective has a kernel, and no filter must be asked."""
+        return self.objective.kernel is not None and self._filter is None
+
+    def adapt(
+        self,
+        w: ArrayLike,
+        norm: str,
+        gradient: str,
+        *,
+        steps: int,
+        norm_multiplier: float,
+        unit: float,
+        learning_rate: float,
+    ) -> Stretch:
+        """Take several steps of adaptive descent in a fused loop; see ``compiled``.
+
+        Each step is what :meth:`norm`, with ``norm_multiplier``, and :meth:`gradient`, with a
+        multiplier of ``unit`` times the noisy norm, would answer, as long as the norm is positive
+        and the budget pays for the next release, which is checked before it is made. All answers
+        leave together, after their entries are in the ledger.
+
+        Parameters
+        ----------
+        w
+            Parameters to start from, shape (dimension,), finite.
+        norm, gradient
+            Names of adaptive queries on all records, of kinds ``"gradient norm"`` and
+            ``"gradient"``, with one ``max_norm``.
+        steps
+            At least 1.
+        norm_multiplier, unit, learning_rate
+            Positive.
+        """
+        w = self._parameters("w", w)
+        asked = self._asked(norm, "gradient norm", norm_multiplier)
+        query = self._adaptive(gradient, asked)
+        kernel = self._compiled()
+        best, multipliers = w.copy(), np.empty(steps)
+        with self._lock:
+            possible = min(_validate.count(steps=steps), self.remaining(norm))
+            if possible < 1:
+                return Stretch(w=w, moves=0, ended=NO_NORM, smallest=math.inf, best=best)
+            budget = query.budget or 0.0
+            share = self.ledger.share(budget)
+            norms, moves, smallest, ended = adaptive_descent(
+                kernel,
+                w,
+                steps=min(possible, max(1, self.remaining(gradient))),
+                noise=self._noise,
+                max_norm=query.max_norm,
+                l2=self.objective.l2,
+                penalized=self.objective.penalized,
+                learning_rate=_validate.positive(learning_rate=learning_rate),
+                norm_multiplier=asked.noise_multiplier,
+                unit=_validate.positive(unit=unit),
+                least=query.noise_multiplier if self.remaining(gradient) else math.inf,
+                budget=budget,
+                spent=math.nextafter(float(share), math.inf) if share else 0.0,
+                norm_share=asked.share_of_one,
+                smallest=math.inf,
+                best=best,
+                multipliers=multipliers,
+            )
+            if norms:
+                self.ledger.record(asked, norms)
+            self.ledger.record_chosen(query, multipliers[:moves].tolist())
+        if ended == NOT_FINITE:
+            raise NonFiniteAnswer(
+                f"The norm behind query {norm!r} is infinite, and was not released. That it is so "
+                "is itself a fact about the records, outside the privacy claim."
+            )
+        return Stretch(w=w, moves=moves, ended=ended, smallest=smallest, best=best)
+
+    def _compiled(self) -> ClippedSum:
+        """Return the kernel that fused loops run on."""
+        if self.objective.kernel is None or not self.compiled:
+            raise ValueError("fused loops need an objective with a kernel, and no filter.")
+        return self.objective.kernel
+
+    def _adaptive(self, name: str, norm: Query) -> Query:
+        """Return the query that goes with a norm in a fused loop."""
+        query = self.plan.query(name)
+        pair = (norm.budget, norm.max_norm, "gradient")
+        if norm.budget is None or (query.budget, query.max_norm, query.kind) != pair:
+            raise ValueError(
+                f"queries {norm.name!r} and {name!r} must be adaptive with one budget and one "
+                "max_norm, the second of kind 'gradient'."
+            )
+        return query
+
+    def descend_pulled(self, center: ArrayLike, query: str, *, weight: float, steps: int) -> Vector:
+        """Minimise F + weight ||w - center||^2 in a ball, in a fused loop; see ``compiled``.
+
+        Parameters
+        ----------
+        center
+            Start, and centre of the ball of radius ``max_norm / (2 weight)``; shape (dimension,),
+            finite.
+        query
+            Name of a query of kind ``"gradient"`` in the plan, on all records, not adaptive.
+        weight
+            A number > 0.
+        steps
+            At least 1; step t is ``2 / (weight (t + 1))`` long.
+
+        Returns
+        -------
+        numpy.ndarray
+            The mean of iterates with weights t, the start counting as the first.
+
+        Raises
+        ------
+        BudgetExceeded
+            If fewer than ``steps`` answers remain; no record is touched and no step is taken.
+        """
+        center = self._parameters("center", center)
+        asked = self._asked(query, "gradient", None)
+        if asked.sampler != "full":
+            raise ValueError(f"query must be about all records, got sampler {asked.sampler!r}.")
+        mean, kernel = np.empty_like(center), self._compiled()
+        with self._lock:
+            self._spend(asked, _validate.count(steps=steps))
+            pulled_descent(
+                kernel,
+                center,
+                mean,
+                steps=steps,
+                noise=self._noise,
+                max_norm=asked.max_norm,
+                l2=self.objective.l2,
+                penalized=self.objective.penalized,
+                standard_deviation=asked.noise_multiplier * asked.max_norm,
+                weight=_validate.positive(weight=weight),
+            )
+        return mean
 
     def _step_by_step(
         self,
