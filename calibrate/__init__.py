@@ -16,6 +16,7 @@ from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probabi
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk
+from dpcal.calibrate.spiderboost import spiderboost
 
 __all__ = [
     "Constants",
@@ -32,6 +33,7 @@ __all__ = [
     "noisy_gd",
     "sampling_probability",
     "schedules",
+    "spiderboost",
     "steps",
 ]
 

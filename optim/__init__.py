@@ -16,6 +16,7 @@ from dpcal.optim.oracle import PrivateOracle
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
+from dpcal.optim.spiderboost import spiderboost
 
 __all__ = [
     "Cauchy",
@@ -35,4 +36,5 @@ __all__ = [
     "Welsch",
     "dpsgd",
     "noisy_gd",
+    "spiderboost",
 ]

@@ -45,6 +45,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict, deque
+from itertools import groupby
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.loops import descend
 from dpcal._ext.noise import add_gaussian, poisson_sample
-from dpcal.calibrate.plan import Plan, Query
+from dpcal._ext.spider import follow
+from dpcal.calibrate.plan import Plan, Query, compose
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
@@ -62,7 +64,7 @@ from dpcal.optim.objectives import Objective, Vector, numbers, parameters
 if TYPE_CHECKING:
     from dpcal.accountants.filters import PrivacyFilter
 
-__all__ = ["PrivateOracle", "Seed"]
+__all__ = ["Estimate", "PrivateOracle", "Seed"]
 
 Rows = NDArray[np.intp]
 
@@ -70,6 +72,33 @@ Rows = NDArray[np.intp]
 _NEGLIGIBLE = 1e-290
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """What a walk along gradient estimates carries from step to step; released values only.
+
+    Parameters
+    ----------
+    w
+        The iterate, shape (dimension,).
+    previous
+        The iterate before it.
+    gradient
+        The estimate of the gradient at ``previous``, by which ``w`` was reached.
+    step
+        Steps taken, at least 0.
+    """
+
+    w: Vector
+    previous: Vector
+    gradient: Vector
+    step: int = 0
+
+    @classmethod
+    def start(cls, w: Vector) -> Estimate:
+        """Return the state before the first step from ``w``."""
+        return cls(w=w, previous=w, gradient=np.zeros_like(w))
 
 
 class PrivateOracle:
@@ -360,6 +389,110 @@ class PrivateOracle:
                 )
         return w, mean
 
+    def follow(
+        self,
+        estimate: Estimate,
+        refresh: str,
+        difference: str | None,
+        *,
+        steps: int,
+        period: int,
+        learning_rate: float,
+    ) -> Estimate:
+        """Take several steps along a gradient estimate that differences keep up to date, fused.
+
+        Step t asks ``refresh`` for the gradient if t is a multiple of ``period``; otherwise it adds
+        an answer to ``difference``, between the iterate and the one before, to the estimate. Then
+        it moves against the estimate. Answers are what :meth:`gradient` and :meth:`difference`
+        would give, one by one, and the ledger holds them in that order.
+
+        Parameters
+        ----------
+        estimate
+            Where the walk is: iterates and estimate of shape (dimension,), finite.
+        refresh, difference
+            Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in the plan, not
+            adaptive and not disjoint. ``difference`` may be None if ``period`` is 1.
+        steps
+            How many steps to take, at least 1.
+        period
+            At least 1.
+        learning_rate
+            A number > 0.
+
+        Returns
+        -------
+        Estimate
+            After ``steps`` steps, or fewer if iterates would overflow: then at the last finite one,
+            with all answers in the ledger.
+
+        Raises
+        ------
+        BudgetExceeded
+            If fewer answers remain than the steps need; no record is touched, nothing is spent.
+        TypeError
+            If the objective has no kernel.
+        """
+        kernel = self.objective.kernel
+        if kernel is None:
+            raise TypeError(
+                f"objective must have a kernel, got {type(self.objective).__name__} without one."
+            )
+        eta = _validate.positive(learning_rate=learning_rate)
+        first, last = estimate.step, estimate.step + _validate.count(steps=steps)
+        refreshed = range(-(-first // _validate.count(period=period)) * period, last, period)
+        asked = {"gradient": self._asked(refresh, "gradient", None)}
+        if difference is not None:
+            asked["difference"] = self._asked(difference, "gradient difference", None)
+        elif len(refreshed) < last - first:
+            raise ValueError(f"period must be 1 where no difference is asked, got {period!r}.")
+        for kind, query in asked.items():
+            proportional = query.proportional == (kind == "difference")
+            if query.composition == "disjoint" or query.budget is not None or not proportional:
+                raise ValueError(
+                    f"query {query.name!r} must be sequential, not adaptive, and proportional if "
+                    f"and only if it asks for differences, got {query}."
+                )
+        w, v, gradient = (
+            self._parameters(name, x)
+            for name, x in (
+                ("w", estimate.w),
+                ("previous", estimate.previous),
+                ("gradient", estimate.gradient),
+            )
+        )
+        order = groupby("gradient" if t in refreshed else "difference" for t in range(first, last))
+        with self._lock:
+            self._spend_in_order([(asked[kind], len(list(run))) for kind, run in order])
+            taken = follow(
+                kernel,
+                w,
+                v,
+                gradient,
+                first=first,
+                steps=last - first,
+                period=period,
+                learning_rate=eta,
+                sampling=self._sampling,
+                noise=self._noise,
+                refresh=self._described(asked["gradient"]),
+                difference=self._described(asked.get("difference", asked["gradient"])),
+                l2=self.objective.l2,
+                penalized=self.objective.penalized,
+            )
+        return Estimate(w=w, previous=v, gradient=gradient, step=first + taken)
+
+    def _described(self, query: Query) -> dict[str, float]:
+        """What the fused loop needs to know of a query."""
+        return {
+            "sampling_probability": query.sampling_probability or 1.0,
+            "batch_size": query.batch_size or 0,
+            "max_norm": query.max_norm,
+            "cap": math.inf if query.cap is None else query.cap,
+            "noise_multiplier": query.noise_multiplier,
+            "expected_batch_size": expected_batch_size(query, self.plan.n),
+        }
+
     def _step_by_step(
         self,
         w: Vector,
@@ -450,12 +583,7 @@ class PrivateOracle:
 
     def _spend(self, query: Query, count: int) -> None:
         """Write ``count`` answers into the ledger, or refuse them all and change nothing."""
-        spent = self.ledger.count(query.name)
-        if spent + count > query.count:
-            raise BudgetExceeded(
-                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
-                f"{count} more asked for."
-            )
+        spent = self._check_count(query, count)
         if query.budget is not None:
             share, more = self.ledger.share(query.budget), count * _once(query).share
             if share + more > 1:
@@ -471,6 +599,29 @@ class PrivateOracle:
         self.ledger.record(query, count)
         if query.composition == "disjoint":
             self._parts.allot(query, count, spent)
+
+    def _spend_in_order(self, answers: list[tuple[Query, int]]) -> None:
+        """Write answers to several sequential queries, or refuse them all and change nothing."""
+        totals: dict[Query, int] = {}
+        for query, count in answers:
+            totals[query] = totals.get(query, 0) + count
+        for query, count in totals.items():
+            self._check_count(query, count)
+        if self._filter is not None:
+            plan = self.plan
+            self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
+        for query, count in answers:
+            self.ledger.record(query, count)
+
+    def _check_count(self, query: Query, count: int) -> int:
+        """Return how often the query was answered, if its plan allows ``count`` more answers."""
+        spent = self.ledger.count(query.name)
+        if spent + count > query.count:
+            raise BudgetExceeded(
+                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
+                f"{count} more asked for."
+            )
+        return spent
 
 
 class _Parts:

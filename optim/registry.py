@@ -103,6 +103,17 @@ _ROWS = (
         relations=_FIXED,
         options=("steps", "max_norm", "learning_rate"),
     ),
+    Optimizer(
+        name="spiderboost",
+        summary="noisy gradients now and then, small noisy differences in between",
+        problem="smooth, convex or not",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
+        relations=_FIXED,
+        options=("steps", "batch_size", "max_norm", "learning_rate"),
+    ),
 )
 
 OPTIMIZERS = {row.name: row for row in _ROWS}
