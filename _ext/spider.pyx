@@ -1,6 +1,6 @@
-"""The loop of SpiderBoost (Wang et al. 2019; private: Arora et al. 2022, Algorithm 1), fused.
+"""Loops for stationary points, fused: SpiderBoost, and one pass of stochastic gradient descent.
 
-Every ``period`` steps the gradient estimate is asked afresh; in between, differences are added to
+SpiderBoost (Wang et al. 2019; private: Arora et al. 2022, Algorithm 1): every ``period`` steps the gradient estimate is asked afresh; in between, differences are added to
 it. Sampling, clipping, noise and steps happen without the interpreter and without allocation.
 
 >>> import numpy as np
@@ -18,7 +18,7 @@ it. Sampling, clipping, noise and steps happen without the interpreter and witho
 """
 
 cimport cython
-from libc.math cimport INFINITY, fmin, isfinite, sqrt
+from libc.math cimport fmin, isfinite, sqrt
 from libc.stdint cimport uint64_t
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_bounded_uint64
@@ -285,3 +285,60 @@ def follow(
     v[:] = walk.v[:d]
     estimate[:] = walk.estimate[:d]
     return taken
+
+
+def one_pass(
+    ClippedSum kernel not None,
+    w,
+    rows,
+    const double[::1] scales not None,
+    const double[::1] pull not None,
+    const double[::1] target not None,
+    *,
+    double learning_rate,
+    double max_norm,
+    double radius,
+):
+    """Return the mean of the iterates at which one pass asks for gradients, a record at a time.
+
+    ``w <- P(w - eta (s_i clipped gradient + pull * (w - target)))``, P being the projection onto
+    the ball around the origin. Ranges are the caller's to check.
+
+    Parameters
+    ----------
+    kernel
+        Clipped gradient sums of the records.
+    w
+        Where to start, shape (dimension,).
+    rows, scales
+        Records in the order in which they are asked, and s_i for each, shape (m,).
+    pull, target
+        Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
+    learning_rate, max_norm, radius
+        Step size, clipping bound and radius, > 0; the radius may be infinite.
+    """
+    cdef const Py_ssize_t[::1] order = kernel.checked(rows)
+    cdef double[::1] at = kernel.padded(w)
+    cdef double[::1] gradient = aligned_zeros(kernel.stride)
+    cdef Py_ssize_t d = kernel.dimension
+    cdef Py_ssize_t i, j
+    cdef double squares
+    if pull.shape[0] != d or target.shape[0] != d or scales.shape[0] != order.shape[0]:
+        raise ValueError("pull and target must have shape (dimension,), scales one number a row.")
+    mean = np.zeros(d)
+    cdef double[::1] averaged = mean
+    with nogil:
+        for i in range(order.shape[0]):
+            for j in range(d):
+                averaged[j] += (at[j] - averaged[j]) / (i + 1)
+            gradient[:] = 0.0
+            kernel.add(&at[0], &order[i], 1, max_norm, &gradient[0])
+            squares = 0
+            for j in range(d):
+                at[j] -= learning_rate * (scales[i] * gradient[j] + pull[j] * (at[j] - target[j]))
+                squares += at[j] * at[j]
+            if squares > radius * radius:
+                squares = radius / sqrt(squares)
+                for j in range(d):
+                    at[j] *= squares
+    return mean

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.dpsgd import dpsgd
+from dpcal.calibrate.jl_glm import jl_glm
 from dpcal.calibrate.noise import batch_size, noise_multiplier, sampling_probability, steps
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.recursive_regularization import recursive_regularization
 from dpcal.calibrate.risk import noise_multiplier_for_risk
 from dpcal.calibrate.spiderboost import spiderboost
+from dpcal.calibrate.tree_spider import tree_spider
 
 __all__ = [
     "Constants",
@@ -28,13 +31,16 @@ __all__ = [
     "batch_size",
     "compare",
     "dpsgd",
+    "jl_glm",
     "noise_multiplier",
     "noise_multiplier_for_risk",
     "noisy_gd",
+    "recursive_regularization",
     "sampling_probability",
     "schedules",
     "spiderboost",
     "steps",
+    "tree_spider",
 ]
 
 

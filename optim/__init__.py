@@ -8,15 +8,18 @@ a table of the optimizers.
 
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
+from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
+from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
 from dpcal.optim.spiderboost import spiderboost
+from dpcal.optim.tree_spider import tree_spider
 
 __all__ = [
     "Cauchy",
@@ -35,6 +38,9 @@ __all__ = [
     "Trace",
     "Welsch",
     "dpsgd",
+    "jl_glm",
     "noisy_gd",
+    "recursive_regularization",
     "spiderboost",
+    "tree_spider",
 ]

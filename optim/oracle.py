@@ -29,6 +29,7 @@ method         the sum behind the answer                 one added or zeroed    
 ``difference`` of clipped gradient differences           C, or C ||w - v||      twice that
 ``norm``       norm of the sum of clipped gradients      C                      2 C
 ``scalar``     of losses clipped to [-C, C]              C                      2 C
+``one_pass``   the mean iterate itself, no sum           C                      2 C
 ============== ========================================= ====================== ===========
 
 The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
@@ -55,9 +56,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.loops import descend
 from dpcal._ext.noise import add_gaussian, poisson_sample
-from dpcal._ext.spider import follow
+from dpcal._ext.spider import follow, one_pass
 from dpcal.calibrate.plan import Plan, Query, compose
-from dpcal.errors import BudgetExceeded, NonFiniteAnswer
+from dpcal.errors import BudgetExceeded, NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
 
@@ -482,6 +483,103 @@ class PrivateOracle:
             )
         return Estimate(w=w, previous=v, gradient=gradient, step=first + taken)
 
+    def one_pass(
+        self,
+        w: ArrayLike,
+        query: str,
+        *,
+        learning_rate: float,
+        strength: float = 0.0,
+        center: ArrayLike | None = None,
+        radius: float = math.inf,
+    ) -> Vector:
+        """Return the noisy mean iterate of one pass of gradient descent over fresh records.
+
+        Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
+        the regulariser's gradient, by the learning rate eta, and projects onto a ball. Where every
+        step is a contraction, replacing a record moves all later iterates, and their mean, by at
+        most 2 eta times the clipping bound. That is a theorem for losses that are convex and
+        L-smooth with eta <= 2 / L (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman, Koren and
+        Talwar 2020), also after clipping where clipped gradients are those of such a loss. A
+        record that is less smooth has its loss scaled down until the condition holds, so nothing
+        rests on constants that are only believed.
+
+        Parameters
+        ----------
+        w
+            Where to start, shape (dimension,), finite. It must be a function of what was released.
+        query
+            Name of a query of kind ``"one pass"`` in the plan; gradients are clipped to its
+            ``max_norm`` over the learning rate.
+        learning_rate
+            eta > 0.
+        strength, center
+            Of a further regulariser ``strength / 2 ||w - center||^2``; the origin when omitted.
+        radius
+            Radius > 0 of the ball around the origin that each iterate is projected onto; infinite
+            for none.
+
+        Returns
+        -------
+        numpy.ndarray
+            The mean of the iterates at which gradients were asked for, plus Gaussian noise; shape
+            (dimension,).
+
+        Raises
+        ------
+        UnsupportedEvent
+            If no theorem says that clipped steps are contractions: for losses that are not convex,
+            not of a linear model, or a step size above 2 over the regulariser's smoothness. No
+            record is touched.
+        BudgetExceeded
+            As for :meth:`gradient`.
+        """
+        w = self._parameters("w", w)
+        eta = _validate.positive(learning_rate=learning_rate)
+        objective = self.objective
+        pull = np.full(objective.dimension, _validate.non_negative(strength=strength))
+        target = (
+            np.zeros_like(pull) if center is None else self._parameters("center", center) * pull
+        )
+        pull[: objective.penalized] += objective.l2
+        np.divide(target, pull, out=target, where=pull > 0)
+        check_radius(radius)
+        asked = self._asked(query, "one pass", None)
+        room = 2 / eta * (1 - 2.0**-40) - float(pull.max())
+        if objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is None or not room > 0:
+            raise UnsupportedEvent(
+                "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
+                "the regulariser's smoothness: then its steps are contractions. Got "
+                f"{type(objective).__name__} and learning_rate={eta!r}, with a regulariser of "
+                f"smoothness {pull.max():.6g}."
+            )
+        with self._lock:
+            self._spend(asked, 1)
+            rows = self._sample(asked)
+            smoothness = np.asarray(objective.smoothness_when_convex(rows))
+            scales = np.divide(
+                room, smoothness, out=np.ones_like(smoothness), where=smoothness > room
+            )
+            pass_over = one_pass if objective.kernel is not None else _one_pass_interpreted
+            mean = pass_over(
+                objective.kernel or objective,  # type: ignore[arg-type]
+                w,
+                rows,
+                scales,
+                pull,
+                target,
+                learning_rate=eta,
+                max_norm=asked.max_norm / eta,
+                radius=radius,
+            )
+            if not np.isfinite(mean).all():
+                raise NonFiniteAnswer(
+                    f"The mean iterate behind query {query!r} is NaN or infinite, and was not "
+                    "released."
+                )
+            add_gaussian(mean, asked.noise_multiplier * asked.max_norm, self._noise)
+        return mean
+
     def _described(self, query: Query) -> dict[str, float]:
         """What the fused loop needs to know of a query."""
         return {
@@ -674,6 +772,30 @@ def _new_parts(query: Query, count: int, spent: int) -> range:
     """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
     first = -(-spent // query.answers_per_part) * query.answers_per_part
     return range(first, spent + count, query.answers_per_part)
+
+
+def _one_pass_interpreted(
+    objective: Objective,
+    w: Vector,
+    rows: Rows,
+    scales: Vector,
+    pull: Vector,
+    target: Vector,
+    *,
+    learning_rate: float,
+    max_norm: float,
+    radius: float,
+) -> Vector:
+    """Do what the fused loop does, for objectives that have no kernel."""
+    mean = np.zeros_like(w)
+    for i, row in enumerate(rows):
+        mean += (w - mean) / (i + 1)
+        gradient = objective.clipped_sum(w, np.array([row], dtype=np.intp), max_norm)
+        w = w - learning_rate * (scales[i] * gradient + pull * (w - target))
+        norm = math.sqrt(w @ w)
+        if norm > radius:
+            w *= radius / norm
+    return mean
 
 
 def _once(query: Query) -> Query:

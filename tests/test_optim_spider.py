@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpcal import calibrate
 from dpcal.accountants.filters import PrivacyFilter
-from dpcal.calibrate import Constants
+from dpcal.calibrate import Constants, Plan, Query
 from dpcal.calibrate.schedules._planning import VacuousSchedule
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import (
@@ -23,6 +23,7 @@ from dpcal.optim import (
     Sigmoid,
     Softmax,
     spiderboost,
+    tree_spider,
 )
 from dpcal.optim.oracle import Estimate
 
@@ -397,3 +398,152 @@ def proven_epsilon(kind, *, runs):
 def test_an_attack_stays_below_the_claim_and_catches_clipping_of_averages():
     assert proven_epsilon(FromGradients, runs=600) < 1.0
     assert proven_epsilon(ClippedAverage, runs=200) > 1.5
+
+
+# -- the tree
+
+
+def tree_plan(n=N, dimension=4, **options):
+    given = {"epsilon": 20.0, "delta": 1e-5, **options}
+    return calibrate.tree_spider(CONSTANTS, n=n, dimension=dimension, **given)
+
+
+def never_ending(plan):
+    """The plan with a threshold that no estimate falls below."""
+    return dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [OBJECTIVE, Sigmoid(X, Y, l2=0.1), Cauchy(X, X[:, 0]), Softmax(X, CLASSES)],
+    ids=lambda objective: type(objective).__name__,
+)
+@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
+def test_tree_spider_does_what_its_plan_promises(objective, relation):
+    plan = tree_plan(dimension=objective.dimension, neighboring_relation=relation)
+    result = check_promises(tree_spider, objective, never_ending(plan), seed=1)
+    assert result.complete
+    assert result.message.startswith("took all")
+    assert result.epsilon(1e-5) == plan.price() <= 20.0
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_leaves_are_those_of_a_depth_first_search(depth):
+    # A tree of pure arithmetic: the textbook recursion against the walk from leaf to leaf.
+    rounds, length, batch = 3, 0.25, 2**depth
+    queries = [
+        Query(
+            name="root" if j == 0 else f"depth {j}",
+            kind="gradient difference" if j else "gradient",
+            sampler="fixed-size",
+            batch_size=batch // 2**j,
+            max_norm=1.0,
+            noise_multiplier=1.0,
+            count=rounds * (2 ** (j - 1) if j else 1),
+            proportional=bool(j),
+            composition="disjoint",
+            partition="tree",
+        )
+        for j in range(depth + 1)
+    ]
+    n = rounds * batch * (depth + 2)
+    plan = Plan(
+        optimizer="tree_spider",
+        n=n,
+        queries=queries,
+        epsilon=9.0,
+        delta=1e-5,
+        neighboring_relation="replace-one",
+        parameters={"step_length": length, "threshold": 1e-300},
+    )
+    table = np.random.default_rng(depth).standard_normal((n, 3))
+    objective = Cauchy(table, table[:, 0] + 1, fit_intercept=False)
+    seen = []
+    found = tree_spider(
+        objective, plan, seed=4, callback=lambda p: seen.append(p.w), callback_every=1
+    )
+    oracle, expected = PrivateOracle(objective, plan, seed=4), []
+    oracle.public.integers(rounds * 2**depth)
+
+    def visit(node, w, v):
+        """Visit the subtree of a node with iterate w and estimate v; return the next iterate."""
+        if len(node) == depth:
+            expected.append(w - length / np.linalg.norm(v) * v)
+            return expected[-1]
+        after = visit(node + "0", w, v)
+        change = oracle.difference(after, w, f"depth {len(node) + 1}")
+        return visit(node + "1", after, v + change)
+
+    w = np.zeros(3)
+    for _ in range(rounds):
+        w = visit("", w, oracle.gradient(w, "root"))
+    np.testing.assert_allclose(seen, expected, rtol=1e-12)
+    assert found.complete
+    with pytest.raises(BudgetExceeded):
+        oracle.gradient(w, "root")
+
+
+def test_a_tree_ends_where_its_estimate_is_short():
+    n = 20_000
+    table = np.random.default_rng(1).standard_normal((n, 3))
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    objective = Sigmoid(table, table @ [1.0, -2.0, 0.5] > 0, fit_intercept=False)
+    constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
+    plan = calibrate.tree_spider(constants, n=n, dimension=3, epsilon=2.0, delta=1e-6)
+    result = tree_spider(objective, plan, seed=0)
+    assert result.early
+    assert result.complete
+    assert "where the estimate is no longer than the threshold" in result.message
+    assert result.epsilon(1e-6) == plan.price(1e-6)
+    error = plan.parameters["threshold"] / 2
+    assert np.linalg.norm(objective.gradient(result.w)) < 3 * error
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "replace-special"])
+def test_a_tree_costs_one_release_and_fits_its_records(relation):
+    for n in (3, 50, 10_000, 10**7):
+        plan = tree_plan(n=n, epsilon=1.0, neighboring_relation=relation)
+        assert 1 - 1e-4 < plan.price() <= 1
+        used = sum(query.count * query.batch_size for query in plan.queries)
+        rounds, depth, b = (plan.parameters[k] for k in ("rounds", "depth", "batch_size"))
+        assert used == rounds * b * (depth + 2) // 2 <= n
+        assert b % 2**depth == 0
+        # Steps suffice to descend the whole gap, and are short enough for the descent lemma.
+        step, v = plan.parameters["step_length"], plan.parameters["threshold"] / 2
+        assert rounds * 2**depth * step * v / 2 > CONSTANTS.gap
+        assert step * CONSTANTS.smoothness <= v * (1 + 1e-9)
+
+
+def test_the_tree_s_guarantee_falls_about_as_the_theorem_says():
+    # The cube root of n, less what logarithms take away.
+    accuracy = [
+        calibrate.tree_spider(
+            ONES, n=n, dimension=10, epsilon=1.0, delta=1e-6, failure_probability=0.05
+        ).parameters["accuracy"]
+        for n in (10**5, 10**8)
+    ]
+    slope = math.log(accuracy[1] / accuracy[0]) / math.log(10**3)
+    assert -1 / 3 < slope < -0.27
+    assert accuracy[0] < 3 * 0.295  # the published schedule's, with a step condition twice as hard
+
+
+def test_the_theorem_s_tree_is_vacuous_at_practical_sizes():
+    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+        plan = tree_plan(n=10**6, epsilon=1.0, preset="theory")
+    assert plan.parameters["bites_at"] > 1e12
+    assert plan.price() <= 1.0
+
+
+def test_trees_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="neighboring_relation must be one of 'replace-one'"):
+        tree_plan(neighboring_relation="add-or-remove-one")
+    with pytest.raises(ValueError, match="n must be at least 3"):
+        tree_plan(n=2)
+    plan = tree_plan()
+    with pytest.raises(ValueError, match="plan must be for the objective's n=400"):
+        tree_spider(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
+    root, first, *rest = plan.queries
+    renamed = dataclasses.replace(first, name="depth one")
+    other = dataclasses.replace(plan, queries=(root, renamed, *rest))
+    with pytest.raises(ValueError, match="plan must have a query 'depth 1'"):
+        tree_spider(OBJECTIVE, other)
