@@ -12,6 +12,7 @@ STUDIES = {
     "accountants": "epsilon and calibration against dp-accounting and prv-accountant",
     "streams": "correlated noise against the normals that it is made from",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 

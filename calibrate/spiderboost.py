@@ -35,6 +35,8 @@ import math
 from dataclasses import dataclass
 
 from dpcal import _validate
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants.events import DpEvent
 from dpcal.calibrate._stationary import PRESETS, known, single_release, verdict
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.noise import noise_multiplier
@@ -253,11 +255,16 @@ class _Problem:
         def choice(z1: float) -> _Choice:
             return _Choice(steps=steps, period=period, batch=batch, z1=z1, z2=z2)
 
+        def event(z1: float, first: int = 0) -> DpEvent:
+            queries = self.queries(choice(z1))[first:]
+            return compose(((query, query.count) for query in queries), self.n, relation)
+
+        alone = epsilon_of(event(1.0, 1), delta=delta, neighboring_relation=relation)
+        if period > 1 and not alone < epsilon:
+            return None
         try:
             z1 = noise_multiplier(
-                lambda z1: compose(
-                    ((query, query.count) for query in self.queries(choice(z1))), self.n, relation
-                ),
+                event,
                 epsilon=epsilon,
                 delta=delta,
                 neighboring_relation=relation,

@@ -41,6 +41,8 @@ from dpcal.optim.result import Result
 
 __all__ = ["embedding", "jl_glm"]
 
+_STREAM = 0x4A4C
+
 
 def jl_glm(
     objective: Objective,
@@ -147,7 +149,8 @@ def embedding(plan: Plan, dimension: int) -> Vector | None:
     kind = _validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
     if k >= dimension:
         return None
-    rng = np.random.default_rng(int(plan.parameters.get("matrix_seed") or 0))
+    # A stream of its own: equal seeds elsewhere must not give numbers that go with the matrix's.
+    rng = np.random.default_rng([_STREAM, int(plan.parameters.get("matrix_seed") or 0)])
     if kind == "gaussian":
         return rng.standard_normal((k, dimension)) / math.sqrt(k)
     filled = math.ceil(math.sqrt(k))

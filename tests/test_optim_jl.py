@@ -1,4 +1,4 @@
-"""Embedded linear models: what the lemma says of the matrix, exact identities, promises, flatness."""
+"""Embedded linear models: what the lemma says, exact identities, promises, flatness in d."""
 
 import dataclasses
 import math
@@ -40,8 +40,10 @@ def test_norms_are_kept_as_the_lemma_says(matrix):
     # ||A x||^2 / ||x||^2 has mean 1 and, for Gaussian A, the law of chi2_k / k; sparse matrices
     # have a variance of at most 2 / k. Means over 400 matrices: 6 standard deviations.
     k, x, found = 64, RNG.standard_normal(D), []
+    plan = plan_for(inner="noisy_gd", embedding_dimension=k, matrix=matrix)
     for seed in range(400):
-        A = embedding(plan_for(embedding_dimension=k, matrix=matrix, matrix_seed=seed), D)
+        seeded = {**plan.parameters, "matrix_seed": seed}
+        A = embedding(dataclasses.replace(plan, parameters=seeded), D)
         assert A.shape == (k, D)
         found.append(np.sum((A @ x) ** 2) / (x @ x))
     assert abs(np.mean(found) - 1) < 6 * math.sqrt(2 / k / 400)
@@ -56,7 +58,7 @@ def test_inner_products_of_all_pairs_are_kept(matrix):
     # chance of about 1 / n.
     points = RNG.standard_normal((50, 2_000))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
-    plan = plan_for(dimension=2_000, embedding_dimension=600, matrix=matrix)
+    plan = plan_for(dimension=2_000, inner="noisy_gd", embedding_dimension=600, matrix=matrix)
     A = embedding(plan, 2_000)
     assert np.abs((points @ A.T) @ (A @ points.T) - points @ points.T).max() < 0.4
 
@@ -64,7 +66,9 @@ def test_inner_products_of_all_pairs_are_kept(matrix):
 def test_the_matrix_is_a_function_of_the_plan():
     plan = plan_for(embedding_dimension=20)
     assert (embedding(plan, D) == embedding(calibrate.Plan.from_json(plan.to_json()), D)).all()
-    assert (embedding(plan, D) != embedding(plan_for(embedding_dimension=20, matrix_seed=1), D)).any()
+    assert (
+        embedding(plan, D) != embedding(plan_for(embedding_dimension=20, matrix_seed=1), D)
+    ).any()
     assert embedding(plan_for(embedding_dimension=D), D) is None
     first, second = (jl_glm(OBJECTIVE, plan, seed=3).w for _ in range(2))
     assert first.tobytes() == second.tobytes()
@@ -95,7 +99,9 @@ def test_embedded_records_are_never_longer_than_root_two(k):
         small = objective.embedded(A)
         ratios = small.kernel.norms / objective.kernel.norms
         assert ratios.max() <= math.sqrt(2) * (1 + 1e-12)
-        assert small.constants.lipschitz <= math.sqrt(2) * objective.constants.lipschitz * (1 + 1e-9)
+        assert small.constants.lipschitz <= math.sqrt(2) * objective.constants.lipschitz * (
+            1 + 1e-9
+        )
         longest = max(longest, (np.linalg.norm(X @ A[:, :D].T, axis=1)).max())
     assert longest > math.sqrt(2)  # some were scaled down
 
@@ -186,7 +192,7 @@ def test_error_is_flat_in_the_dimension():
 
 def test_the_theory_warns_where_it_promises_nothing():
     with pytest.warns(VacuousSchedule, match="it bites from about n="):
-        plan = plan_for(n=300, preset="theory", inner="noisy_gd", epsilon=1.0)
+        plan = plan_for(n=60, preset="theory", inner="noisy_gd", epsilon=0.2)
     assert plan.parameters["vacuous"]
 
 
@@ -195,14 +201,14 @@ def test_what_is_wrong_is_named():
         plan_for(inner="jl_glm")
     with pytest.raises(ValueError, match="matrix_seed must be a whole number >= 0"):
         plan_for(matrix_seed=-1)
-    with pytest.raises(ValueError, match="max_norm must be given where constants.lipschitz"):
+    with pytest.raises(ValueError, match="max_norm must be given where"):
         calibrate.jl_glm(
             Constants(lipschitz=math.inf, smoothness=1.0), n=9, dimension=9, epsilon=1, delta=1e-5
         )
     plan = plan_for(embedding_dimension=10)
-    with pytest.raises(ValueError, match="plan must be for optimizer 'jl_glm'"):
+    with pytest.raises(ValueError, match="for optimizer 'jl_glm'"):
         jl_glm(OBJECTIVE, dataclasses.replace(plan, optimizer="spiderboost"))
-    with pytest.raises(ValueError, match="plan must be for the objective's n=300"):
+    with pytest.raises(ValueError, match="for the objective's n=300"):
         jl_glm(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
     with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
         jl_glm(Sigmoid(X, Y, l2=0.1), plan)
