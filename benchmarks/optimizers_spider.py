@@ -104,7 +104,7 @@ def slopes(*, sizes=(1_000, 3_000, 10_000), seeds=4, hardnesses=4):
     return data
 
 
-def flatness(*, dimensions=(100, 400, 1_600, 4_000), seeds=3, n=5_000):
+def flatness(*, dimensions=(400, 1_000, 2_000, 4_000), seeds=3, n=5_000):
     """Return mean gradient norms by method and d, and log-log slopes in d."""
     import numpy as np
 

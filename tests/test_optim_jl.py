@@ -162,11 +162,11 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
 
 def test_error_is_flat_in_the_dimension():
     # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
-    # direct one grows. Slopes over a factor 16 in d, 3 seeds.
-    n, errors = 3_000, {"direct": [], "embedded": []}
-    for d in (200, 3_200):
+    # direct one grows. Slopes over a factor 16 in d, 2 seeds.
+    n, errors = 2_500, {"direct": [], "embedded": []}
+    for d in (150, 2_400):
         found = {"direct": [], "embedded": []}
-        for seed in range(3):
+        for seed in range(2):
             rng = np.random.default_rng(seed)
             span, _ = np.linalg.qr(rng.standard_normal((d, 20)))
             table = rng.standard_normal((n, 20)) @ span.T

@@ -291,7 +291,7 @@ def test_the_bound_holds_on_average():
     constants = Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
     plan = calibrate.spiderboost(constants, **target)
     objective, squares = Sigmoid(X, Y, fit_intercept=False), []
-    for seed in range(5):
+    for seed in range(2):
         iterates = [np.zeros(4)]
         spiderboost(
             objective,
