@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpcal.calibrate import Plan
+    from dpcal.calibrate import Plan, Query
     from dpcal.optim import Ledger, Result
 
 __all__ = [
@@ -192,19 +192,37 @@ def _mechanism(plan: Plan) -> str:
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
     parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
-    for query in plan.queries:
-        records = {
-            "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
-            "fixed-size": f"{query.batch_size!r} records",
-            "full": "all records",
-        }[query.sampler]
-        bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    parts += [_answer(query) for query in plan.queries]
+    budget = plan.queries[0].budget
+    if budget is not None:
         parts.append(
-            f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
-            f"{query.kind} is clipped to L2 norm {bound}, and Gaussian noise of "
-            f"{query.noise_multiplier!r} times that bound is added to the sum."
+            "Noise multipliers are chosen from earlier answers; all answers together spend no more "
+            f"than one with noise multiplier {budget!r}, and are charged as that."
         )
     return " ".join(parts)
+
+
+def _answer(query: Query) -> str:
+    """Say what one query releases, in words."""
+    records = {
+        "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
+        "fixed-size": f"{query.batch_size!r} records",
+        "full": "all records",
+    }[query.sampler]
+    if query.composition == "disjoint":
+        records += " of a part that shares none with others"
+    bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    if query.cap is not None:
+        bound += f", and {query.cap!r} at most"
+    least = "at least " if query.budget is not None else ""
+    clipped, result = query.kind, "sum"
+    if query.kind == "one pass":
+        clipped, result = "step in a pass", "mean iterate"
+    return (
+        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's {clipped} "
+        f"is clipped to L2 norm {bound}, and Gaussian noise of {least}{query.noise_multiplier!r} "
+        f"times that bound is added to the {result}."
+    )
 
 
 def released(result: Result) -> dict[str, Any]:
