@@ -14,6 +14,7 @@ STUDIES = {
     "sweep": "every answer at 10,000 random points against independent bounds",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
+    "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 

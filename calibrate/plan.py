@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Query"]
 
-KINDS = ("gradient", "gradient difference", "gradient norm", "scalar")
+KINDS = ("gradient", "gradient difference", "gradient norm", "scalar", "one pass")
 SAMPLERS = ("poisson", "fixed-size", "full")
 COMPOSITIONS = ("sequential", "disjoint")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
@@ -52,14 +52,16 @@ class Query:
         How the optimizer refers to it; unique in its plan.
     kind
         ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
-        norm"`` (the norm of the sum, a number) or ``"scalar"`` (a sum of losses).
+        norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses) or ``"one pass"``
+        (the mean iterate of one pass of gradient descent over disjoint records, one at a time).
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record).
     max_norm
         Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record
-        clipping. With ``proportional`` it is the bound per unit of distance between the two
-        parameter vectors.
+        clipping. For ``"one pass"`` it bounds how far one record moves the mean iterate: step size
+        times the bound on gradients. With ``proportional`` it is the bound per unit of distance
+        between the two parameter vectors.
     noise_multiplier
         Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
         sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
@@ -161,6 +163,13 @@ class Query:
                 "partition and answers_per_part are for composition='disjoint', got "
                 f"partition={self.partition!r} and answers_per_part={self.answers_per_part!r} "
                 f"with composition={self.composition!r}."
+            )
+        if self.kind == "one pass" and (
+            self.composition != "disjoint" or self.answers_per_part != 1
+        ):
+            raise ValueError(
+                "kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
+                f"composition={self.composition!r} and answers_per_part={self.answers_per_part!r}."
             )
 
     def _check_budget(self) -> None:

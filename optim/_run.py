@@ -122,27 +122,32 @@ class Run:
         return self.step < self._steps and self._stopped is None and not self._ended
 
     @property
-    def ahead(self) -> int:
-        """Moves until the next row of the trace, where the callback is asked; at least 1."""
+    def until_noted(self) -> int:
+        """Moves until the next row of the trace, that move included; at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
 
     def move(self, w: Vector, moves: int = 1) -> None:
         """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite.
 
-        It may stand for several moves, at most those ``ahead``, that were made elsewhere.
+        With ``moves`` it is the one after so many moves, at most :attr:`until_noted`.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.linalg.norm(w))
         if not math.isfinite(norm):
-            self.stop(
-                f"stopped after {self.step} of {self._steps} planned steps, because iterates "
-                "became infinite: the learning rate is too large"
-            )
+            self.overflow(self.w, 0)
             return
         self.w = w * (self._radius / norm) if norm > self._radius else w
         self.step += moves
         if self.step % self._every == 0 or self.step == self._steps:
             self._note()
+
+    def overflow(self, w: Vector, moves: int) -> None:
+        """Stop at ``w``, the last finite iterate, which ``moves`` more moves led to."""
+        self.w, self.step = w, self.step + moves
+        self.stop(
+            f"stopped after {self.step} of {self._steps} planned steps, because iterates "
+            "became infinite: the learning rate is too large"
+        )
 
     def finish(self, message: str) -> None:
         """End the run as its algorithm says, before all planned moves; this is no failure."""

@@ -151,7 +151,7 @@ def _fused(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: flo
             run.w,
             "norm",
             "gradient",
-            steps=run.ahead,
+            steps=run.until_noted,
             norm_multiplier=z_norm,
             unit=unit,
             learning_rate=eta,

@@ -29,6 +29,7 @@ method         the sum behind the answer                 one added or zeroed    
 ``difference`` of clipped gradient differences           C, or C ||w - v||      twice that
 ``norm``       norm of the sum of clipped gradients      C                      2 C
 ``scalar``     of losses clipped to [-C, C]              C                      2 C
+``one_pass``   the mean iterate itself, no sum           C                      2 C
 ============== ========================================= ====================== ===========
 
 The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
@@ -46,6 +47,7 @@ import dataclasses
 import math
 from collections import defaultdict, deque
 from dataclasses import dataclass
+from itertools import groupby
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -57,15 +59,16 @@ from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.kl import NO_NORM, NOT_FINITE, adaptive_descent, pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.noise import add_gaussian, poisson_sample
-from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import BudgetExceeded, NonFiniteAnswer
+from dpcal._ext.spider import follow, one_pass
+from dpcal.calibrate.plan import Plan, Query, compose
+from dpcal.errors import BudgetExceeded, NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
 
 if TYPE_CHECKING:
     from dpcal.accountants.filters import PrivacyFilter
 
-__all__ = ["PrivateOracle", "Seed"]
+__all__ = ["Estimate", "PrivateOracle", "Seed"]
 
 Rows = NDArray[np.intp]
 
@@ -97,6 +100,33 @@ class Stretch:
     ended: int
     smallest: float
     best: Vector
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """What a walk along gradient estimates carries from step to step; released values only.
+
+    Parameters
+    ----------
+    w
+        The iterate, shape (dimension,).
+    previous
+        The iterate before it.
+    gradient
+        The estimate of the gradient at ``previous``, by which ``w`` was reached.
+    step
+        Steps taken, at least 0.
+    """
+
+    w: Vector
+    previous: Vector
+    gradient: Vector
+    step: int = 0
+
+    @classmethod
+    def start(cls, w: Vector) -> Estimate:
+        """Return the state before the first step from ``w``."""
+        return cls(w=w, previous=w, gradient=np.zeros_like(w))
 
 
 class PrivateOracle:
@@ -525,6 +555,207 @@ class PrivateOracle:
             )
         return mean
 
+    def follow(
+        self,
+        estimate: Estimate,
+        refresh: str,
+        difference: str | None,
+        *,
+        steps: int,
+        period: int,
+        learning_rate: float,
+    ) -> Estimate:
+        """Take several steps along a gradient estimate that differences keep up to date, fused.
+
+        Step t asks ``refresh`` for the gradient if t is a multiple of ``period``; otherwise it adds
+        an answer to ``difference``, between the iterate and the one before, to the estimate. Then
+        it moves against the estimate. Answers are what :meth:`gradient` and :meth:`difference`
+        would give, one by one, and the ledger holds them in that order.
+
+        Parameters
+        ----------
+        estimate
+            Where the walk is: iterates and estimate of shape (dimension,), finite.
+        refresh, difference
+            Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in the plan, not
+            adaptive and not disjoint. ``difference`` may be None if ``period`` is 1.
+        steps
+            How many steps to take, at least 1.
+        period
+            At least 1.
+        learning_rate
+            A number > 0.
+
+        Returns
+        -------
+        Estimate
+            After ``steps`` steps, or fewer if iterates would overflow: then at the last finite one,
+            with all answers in the ledger.
+
+        Raises
+        ------
+        BudgetExceeded
+            If fewer answers remain than the steps need; no record is touched, nothing is spent.
+        TypeError
+            If the objective has no kernel.
+        """
+        kernel = self.objective.kernel
+        if kernel is None:
+            raise TypeError(
+                f"objective must have a kernel, got {type(self.objective).__name__} without one."
+            )
+        eta = _validate.positive(learning_rate=learning_rate)
+        first, last = estimate.step, estimate.step + _validate.count(steps=steps)
+        refreshed = range(-(-first // _validate.count(period=period)) * period, last, period)
+        asked = {"gradient": self._asked(refresh, "gradient", None)}
+        if difference is not None:
+            asked["difference"] = self._asked(difference, "gradient difference", None)
+        elif len(refreshed) < last - first:
+            raise ValueError(f"period must be 1 where no difference is asked, got {period!r}.")
+        for kind, query in asked.items():
+            proportional = query.proportional == (kind == "difference")
+            if query.composition == "disjoint" or query.budget is not None or not proportional:
+                raise ValueError(
+                    f"query {query.name!r} must be sequential, not adaptive, and proportional if "
+                    f"and only if it asks for differences, got {query}."
+                )
+        w, v, gradient = (
+            self._parameters(name, x)
+            for name, x in (
+                ("w", estimate.w),
+                ("previous", estimate.previous),
+                ("gradient", estimate.gradient),
+            )
+        )
+        order = groupby("gradient" if t in refreshed else "difference" for t in range(first, last))
+        with self._lock:
+            self._spend_in_order([(asked[kind], len(list(run))) for kind, run in order])
+            taken = follow(
+                kernel,
+                w,
+                v,
+                gradient,
+                first=first,
+                steps=last - first,
+                period=period,
+                learning_rate=eta,
+                sampling=self._sampling,
+                noise=self._noise,
+                refresh=self._described(asked["gradient"]),
+                difference=self._described(asked.get("difference", asked["gradient"])),
+                l2=self.objective.l2,
+                penalized=self.objective.penalized,
+            )
+        return Estimate(w=w, previous=v, gradient=gradient, step=first + taken)
+
+    def one_pass(
+        self,
+        w: ArrayLike,
+        query: str,
+        *,
+        learning_rate: float,
+        strength: float = 0.0,
+        center: ArrayLike | None = None,
+        radius: float = math.inf,
+    ) -> Vector:
+        """Return the noisy mean iterate of one pass of gradient descent over fresh records.
+
+        Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
+        the regulariser's gradient, by the learning rate eta, and projects onto a ball. Where every
+        step is a contraction, replacing a record moves all later iterates, and their mean, by at
+        most 2 eta times the clipping bound. That is a theorem for losses that are convex and
+        L-smooth with eta <= 2 / L (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman, Koren and
+        Talwar 2020), also after clipping where clipped gradients are those of such a loss. A
+        record that is less smooth has its loss scaled down until the condition holds, so nothing
+        rests on constants that are only believed.
+
+        Parameters
+        ----------
+        w
+            Where to start, shape (dimension,), finite. It must be a function of what was released.
+        query
+            Name of a query of kind ``"one pass"`` in the plan; gradients are clipped to its
+            ``max_norm`` over the learning rate.
+        learning_rate
+            eta > 0.
+        strength, center
+            Of a further regulariser ``strength / 2 ||w - center||^2``; the origin when omitted.
+        radius
+            Radius > 0 of the ball around the origin that each iterate is projected onto; infinite
+            for none.
+
+        Returns
+        -------
+        numpy.ndarray
+            The mean of the iterates at which gradients were asked for, plus Gaussian noise; shape
+            (dimension,).
+
+        Raises
+        ------
+        UnsupportedEvent
+            If no theorem says that clipped steps are contractions: for losses that are not convex,
+            not of a linear model, or a step size above 2 over the regulariser's smoothness. No
+            record is touched.
+        BudgetExceeded
+            As for :meth:`gradient`.
+        """
+        w = self._parameters("w", w)
+        eta = _validate.positive(learning_rate=learning_rate)
+        objective = self.objective
+        pull = np.full(objective.dimension, _validate.non_negative(strength=strength))
+        target = (
+            np.zeros_like(pull) if center is None else self._parameters("center", center) * pull
+        )
+        pull[: objective.penalized] += objective.l2
+        np.divide(target, pull, out=target, where=pull > 0)
+        check_radius(radius)
+        asked = self._asked(query, "one pass", None)
+        room = 2 / eta * (1 - 2.0**-40) - float(pull.max())
+        if objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is None or not room > 0:
+            raise UnsupportedEvent(
+                "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
+                "the regulariser's smoothness: then its steps are contractions. Got "
+                f"{type(objective).__name__} and learning_rate={eta!r}, with a regulariser of "
+                f"smoothness {pull.max():.6g}."
+            )
+        with self._lock:
+            self._spend(asked, 1)
+            rows = self._sample(asked)
+            smoothness = np.asarray(objective.smoothness_when_convex(rows))
+            scales = np.divide(
+                room, smoothness, out=np.ones_like(smoothness), where=smoothness > room
+            )
+            pass_over = one_pass if objective.kernel is not None else _one_pass_interpreted
+            mean = pass_over(
+                objective.kernel or objective,  # type: ignore[arg-type]
+                w,
+                rows,
+                scales,
+                pull,
+                target,
+                learning_rate=eta,
+                max_norm=asked.max_norm / eta,
+                radius=radius,
+            )
+            if not np.isfinite(mean).all():
+                raise NonFiniteAnswer(
+                    f"The mean iterate behind query {query!r} is NaN or infinite, and was not "
+                    "released."
+                )
+            add_gaussian(mean, asked.noise_multiplier * asked.max_norm, self._noise)
+        return mean
+
+    def _described(self, query: Query) -> dict[str, float]:
+        """What the fused loop needs to know of a query."""
+        return {
+            "sampling_probability": query.sampling_probability or 1.0,
+            "batch_size": query.batch_size or 0,
+            "max_norm": query.max_norm,
+            "cap": math.inf if query.cap is None else query.cap,
+            "noise_multiplier": query.noise_multiplier,
+            "expected_batch_size": expected_batch_size(query, self.plan.n),
+        }
+
     def _step_by_step(
         self,
         w: Vector,
@@ -615,12 +846,7 @@ class PrivateOracle:
 
     def _spend(self, query: Query, count: int) -> None:
         """Write ``count`` answers into the ledger, or refuse them all and change nothing."""
-        spent = self.ledger.count(query.name)
-        if spent + count > query.count:
-            raise BudgetExceeded(
-                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
-                f"{count} more asked for."
-            )
+        spent = self._check_count(query, count)
         if query.budget is not None:
             share, more = self.ledger.share(query.budget), count * _once(query).share
             if share + more > 1:
@@ -636,6 +862,29 @@ class PrivateOracle:
         self.ledger.record(query, count)
         if query.composition == "disjoint":
             self._parts.allot(query, count, spent)
+
+    def _spend_in_order(self, answers: list[tuple[Query, int]]) -> None:
+        """Write answers to several sequential queries, or refuse them all and change nothing."""
+        totals: dict[Query, int] = {}
+        for query, count in answers:
+            totals[query] = totals.get(query, 0) + count
+        for query, count in totals.items():
+            self._check_count(query, count)
+        if self._filter is not None:
+            plan = self.plan
+            self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
+        for query, count in answers:
+            self.ledger.record(query, count)
+
+    def _check_count(self, query: Query, count: int) -> int:
+        """Return how often the query was answered, if its plan allows ``count`` more answers."""
+        spent = self.ledger.count(query.name)
+        if spent + count > query.count:
+            raise BudgetExceeded(
+                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
+                f"{count} more asked for."
+            )
+        return spent
 
 
 class _Parts:
@@ -688,6 +937,30 @@ def _new_parts(query: Query, count: int, spent: int) -> range:
     """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
     first = -(-spent // query.answers_per_part) * query.answers_per_part
     return range(first, spent + count, query.answers_per_part)
+
+
+def _one_pass_interpreted(
+    objective: Objective,
+    w: Vector,
+    rows: Rows,
+    scales: Vector,
+    pull: Vector,
+    target: Vector,
+    *,
+    learning_rate: float,
+    max_norm: float,
+    radius: float,
+) -> Vector:
+    """Do what the fused loop does, for objectives that have no kernel."""
+    mean = np.zeros_like(w)
+    for i, row in enumerate(rows):
+        mean += (w - mean) / (i + 1)
+        gradient = objective.clipped_sum(w, np.array([row], dtype=np.intp), max_norm)
+        w = w - learning_rate * (scales[i] * gradient + pull * (w - target))
+        norm = math.sqrt(w @ w)
+        if norm > radius:
+            w *= radius / norm
+    return mean
 
 
 def _once(query: Query) -> Query:

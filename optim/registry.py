@@ -78,6 +78,8 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 
 _FIXED = ("add-or-remove-one", "replace-one", "replace-special")
+# Under these a record stays in its part of a partition.
+_IN_PLACE = ("replace-one", "replace-special")
 
 _ROWS = (
     Optimizer(
@@ -135,6 +137,50 @@ _ROWS = (
         theorem="Menart et al. 2024, Algorithm 3, Theorems 4 and 5",
         relations=_FIXED,
         options=("steps", "gamma", "kappa", "beta", "l2", "preset"),
+    ),
+    Optimizer(
+        name="spiderboost",
+        summary="noisy gradients now and then, small noisy differences in between",
+        problem="smooth, convex or not",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
+        relations=_FIXED,
+        options=("steps", "batch_size", "max_norm", "learning_rate"),
+    ),
+    Optimizer(
+        name="tree_spider",
+        summary="one pass in disjoint batches, differences along a binary tree",
+        problem="smooth, convex or not; population risk",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(1/2)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
+        relations=_IN_PLACE,
+        options=("max_norm",),
+    ),
+    Optimizer(
+        name="recursive_regularization",
+        summary="rounds with ever stronger regularisers, each on records of its own",
+        problem="smooth and convex; population risk",
+        needs=("lipschitz", "smoothness", "distance"),
+        rate="n^(-1/2) + sqrt(d) / (n epsilon)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorem 5 (corrected)",
+        relations=_IN_PLACE,
+        options=("max_norm",),
+    ),
+    Optimizer(
+        name="jl_glm",
+        summary="another optimizer on randomly embedded records",
+        problem="linear models, convex or not; population risk",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="n^(-1/2) + min((sqrt(rank) / (n epsilon))^(2/3), (n epsilon)^(-2/5))",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorem 6 and Corollary 1",
+        relations=_FIXED,
+        options=("max_norm",),
     ),
 )
 

@@ -71,7 +71,7 @@ class Result:
     plan
         What was planned.
     complete
-        Whether the run took all its planned steps. A run that stopped early has spent less.
+        Whether the run took all its planned steps.
     message
         One sentence on how the run ended.
     early

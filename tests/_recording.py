@@ -81,6 +81,9 @@ class Recorded(Objective):
         self._note("scalar", (w,), rows, max_loss)
         return self.inner.clipped_loss_sum(w, rows, max_loss)
 
+    def smoothness_when_convex(self, rows):
+        return self.inner.smoothness_when_convex(rows)
+
     def loss(self, w):
         raise AssertionError("the exact loss was asked for")
 
@@ -152,6 +155,9 @@ class _Audit:
         assert same, f"{asked} is not the plan's {query}"
         if query.proportional and (not events or isinstance(events[0], Entry)):
             return  # between equal parameters: an exact zero, no record read, no noise
+        if query.kind == "one pass":
+            self._one_pass(query, number, events)
+            return
         happened = events.popleft()
         assert isinstance(happened, Sum), f"{happened} where a sum was due"
         kind = "gradient" if query.kind == "gradient norm" else query.kind
@@ -169,6 +175,17 @@ class _Audit:
         )
         vector = query.kind in ("gradient", "gradient difference")
         assert noise.size == (self.objective.dimension if vector else 1)
+
+    def _one_pass(self, query, number, events):
+        """One gradient of each record of a part, all clipped alike, and then noise."""
+        sums = [events.popleft() for _ in range(query.batch_size)]
+        assert all(isinstance(one, Sum) and len(one.rows) == 1 for one in sums)
+        assert {(one.kind, one.bound) for one in sums} == {("gradient", sums[0].bound)}
+        self._rows(query, number, np.concatenate([one.rows for one in sums]))
+        noise = events.popleft()
+        assert noise == Noise(self.objective.dimension, query.noise_multiplier * query.max_norm), (
+            f"{noise} where the noise of one pass was due"
+        )
 
     def _rows(self, query, number, rows):
         n = self.plan.n
