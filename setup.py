@@ -21,6 +21,7 @@ from setuptools.command.build_py import build_py
 PACKAGES = [
     "dpcal",
     "dpcal.accountants",
+    "dpcal.accountants.correlated",
     "dpcal.accountants.matrix",
     "dpcal.calibrate",
     "dpcal.calibrate.schedules",

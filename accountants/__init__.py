@@ -58,6 +58,7 @@ __all__ = [
     "bayes_success",
     "certify",
     "compare",
+    "correlated",
     "delta",
     "delta_bounds",
     "epsilon",
@@ -74,7 +75,7 @@ __all__ = [
 
 
 if TYPE_CHECKING:
-    from dpcal.accountants import matrix
+    from dpcal.accountants import correlated, matrix
     from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
 
 
@@ -84,4 +85,6 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("dpcal.accountants.accounts"), name)
     if name == "matrix":
         return import_module("dpcal.accountants.matrix")
+    if name == "correlated":
+        return import_module("dpcal.accountants.correlated")
     raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")

@@ -1,0 +1,86 @@
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.intc]
+
+def ar1_states(y: _Floats, decay: float) -> None: ...
+def ar1_fields(x: _Floats, decay: float, variance: float) -> None: ...
+def grid_log_ratio(
+    a: _Floats,
+    energies: _Floats,
+    s: _Floats,
+    W0: _Floats,
+    W1: _Floats,
+    decay: float,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+) -> _Floats: ...
+def counts_log_ratio(
+    a: _Floats,
+    energies: _Floats,
+    s: _Floats,
+    W: _Floats,
+    decay: float,
+    log_probabilities: _Floats,
+) -> _Floats: ...
+def bracket_log_ratio(
+    a: _Floats,
+    energies: _Floats,
+    s: _Floats,
+    cell0: _Ints,
+    cell1: _Ints,
+    share0: _Floats,
+    share1: _Floats,
+    decay: float,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+    upper: bool,
+) -> _Floats: ...
+def banded_log_ratio(
+    a: _Floats,
+    gram: _Floats,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+) -> _Floats: ...
+def particle_log_ratio(
+    a: _Floats,
+    gram: _Floats,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+    particles: int,
+    reference: _Floats,
+    reference_start: _Ints,
+    generator: np.random.Generator,
+) -> _Floats: ...
+def tilted_pair_states(
+    ahead: _Floats,
+    s: _Floats,
+    barycentric: _Floats,
+    decay: float,
+    variance: float,
+    rates: _Floats,
+    draws: int,
+    generator: np.random.Generator,
+) -> _Floats: ...
+def aggregated_moment(
+    log_binomial: _Floats,
+    energies: _Floats,
+    decay: float,
+    largest_state: float,
+    curvature: float,
+    unshared: float,
+    cells: int,
+) -> float: ...

@@ -1,0 +1,744 @@
+"""Likelihood ratios of correlated Gaussian noise under random participation, many draws at a time.
+
+With fields ``a = C^T x / sigma^2`` and ``G = C^T C / sigma^2``, the likelihood ratio of a draw is
+
+    L = E_y exp(sum_t y_t (a_t - G_tt / 2) - sum_{t < u} y_t y_u G_tu),
+
+a partition function. The participations y follow an automaton: in state q of round t, a record
+stays idle with log-probability ``idle[t, q]`` and moves to ``idle_to[t, q]``, or joins with
+log-probability ``join[t, q]`` and moves to ``join_to[t, q]``.
+
+All arrays of fields have shape (rounds, draws). Draws are worked on in lanes, so that the
+compiler can use vector instructions; no sum is reordered, so results do not depend on the
+processor or on which draws share a block.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, fabs, log, log1p
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+from numpy.random cimport bitgen_t
+
+from dpcal._ext.noise cimport bits_of
+
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <stdint.h>
+    #include <string.h>
+
+    #define LANES 32
+
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+    /* One copy for each generation of vector instructions, chosen when the module is loaded. */
+    #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+    #else
+    #define CLONES
+    #endif
+
+    /* log(exp(a) + exp(b)) of every lane, with an absolute error of a few 1e-16 besides rounding. */
+    #define LOG_ADD_EXP(out, first, second)                                                       \\
+        for (int l = 0; l < LANES; l++) {                                                         \\
+            double a_ = (first)[l], b_ = (second)[l];                                             \\
+            double top = a_ > b_ ? a_ : b_, low = a_ > b_ ? b_ : a_;                              \\
+            double x_ = low - top;                                                                \\
+            x_ = x_ > -700.0 ? x_ : -700.0;                                                       \\
+            double shifted = x_ * 1.4426950408889634 + 6755399441055744.0;                        \\
+            double k_ = shifted - 6755399441055744.0;                                             \\
+            double r_ = (x_ - k_ * 6.93147180369123816490e-01) - k_ * 1.90821492927058770002e-10; \\
+            int64_t bits_;                                                                        \\
+            memcpy(&bits_, &shifted, 8);                                                          \\
+            bits_ = (int64_t)((uint64_t)(bits_ + 1023) << 52);                                    \\
+            double scale_;                                                                        \\
+            memcpy(&scale_, &bits_, 8);                                                           \\
+            double e_ = 1.0 / 6227020800.0;                                                       \\
+            e_ = e_ * r_ + 1.0 / 479001600.0;                                                     \\
+            e_ = e_ * r_ + 1.0 / 39916800.0;                                                      \\
+            e_ = e_ * r_ + 1.0 / 3628800.0;                                                       \\
+            e_ = e_ * r_ + 1.0 / 362880.0;                                                        \\
+            e_ = e_ * r_ + 1.0 / 40320.0;                                                         \\
+            e_ = e_ * r_ + 1.0 / 5040.0;                                                          \\
+            e_ = e_ * r_ + 1.0 / 720.0;                                                           \\
+            e_ = e_ * r_ + 1.0 / 120.0;                                                           \\
+            e_ = e_ * r_ + 1.0 / 24.0;                                                            \\
+            e_ = e_ * r_ + 1.0 / 6.0;                                                             \\
+            e_ = e_ * r_ + 0.5;                                                                   \\
+            e_ = e_ * r_ + 1.0;                                                                   \\
+            e_ = (e_ * r_ + 1.0) * scale_;                                                        \\
+            /* log(1 + e) = 2 artanh(w) (+ log 2), |w| <= 0.172. */                               \\
+            double upper_ = e_ > 0.41421356237309503 ? 1.0 : 0.0;                                 \\
+            double w_ = (e_ - upper_) / (2.0 + e_ + upper_);                                      \\
+            double v_ = w_ * w_;                                                                  \\
+            double p_ = 1.0 / 21.0;                                                               \\
+            p_ = p_ * v_ + 1.0 / 19.0;                                                            \\
+            p_ = p_ * v_ + 1.0 / 17.0;                                                            \\
+            p_ = p_ * v_ + 1.0 / 15.0;                                                            \\
+            p_ = p_ * v_ + 1.0 / 13.0;                                                            \\
+            p_ = p_ * v_ + 1.0 / 11.0;                                                            \\
+            p_ = p_ * v_ + 1.0 / 9.0;                                                             \\
+            p_ = p_ * v_ + 1.0 / 7.0;                                                             \\
+            p_ = p_ * v_ + 1.0 / 5.0;                                                             \\
+            p_ = p_ * v_ + 1.0 / 3.0;                                                             \\
+            p_ = p_ * v_ + 1.0;                                                                   \\
+            (out)[l] = top + (2.0 * w_ * p_ + upper_ * 0.6931471805599453);                       \\
+        }
+
+    /* out = log(exp(c0 + W0 idle) + exp(c1 + g + W1 join)) at every node of a dense grid. */
+    static CLONES void dense_step(int n, const double *W0, const double *W1, const double *idle,
+                                  const double *join, const double *c0, const double *c1,
+                                  const double *g, double *out) {
+        double A[LANES], B[LANES];
+        for (int j = 0; j < n; j++) {
+            for (int l = 0; l < LANES; l++) A[l] = c0[j];
+            for (int l = 0; l < LANES; l++) B[l] = c1[j] + g[l];
+            for (int k = 0; k < n; k++) {
+                const double u = W0[j * n + k], v = W1[j * n + k];
+                const double *x = idle + k * LANES, *y = join + k * LANES;
+                for (int l = 0; l < LANES; l++) A[l] += u * x[l];
+                for (int l = 0; l < LANES; l++) B[l] += v * y[l];
+            }
+            LOG_ADD_EXP(out + j * LANES, A, B)
+        }
+    }
+
+    /* out = log(exp(out) + exp(c + scale g + W M)) at every node. */
+    static CLONES void dense_merge(int n, const double *W, const double *M, const double *c,
+                                   double scale, const double *g, double *out) {
+        double B[LANES];
+        for (int j = 0; j < n; j++) {
+            for (int l = 0; l < LANES; l++) B[l] = c[j] + scale * g[l];
+            for (int k = 0; k < n; k++) {
+                const double v = W[j * n + k];
+                for (int l = 0; l < LANES; l++) B[l] += v * M[k * LANES + l];
+            }
+            LOG_ADD_EXP(out + j * LANES, out + j * LANES, B)
+        }
+    }
+
+    /* The same with a chord between two nodes in place of the dense product: an upper bound of a
+       convex function. */
+    static CLONES void chord_step(int n, const int32_t *cell0, const int32_t *cell1,
+                                  const double *share0, const double *share1, const double *idle,
+                                  const double *join, const double *c0, const double *c1,
+                                  const double *g, double *out) {
+        double A[LANES], B[LANES];
+        for (int j = 0; j < n; j++) {
+            const double *x = idle + cell0[j] * LANES, *y = join + cell1[j] * LANES;
+            const double u = share0[j], v = share1[j];
+            for (int l = 0; l < LANES; l++)
+                A[l] = c0[j] + ((1.0 - u) * x[l] + u * x[LANES + l]);
+            for (int l = 0; l < LANES; l++)
+                B[l] = c1[j] + g[l] + ((1.0 - v) * y[l] + v * y[LANES + l]);
+            LOG_ADD_EXP(out + j * LANES, A, B)
+        }
+    }
+
+    /* Values and slopes of affine minorants at the nodes, moved one round back: at each point the
+       better one of the two neighbors is used. */
+    static CLONES void tangent_step(int n, const int32_t *cell0, const int32_t *cell1,
+                                    const double *s, double decay, double energy,
+                                    const double *idle, const double *idle_slope,
+                                    const double *join, const double *join_slope,
+                                    const double *c0, const double *c1, const double *g,
+                                    double *out, double *out_slope) {
+        double A[LANES], B[LANES], dA[LANES], dB[LANES];
+        for (int j = 0; j < n; j++) {
+            const int i0 = cell0[j], i1 = cell1[j];
+            const double to0 = decay * s[j], to1 = decay * s[j] + 1.0;
+            const double *x = idle + i0 * LANES, *dx = idle_slope + i0 * LANES;
+            const double *y = join + i1 * LANES, *dy = join_slope + i1 * LANES;
+            for (int l = 0; l < LANES; l++) {
+                double left = x[l] + dx[l] * (to0 - s[i0]);
+                double right = x[LANES + l] + dx[LANES + l] * (to0 - s[i0 + 1]);
+                A[l] = c0[j] + (right > left ? right : left);
+                dA[l] = right > left ? dx[LANES + l] : dx[l];
+            }
+            for (int l = 0; l < LANES; l++) {
+                double left = y[l] + dy[l] * (to1 - s[i1]);
+                double right = y[LANES + l] + dy[LANES + l] * (to1 - s[i1 + 1]);
+                B[l] = c1[j] + g[l] + (right > left ? right : left);
+                dB[l] = right > left ? dy[LANES + l] : dy[l];
+            }
+            double *v = out + j * LANES, *d = out_slope + j * LANES;
+            LOG_ADD_EXP(v, A, B)
+            for (int l = 0; l < LANES; l++) {
+                double p = B[l] > A[l] ? 1.0 - exp(A[l] - v[l]) : exp(B[l] - v[l]);
+                p = p < 0.0 ? 0.0 : (p > 1.0 ? 1.0 : p);
+                d[l] = decay * ((1.0 - p) * dA[l] + p * (dB[l] - energy));
+            }
+        }
+    }
+
+    /* One state of a transfer matrix. */
+    static CLONES void pair_step(const double *idle, const double *join, double c0, double c1,
+                                 const double *g, double *out) {
+        double A[LANES], B[LANES];
+        for (int l = 0; l < LANES; l++) A[l] = c0 + idle[l];
+        for (int l = 0; l < LANES; l++) B[l] = c1 + g[l] + join[l];
+        LOG_ADD_EXP(out, A, B)
+    }
+    """
+    enum: LANES
+    void dense_step(int, const double*, const double*, const double*, const double*,
+                    const double*, const double*, const double*, double*) noexcept nogil
+    void dense_merge(int, const double*, const double*, const double*, double,
+                     const double*, double*) noexcept nogil
+    void chord_step(int, const int*, const int*, const double*, const double*, const double*,
+                    const double*, const double*, const double*, const double*,
+                    double*) noexcept nogil
+    void tangent_step(int, const int*, const int*, const double*, double, double, const double*,
+                      const double*, const double*, const double*, const double*, const double*,
+                      const double*, double*, double*) noexcept nogil
+    void pair_step(const double*, const double*, double, double, const double*,
+                   double*) noexcept nogil
+
+
+cdef inline void load_fields(
+    const double[:, ::1] a, Py_ssize_t t, Py_ssize_t first, Py_ssize_t width, double* g
+) noexcept nogil:
+    """Fields of a block of draws in round t; lanes past the last draw hold zeros."""
+    cdef Py_ssize_t l
+    for l in range(LANES):
+        g[l] = a[t, first + l] if l < width else 0.0
+
+
+cdef inline void start_of(
+    const double[::1] start, const double* values, Py_ssize_t stride, Py_ssize_t first,
+    Py_ssize_t width, double[::1] result
+) noexcept nogil:
+    """log sum_q start[q] M[q] at the first node, for a block of draws."""
+    cdef Py_ssize_t l, q
+    cdef double largest, total
+    for l in range(width):
+        largest = -INFINITY
+        for q in range(start.shape[0]):
+            largest = max(largest, start[q] + values[q * stride + l])
+        total = 0.0
+        for q in range(start.shape[0]):
+            total += exp(start[q] + values[q * stride + l] - largest)
+        result[first + l] = largest + log(total)
+
+
+def ar1_states(double[:, ::1] y, double decay):
+    """Turn participations into states in place: s[t] = decay s[t-1] + y[t]; shape (rounds, draws)."""
+    cdef Py_ssize_t t, l, rounds = y.shape[0], m = y.shape[1]
+    with nogil:
+        for t in range(1, rounds):
+            for l in range(m):
+                y[t, l] += decay * y[t - 1, l]
+
+
+def ar1_fields(double[:, ::1] x, double decay, double variance):
+    """Turn observations into fields in place: a[t] = x[t] / variance + decay a[t+1]."""
+    cdef Py_ssize_t t, l, rounds = x.shape[0], m = x.shape[1]
+    with nogil:
+        for t in range(rounds - 1, -1, -1):
+            for l in range(m):
+                x[t, l] = x[t, l] / variance + (decay * x[t + 1, l] if t + 1 < rounds else 0.0)
+
+
+def grid_log_ratio(
+    const double[:, ::1] a,
+    const double[::1] energies,
+    const double[::1] s,
+    const double[:, ::1] W0,
+    const double[:, ::1] W1,
+    double decay,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+):
+    """log L for ``C[t, u] = decay^(t - u)``, by values of log M on a dense grid of states.
+
+    Parameters
+    ----------
+    a
+        Fields, shape (rounds, draws).
+    energies
+        Diagonal of C^T C / sigma^2.
+    s, W0, W1
+        Nodes, and the matrices that interpolate at ``decay s`` and ``decay s + 1``.
+    idle, join, idle_to, join_to, start
+        The automaton of participations.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
+    cdef Py_ssize_t t, q, j, l, block, first, width, stride = n * LANES
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double *now = <double*>malloc(states * stride * sizeof(double))
+    cdef double *then = <double*>malloc(states * stride * sizeof(double))
+    cdef double *swap
+    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
+    cdef double *c1 = c0 + n
+    cdef double g[LANES]
+    if now == NULL or then == NULL or c0 == NULL:
+        free(now)
+        free(then)
+        free(c0)
+        raise MemoryError
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for j in range(states * stride):
+                now[j] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                load_fields(a, t, first, width, g)
+                for q in range(states):
+                    for j in range(n):
+                        c0[j] = idle[t, q]
+                        c1[j] = join[t, q] - energies[t] * (0.5 + decay * s[j])
+                    dense_step(
+                        <int>n, &W0[0, 0], &W1[0, 0], now + idle_to[t, q] * stride,
+                        now + join_to[t, q] * stride, c0, c1, g, then + q * stride,
+                    )
+                swap = now
+                now = then
+                then = swap
+            start_of(start, now, stride, first, width, result)
+    free(now)
+    free(then)
+    free(c0)
+    return out
+
+
+def counts_log_ratio(
+    const double[:, ::1] a,
+    const double[::1] energies,
+    const double[::1] s,
+    const double[:, :, ::1] W,
+    double decay,
+    const double[:, ::1] log_probabilities,
+):
+    """log of the ratio for counts: k participations in a round with state-dependent probability.
+
+    ``W[k]`` interpolates at ``decay s + k``, and ``log_probabilities[k]`` belongs to the nodes.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], kinds = W.shape[0]
+    cdef Py_ssize_t t, j, k, l, block, first, width
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double *now = <double*>malloc(n * LANES * sizeof(double))
+    cdef double *then = <double*>malloc(n * LANES * sizeof(double))
+    cdef double *swap
+    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
+    cdef double *c1 = c0 + n
+    cdef double g[LANES]
+    if now == NULL or then == NULL or c0 == NULL:
+        free(now)
+        free(then)
+        free(c0)
+        raise MemoryError
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for j in range(n * LANES):
+                now[j] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                load_fields(a, t, first, width, g)
+                for k in range(1, kinds):
+                    for j in range(n):
+                        c1[j] = log_probabilities[k, j] - k * energies[t] * (
+                            0.5 * k + decay * s[j]
+                        )
+                        c0[j] = log_probabilities[0, j]
+                    if k == 1:
+                        dense_step(
+                            <int>n, &W[0, 0, 0], &W[1, 0, 0], now, now, c0, c1, g, then
+                        )
+                    else:
+                        dense_merge(<int>n, &W[k, 0, 0], now, c1, <double>k, g, then)
+                swap = now
+                now = then
+                then = swap
+            for l in range(width):
+                result[first + l] = now[l]
+    free(now)
+    free(then)
+    free(c0)
+    return out
+
+
+def bracket_log_ratio(
+    const double[:, ::1] a,
+    const double[::1] energies,
+    const double[::1] s,
+    const int[::1] cell0,
+    const int[::1] cell1,
+    const double[::1] share0,
+    const double[::1] share1,
+    double decay,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+    bint upper,
+):
+    """A one-sided bound on log L for ``C[t, u] = decay^(t - u)``, before rounding.
+
+    log M is convex and decreasing in the state: chords lie above it, and tangents below. ``cell``
+    names the node left of each point that is asked for, and ``share`` the chord's weight of the
+    right one, with points past the last node moved to it.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
+    cdef Py_ssize_t t, q, j, l, block, first, width, stride = n * LANES
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef Py_ssize_t parts = 1 if upper else 2
+    cdef double *now = <double*>malloc(parts * states * stride * sizeof(double))
+    cdef double *then = <double*>malloc(parts * states * stride * sizeof(double))
+    cdef double *swap
+    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
+    cdef double *c1 = c0 + n
+    cdef Py_ssize_t slopes = states * stride, at_idle, at_join
+    cdef double g[LANES]
+    if now == NULL or then == NULL or c0 == NULL:
+        free(now)
+        free(then)
+        free(c0)
+        raise MemoryError
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for j in range(parts * states * stride):
+                now[j] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                load_fields(a, t, first, width, g)
+                for q in range(states):
+                    for j in range(n):
+                        c0[j] = idle[t, q]
+                        c1[j] = join[t, q] - energies[t] * (0.5 + decay * s[j])
+                    at_idle = idle_to[t, q] * stride
+                    at_join = join_to[t, q] * stride
+                    if upper:
+                        chord_step(
+                            <int>n, &cell0[0], &cell1[0], &share0[0], &share1[0], now + at_idle,
+                            now + at_join, c0, c1, g, then + q * stride,
+                        )
+                    else:
+                        tangent_step(
+                            <int>n, &cell0[0], &cell1[0], &s[0], decay, energies[t],
+                            now + at_idle, now + slopes + at_idle, now + at_join,
+                            now + slopes + at_join, c0, c1, g, then + q * stride,
+                            then + slopes + q * stride,
+                        )
+                swap = now
+                now = then
+                then = swap
+            start_of(start, now, stride, first, width, result)
+    free(now)
+    free(then)
+    free(c0)
+    return out
+
+
+def banded_log_ratio(
+    const double[:, ::1] a,
+    const double[:, ::1] gram,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+):
+    """log L for a banded Gram matrix: the state is the last ``bands - 1`` participations.
+
+    ``gram[t, k]`` is (C^T C)[t, t + k] / sigma^2, with shape (rounds, bands).
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], lags = gram.shape[1] - 1
+    cdef Py_ssize_t words = <Py_ssize_t>1 << lags, states = start.shape[0], stride = words * LANES
+    cdef Py_ssize_t t, q, k, w, j, l, block, first, width, shifted
+    cdef double repulsion
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double *now = <double*>malloc(states * stride * sizeof(double))
+    cdef double *then = <double*>malloc(states * stride * sizeof(double))
+    cdef double *swap
+    cdef double g[LANES]
+    if now == NULL or then == NULL:
+        free(now)
+        free(then)
+        raise MemoryError
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for j in range(states * stride):
+                now[j] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                load_fields(a, t, first, width, g)
+                for w in range(words):
+                    repulsion = 0.5 * gram[t, 0]
+                    for k in range(1, lags + 1):
+                        if t >= k and (w >> (k - 1)) & 1:
+                            repulsion += gram[t - k, k]
+                    shifted = (w << 1) & (words - 1)
+                    for q in range(states):
+                        pair_step(
+                            now + idle_to[t, q] * stride + shifted * LANES,
+                            now + join_to[t, q] * stride + (shifted | (lags > 0)) * LANES,
+                            idle[t, q], join[t, q] - repulsion, g,
+                            then + q * stride + w * LANES,
+                        )
+                swap = now
+                now = then
+                then = swap
+            start_of(start, now, stride, first, width, result)
+    free(now)
+    free(then)
+    return out
+
+
+def particle_log_ratio(
+    const double[:, ::1] a,
+    const double[:, ::1] gram,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+    Py_ssize_t particles,
+    const double[:, ::1] reference,
+    const int[::1] reference_start,
+    object generator,
+):
+    """log of an unbiased estimate of L for any C >= 0, from particles that look ahead.
+
+    With a reference (shape (rounds, draws), else zero rounds), the first particle is held at the
+    participations that the draw came from, which makes the mean of (1 - e^eps / estimate)_+ over
+    draws from P equal to the mean of (estimate - e^eps)_+ over draws from Q.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], states = start.shape[0]
+    cdef Py_ssize_t t, u, i, d, chosen
+    cdef bitgen_t *bits = bits_of(generator)
+    cdef bint held = reference.shape[0] > 0
+    cdef double total, largest, squares, field, log_l, threshold, weight, joined
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double[:, ::1] repulsion = np.empty((particles, rounds))
+    cdef double[:, ::1] kept = np.empty((particles, rounds))
+    cdef double[::1] log_weight = np.empty(particles)
+    cdef double[::1] share = np.empty(particles)
+    cdef int[::1] state = np.empty(particles, dtype=np.intc)
+    cdef int[::1] old = np.empty(particles, dtype=np.intc)
+    with generator.bit_generator.lock, nogil:
+        for d in range(m):
+            log_l = 0.0
+            for i in range(particles):
+                log_weight[i] = 0.0
+                threshold = bits.next_double(bits.state)
+                chosen = 0
+                while chosen < states - 1:
+                    threshold -= exp(start[chosen])
+                    if threshold < 0.0:
+                        break
+                    chosen += 1
+                state[i] = <int>chosen
+                if held and i == 0:
+                    state[0] = reference_start[d]
+                for t in range(rounds):
+                    repulsion[i, t] = 0.0
+            for t in range(rounds):
+                for i in range(particles):
+                    field = a[t, d] - 0.5 * gram[t, t] - repulsion[i, t]
+                    log_weight[i] += log_add(idle[t, state[i]], join[t, state[i]] + field)
+                largest = -INFINITY
+                for i in range(particles):
+                    largest = max(largest, log_weight[i])
+                total = 0.0
+                squares = 0.0
+                for i in range(particles):
+                    share[i] = exp(log_weight[i] - largest)
+                    total += share[i]
+                    squares += share[i] * share[i]
+                if total * total < 0.5 * particles * squares:
+                    log_l += largest + log(total / particles)
+                    for i in range(particles):
+                        old[i] = state[i]
+                        memcpy(&kept[i, t], &repulsion[i, t], (rounds - t) * sizeof(double))
+                        log_weight[i] = 0.0
+                    for i in range(1 if held else 0, particles):
+                        threshold = bits.next_double(bits.state) * total
+                        chosen = 0
+                        while chosen < particles - 1:
+                            threshold -= share[chosen]
+                            if threshold < 0.0:
+                                break
+                            chosen += 1
+                        state[i] = old[chosen]
+                        memcpy(&repulsion[i, t], &kept[chosen, t], (rounds - t) * sizeof(double))
+                for i in range(particles):
+                    field = a[t, d] - 0.5 * gram[t, t] - repulsion[i, t]
+                    weight = log_add(idle[t, state[i]], join[t, state[i]] + field)
+                    joined = exp(join[t, state[i]] + field - weight)
+                    if held and i == 0:
+                        joined = reference[t, d]
+                    if bits.next_double(bits.state) < joined:
+                        state[i] = join_to[t, state[i]]
+                        for u in range(t + 1, rounds):
+                            repulsion[i, u] += gram[t, u]
+                    else:
+                        state[i] = idle_to[t, state[i]]
+            largest = -INFINITY
+            for i in range(particles):
+                largest = max(largest, log_weight[i])
+            total = 0.0
+            for i in range(particles):
+                total += exp(log_weight[i] - largest)
+            result[d] = log_l + largest + log(total / particles)
+    return out
+
+
+cdef inline double log_add(double x, double y) noexcept nogil:
+    cdef double top = max(x, y)
+    if top == -INFINITY:
+        return top
+    return top + log1p(exp(-fabs(x - y)))
+
+
+cdef void weights_at(
+    const double[::1] s, const double[::1] barycentric, double x, double* out
+) noexcept nogil:
+    """Values at x of the Lagrange polynomials of the nodes."""
+    cdef Py_ssize_t n = s.shape[0], i, j
+    cdef double total = 0.0
+    for j in range(n):
+        if fabs(x - s[j]) < 1e-13:
+            for i in range(n):
+                out[i] = 0.0
+            out[j] = 1.0
+            return
+    for j in range(n):
+        out[j] = barycentric[j] / (x - s[j])
+        total += out[j]
+    for j in range(n):
+        out[j] /= total
+
+
+def tilted_pair_states(
+    const double[:, :, ::1] ahead,
+    const double[::1] s,
+    const double[::1] barycentric,
+    double decay,
+    double variance,
+    const double[::1] rates,
+    Py_ssize_t draws,
+    object generator,
+):
+    """Sum of the states of two records whose participations attract each other, (rounds, draws).
+
+    A pair of patterns has probability proportional to its own times exp(<C y1, C y2> / variance);
+    ``ahead[t]`` holds the logarithm of the mean weight of the rounds after t on the grid of pairs
+    of states, so that pairs are drawn forward in time.
+    """
+    cdef Py_ssize_t rounds = rates.shape[0], n = s.shape[0], t, d, i, j, k, pick
+    cdef bitgen_t *bits = bits_of(generator)
+    cdef double s1, s2, x1, x2, value, largest, total, threshold, inner
+    cdef double logs[4]
+    cdef double left[2][64]
+    cdef double right[2][64]
+    out = np.empty((rounds, draws))
+    cdef double[:, ::1] result = out
+    if n > 64:
+        raise ValueError(f"s must have at most 64 nodes, got {n}.")
+    with generator.bit_generator.lock, nogil:
+        for d in range(draws):
+            s1 = 0.0
+            s2 = 0.0
+            for t in range(rounds):
+                for k in range(2):
+                    weights_at(s, barycentric, decay * s1 + k, &left[k][0])
+                    weights_at(s, barycentric, decay * s2 + k, &right[k][0])
+                for pick in range(4):
+                    logs[pick] = 0.0
+                for i in range(n):
+                    for k in range(2):
+                        inner = 0.0
+                        for j in range(n):
+                            inner += right[k][j] * ahead[t, i, j]
+                        logs[k] += left[0][i] * inner
+                        logs[2 + k] += left[1][i] * inner
+                largest = -INFINITY
+                for pick in range(4):
+                    x1 = decay * s1 + pick // 2
+                    x2 = decay * s2 + pick % 2
+                    value = x1 * x2 / variance
+                    value += log(rates[t]) if pick // 2 else log1p(-rates[t])
+                    value += log(rates[t]) if pick % 2 else log1p(-rates[t])
+                    logs[pick] += value
+                    largest = max(largest, logs[pick])
+                total = 0.0
+                for pick in range(4):
+                    logs[pick] = exp(logs[pick] - largest)
+                    total += logs[pick]
+                threshold = bits.next_double(bits.state) * total
+                pick = 0
+                while pick < 3:
+                    threshold -= logs[pick]
+                    if threshold < 0.0:
+                        break
+                    pick += 1
+                s1 = decay * s1 + pick // 2
+                s2 = decay * s2 + pick % 2
+                result[t, d] = s1 + s2
+    return out
+
+
+def aggregated_moment(
+    const double[::1] log_binomial,
+    const double[::1] energies,
+    double decay,
+    double largest_state,
+    double curvature,
+    double unshared,
+    Py_ssize_t cells,
+):
+    """Upper bound on a log-moment of the likelihood ratio, with every state rounded up on a grid.
+
+    The value function U_{t-1}(S) = sum_k Bin(k) exp(curvature (decay S + k)^2 - unshared k b_t / 2)
+    U_t(min(decay S + k, largest_state)) increases in S. Returns log U_0(0), before rounding.
+    """
+    cdef Py_ssize_t rounds = energies.shape[0], kinds = log_binomial.shape[0], t, j, k
+    cdef double x, top, total, value
+    cdef double[:, ::1] table = np.zeros((2, cells + 1))
+    cdef double *now = &table[0, 0]
+    cdef double *then = &table[1, 0]
+    cdef double *swap
+    cdef double[:, ::1] potential = np.empty((kinds, cells + 1))
+    cdef int[:, ::1] to = np.empty((kinds, cells + 1), dtype=np.intc)
+    cdef double[::1] terms = np.empty(kinds)
+    with nogil:
+        for k in range(kinds):
+            for j in range(cells + 1):
+                x = decay * (largest_state * j / cells) + k
+                if x > largest_state:
+                    x = largest_state
+                potential[k, j] = log_binomial[k] + curvature * x * x
+                # The next whole cell, unless rounding alone lifted the point above its node.
+                value = x / largest_state * cells * (1 + 1e-14)
+                to[k, j] = <int>value
+                if to[k, j] < value:
+                    to[k, j] += 1
+                if to[k, j] > cells:
+                    to[k, j] = <int>cells
+        for t in range(rounds - 1, -1, -1):
+            for j in range(cells + 1):
+                top = -INFINITY
+                for k in range(kinds):
+                    terms[k] = now[to[k, j]] + potential[k, j] - 0.5 * unshared * k * energies[t]
+                    if terms[k] > top:
+                        top = terms[k]
+                total = 0.0
+                for k in range(kinds):
+                    total += exp(terms[k] - top)
+                then[j] = top + log(total)
+            swap = now
+            now = then
+            then = swap
+    return now[0]

@@ -1,0 +1,52 @@
+"""Noise correlated across rounds, batches sampled at random: what does a run cost?
+
+:func:`epsilon` and :func:`delta` choose a method from a decision table by the shape of the noise
+and the sampler, and label each answer ``exact``, ``certified``, ``statistical with certified
+confidence`` or ``statistical``.
+
+>>> import numpy as np
+>>> from types import SimpleNamespace
+>>> from dpcal.accountants import correlated
+>>> C = np.eye(100) + np.diag(np.full(99, 0.5), -1)
+>>> banded = SimpleNamespace(steps=100, matrix=lambda: C)
+>>> answer = correlated.epsilon(
+...     banded, correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
+...     noise_multiplier=1.0, delta=1e-5)
+>>> print(f"{answer:.6f} {answer.label}")
+1.144782 exact
+"""
+
+from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.confidence import pipeline_delta
+from dpcal.accountants.correlated.front import delta, epsilon, revealed_delta
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.montecarlo import simulate
+from dpcal.accountants.correlated.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    FixedSize,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+    Sampler,
+)
+from dpcal.accountants.correlated.table import decision_table
+
+__all__ = [
+    "BallsInBins",
+    "CorrelatedDelta",
+    "CorrelatedEpsilon",
+    "CyclicPoisson",
+    "FixedSize",
+    "Mechanism",
+    "MinSeparation",
+    "Poisson",
+    "RandomAllocation",
+    "Sampler",
+    "decision_table",
+    "delta",
+    "epsilon",
+    "pipeline_delta",
+    "revealed_delta",
+    "simulate",
+]

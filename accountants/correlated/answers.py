@@ -1,0 +1,96 @@
+"""Answers that say how they are known: exactly, proved, or from draws.
+
+>>> from dpcal.accountants.correlated.answers import CorrelatedEpsilon
+>>> answer = CorrelatedEpsilon(1.5, lower=1.2, method="direct", label="statistical", estimate=1.4)
+>>> answer + 1.0, answer.label, answer.estimate
+(2.5, 'statistical', 1.4)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from dpcal.accountants.bounds import Delta, Epsilon
+
+__all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
+
+
+class _Provenance:
+    """What answers about correlated noise say beside their interval."""
+
+    label: str
+    estimate: float
+    failure_probability: float
+    draws: int
+    seed: int | None
+    certified: float
+
+    def __new__(
+        cls,
+        upper: float,
+        *,
+        lower: float,
+        method: str,
+        label: str,
+        estimate: float,
+        failure_probability: float = 0.0,
+        draws: int = 0,
+        seed: int | None = None,
+        certified: float = float("inf"),
+        accountant: str = "correlated",
+        neighboring_relation: str = "zero-out",
+    ) -> Self:
+        self = super().__new__(  # type: ignore[call-arg]
+            cls,
+            upper,
+            lower=lower,
+            accountant=accountant,
+            method=method,
+            neighboring_relation=neighboring_relation,
+        )
+        self.label = label
+        self.estimate = estimate
+        self.failure_probability = failure_probability
+        self.draws = draws
+        self.seed = seed
+        self.certified = certified
+        return self
+
+    def _provenance(self) -> dict[str, Any]:
+        return {
+            **super()._provenance(),  # type: ignore[misc]
+            "label": self.label,
+            "estimate": self.estimate,
+            "failure_probability": self.failure_probability,
+            "draws": self.draws,
+            "seed": self.seed,
+            "certified": self.certified,
+        }
+
+
+class CorrelatedEpsilon(_Provenance, Epsilon):
+    """An epsilon under correlated noise: a float equal to its upper bound.
+
+    Attributes
+    ----------
+    label
+        ``"exact"``, ``"certified"``, ``"statistical with certified confidence"`` or
+        ``"statistical"``.
+    lower, upper
+        The interval; the float is its upper end.
+    estimate
+        The value that the draws suggest, without their error.
+    failure_probability
+        Probability that the draws mislead. Where the label promises confidence, it is part of the
+        delta that the epsilon belongs to.
+    draws, seed
+        How many draws, and what fixes them.
+    certified
+        A deterministic upper bound, for comparison; infinite if none was found.
+    method, neighboring_relation
+        How, and for which relation.
+    """
+
+
+class CorrelatedDelta(_Provenance, Delta):
+    """A delta under correlated noise, with the attributes of :class:`CorrelatedEpsilon`."""

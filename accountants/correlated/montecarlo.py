@@ -1,0 +1,230 @@
+"""Run it: draws in seeded chunks, spread over any executor, saved and resumed, then read.
+
+Chunk number i of stream j is drawn from the seed sequence (seed, j, i) whoever draws it, so the
+result does not depend on the number of workers or on interruptions.
+
+>>> import numpy as np
+>>> from dpcal.accountants.correlated.estimators import Bins
+>>> sample = simulate(Bins(np.eye(10), "remove", 2), draws=20_000, seed=0)
+>>> answer = sample.at(0.5, failure_probability=1e-6)
+>>> answer.lower < answer.mean < answer.upper
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from dpcal import _validate
+from dpcal.accountants.correlated.confidence import lower_mean, upper_mean
+from dpcal.accountants.correlated.estimators import Estimator
+
+__all__ = ["CHUNK", "Reading", "Sample", "simulate"]
+
+Floats = NDArray[np.float64]
+
+# Draws of one seed.
+CHUNK = 1024
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A mean, its bounds, and how concentrated the terms are.
+
+    Attributes
+    ----------
+    mean
+        Estimate of delta.
+    lower, upper
+        Confidence bounds, each failing with at most the probability asked for.
+    standard_error
+        Of the mean.
+    effective_draws
+        Squared sum of the terms over the sum of their squares.
+    largest_share
+        The largest term's part of the sum.
+    """
+
+    mean: float
+    lower: float
+    upper: float
+    standard_error: float
+    effective_draws: float
+    largest_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What was kept of the draws of an estimator; every epsilon can be read off it."""
+
+    estimator: Estimator
+    kept: Floats
+    seed: int
+
+    @property
+    def draws(self) -> int:
+        """Number of draws."""
+        return int(self.kept.shape[1])
+
+    def at(self, epsilon: float, *, failure_probability: float) -> Reading:
+        """Return the estimate of delta at epsilon with its confidence bounds.
+
+        Bounds hold at every sample size where the estimator has a proved range, and only
+        asymptotically (normal) where it has none.
+        """
+        terms = self.estimator.terms(self.kept, epsilon)
+        mean, largest = float(terms.mean()), self.estimator.largest(epsilon)
+        error = float(terms.std()) / math.sqrt(self.draws)
+        if largest is None:
+            reach = -float(norm.ppf(failure_probability)) * error
+            lower, upper = max(0.0, mean - reach), mean + reach
+        else:
+            # Summing rounds by far less than this.
+            options = {
+                "draws": self.draws,
+                "failure_probability": failure_probability,
+                "largest": largest,
+            }
+            lower = lower_mean(mean * (1 - 1e-12), **options)  # type: ignore[arg-type]
+            upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
+        total, squares = float(terms.sum()), float((terms * terms).sum())
+        return Reading(
+            mean=mean,
+            lower=lower,
+            upper=upper,
+            standard_error=error,
+            effective_draws=total * total / squares if squares > 0 else 0.0,
+            largest_share=float(terms.max()) / total if total > 0 else 1.0,
+        )
+
+
+def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
+    estimator, seed, stream, index = work
+    sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
+    return estimator.draw(CHUNK, np.random.Generator(np.random.PCG64(sequence)))
+
+
+def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
+    """A digest of one small draw, which depends on every setting that the draws depend on."""
+    sequence = np.random.SeedSequence(seed, spawn_key=(stream, 2**32 - 1))
+    kept = estimator.draw(32, np.random.Generator(np.random.PCG64(sequence)))
+    name = f"{type(estimator).__name__} {estimator.direction} {seed} {stream} {CHUNK}"
+    return hashlib.sha256(name.encode() + kept.tobytes()).hexdigest()
+
+
+class _Checkpoint:
+    """Finished chunks in a file, in order, bound to what they are draws of."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
+        self.path = None if path is None else Path(path)
+        self.fingerprint = fingerprint
+
+    def load(self) -> list[Floats]:
+        if self.path is None or not self.path.exists():
+            return []
+        with np.load(self.path, allow_pickle=False) as stored:
+            head = json.loads(str(stored["head"]))
+            if head["fingerprint"] != self.fingerprint:
+                raise ValueError(
+                    f"checkpoint {str(self.path)!r} holds draws of another mechanism, sampler, "
+                    "method or seed; name another file, or remove it."
+                )
+            return list(stored["chunks"])
+
+    def save(self, chunks: list[Floats]) -> None:
+        if self.path is None:
+            return
+        # The file appears complete or not at all.
+        partial = self.path.with_name(self.path.name + ".partial")
+        head = json.dumps({"fingerprint": self.fingerprint})
+        with partial.open("wb") as file:
+            np.savez(file, head=np.array(head), chunks=np.stack(chunks))
+        partial.replace(self.path)
+
+
+def simulate(
+    estimator: Estimator,
+    *,
+    draws: int,
+    seed: int,
+    stream: int = 0,
+    executor: Executor | None = None,
+    progress: bool | Progress = False,
+    checkpoint: str | os.PathLike[str] | None = None,
+    save_every: int = 50,
+) -> Sample:
+    """Draw from an estimator's law.
+
+    Parameters
+    ----------
+    estimator
+        Which law, and what is kept.
+    draws
+        At least this many, rounded up to whole chunks of 1024.
+    seed, stream
+        Whole numbers >= 0 that fix the draws.
+    executor
+        Spreads the chunks, if given.
+    progress
+        True for a bar (needs tqdm), or a function of chunks done and chunks in all.
+    checkpoint
+        File that chunks are saved to, and resumed from.
+    save_every
+        Chunks between two saves.
+
+    Returns
+    -------
+    Sample
+        The same for every executor.
+    """
+    count = -(-_validate.count(draws=draws) // CHUNK)
+    store = _Checkpoint(
+        checkpoint, "" if checkpoint is None else _fingerprint(estimator, seed, stream)
+    )
+    chunks = store.load()[:count]
+    work = [(estimator, seed, stream, index) for index in range(len(chunks), count)]
+    results: Iterable[Floats] = map(_chunk, work)
+    if executor is not None:
+        results = executor.map(_chunk, work)
+    report, close = _reporter(progress, len(chunks), count)
+    for result in results:
+        chunks.append(result)
+        report(len(chunks), count)
+        if len(chunks) % save_every == 0:
+            store.save(chunks)
+    if work:
+        store.save(chunks)
+    close()
+    return Sample(estimator, np.concatenate(chunks, axis=1), seed)
+
+
+def _reporter(
+    progress: bool | Progress, done: int, count: int
+) -> tuple[Progress, Callable[[], Any]]:
+    """What to call after each chunk, and at the end."""
+    if callable(progress):
+        return progress, lambda: None
+    if not progress:
+        return lambda done, count: None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        from dpcal.errors import MissingExtra
+
+        raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
+    bar = tqdm(total=count, initial=done, unit="chunk")
+    return lambda done, count: bar.update(), bar.close

@@ -1,0 +1,206 @@
+"""Which method answers? The decision table: kind of matrix and sampler to method and label.
+
+>>> print(render())  # doctest: +ELLIPSIS
+| matrix | sampler | when | method | label |
+|---|---|---|---|---|
+| diagonal | Poisson | always | composition of sampled Gaussians | exact |
+...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpcal.accountants.correlated.mechanism import KINDS, Mechanism
+from dpcal.accountants.correlated.samplers import (
+    BallsInBins,
+    CyclicPoisson,
+    FixedSize,
+    MinSeparation,
+    Poisson,
+    RandomAllocation,
+    Sampler,
+)
+from dpcal.errors import UnsupportedEvent
+
+__all__ = [
+    "CERTIFIED",
+    "EXACT",
+    "LABELS",
+    "STATISTICAL",
+    "WITH_CONFIDENCE",
+    "Row",
+    "decision_table",
+]
+
+EXACT = "exact"
+CERTIFIED = "certified"
+WITH_CONFIDENCE = "statistical with certified confidence"
+STATISTICAL = "statistical"
+
+LABELS = (EXACT, CERTIFIED, WITH_CONFIDENCE, STATISTICAL)
+
+_SAMPLED = f"{WITH_CONFIDENCE}; {STATISTICAL} by importance sampling; {CERTIFIED} without draws"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table; the first one that covers a question answers it.
+
+    Attributes
+    ----------
+    kinds
+        Kinds of the matrix C.
+    samplers
+        Classes of the samplers.
+    when
+        Condition, in words; ``holds`` is the same condition as a function.
+    route
+        Name of the method in the code; ``"refused"`` for none.
+    method, label
+        The method, and the labels that its answers carry.
+    """
+
+    kinds: tuple[str, ...]
+    samplers: tuple[type[Sampler], ...]
+    when: str
+    route: str
+    method: str
+    label: str
+    holds: Callable[[Mechanism, Sampler], bool] = lambda mechanism, sampler: True
+
+    def covers(self, mechanism: Mechanism, sampler: Sampler) -> bool:
+        """Whether the row answers for this mechanism and sampler."""
+        return (
+            mechanism.kind in self.kinds
+            and type(sampler) in self.samplers
+            and self.holds(mechanism, sampler)
+        )
+
+
+def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
+    return (
+        isinstance(sampler, CyclicPoisson)
+        and not sampler.random_shift
+        and sampler.bands >= mechanism.bands
+    )
+
+
+def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
+    if isinstance(sampler, MinSeparation):
+        return sampler.separation >= mechanism.bands
+    return isinstance(sampler, CyclicPoisson) and sampler.bands >= mechanism.bands
+
+
+_AUTOMATA = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation)
+
+_TABLE = (
+    Row(
+        ("diagonal",),
+        (Poisson,),
+        "always",
+        "product",
+        "composition of sampled Gaussians",
+        EXACT,
+    ),
+    Row(
+        ("diagonal", "banded"),
+        (CyclicPoisson,),
+        "groups fixed, at least as many as C has bands",
+        "product",
+        "composition of sampled Gaussians, worst group",
+        EXACT,
+        _fixed_groups,
+    ),
+    Row(
+        ("diagonal", "banded"),
+        (CyclicPoisson, MinSeparation),
+        "participations at least as far apart as C has bands",
+        "separated",
+        "renewal recursion and Monte Carlo",
+        _SAMPLED,
+        _separated,
+    ),
+    Row(
+        ("diagonal", "banded"),
+        _AUTOMATA,
+        "otherwise",
+        "transfer",
+        "transfer matrix over the last participations and Monte Carlo",
+        _SAMPLED,
+    ),
+    Row(
+        ("lambda-CGD",),
+        _AUTOMATA,
+        "always",
+        "grid",
+        "backward recursion on a grid of states and Monte Carlo",
+        _SAMPLED,
+    ),
+    Row(
+        ("dense",),
+        _AUTOMATA,
+        "always",
+        "particles",
+        "look-ahead particles and Monte Carlo, conservative on average",
+        f"{WITH_CONFIDENCE}; {CERTIFIED} without draws",
+    ),
+    Row(
+        KINDS,
+        (BallsInBins,),
+        "always",
+        "bins",
+        "Monte Carlo in one dimension a bin, Renyi-tilted",
+        f"{WITH_CONFIDENCE}; {CERTIFIED} without draws",
+    ),
+    Row(
+        KINDS,
+        (FixedSize,),
+        "always",
+        "refused",
+        "no dominating pair is known; use Poisson sampling or the participation-revealed bound",
+        "refused",
+    ),
+)
+
+
+def decision_table() -> tuple[Row, ...]:
+    """Return the rows, in the order in which they are tried.
+
+    >>> [row.route for row in decision_table()][:2]
+    ['product', 'product']
+    """
+    return _TABLE
+
+
+def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
+    """Return the row that answers.
+
+    Raises
+    ------
+    TypeError
+        If the sampler is none of this package's.
+    UnsupportedEvent
+        With the reason, where the table refuses.
+    """
+    for row in _TABLE:
+        if row.covers(mechanism, sampler):
+            if row.route == "refused":
+                sampler.automaton(mechanism.steps)
+                raise UnsupportedEvent(f"{sampler.name} batches are refused: {row.method}.")
+            return row
+    raise TypeError(
+        "sampler must be one of the samplers of dpcal.accountants.correlated, "
+        f"got {sampler!r} of type {type(sampler).__name__}."
+    )
+
+
+def render() -> str:
+    """Return the table in Markdown."""
+    lines = ["| matrix | sampler | when | method | label |", "|---|---|---|---|---|"]
+    for row in _TABLE:
+        kinds = "any" if row.kinds == KINDS else ", ".join(row.kinds)
+        names = ", ".join(sampler.name for sampler in row.samplers)
+        lines.append(f"| {kinds} | {names} | {row.when} | {row.method} | {row.label} |")
+    return "\n".join(lines)

@@ -1,0 +1,274 @@
+"""Likelihood ratios against enumeration of every pattern, published values, and each other."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from dpcal.accountants import correlated
+from dpcal.accountants.correlated.engines import (
+    BracketEngine,
+    GridEngine,
+    ParticleEngine,
+    TransferEngine,
+    mean_field_minorant,
+)
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.errors import UnsupportedEvent
+
+ROUNDS = 12
+PATTERNS = np.array(list(itertools.product([0, 1], repeat=ROUNDS)), dtype=float)
+
+
+def toeplitz(column):
+    T = len(column)
+    lag = np.subtract.outer(np.arange(T), np.arange(T))
+    return np.where(lag >= 0, np.asarray(column)[np.abs(lag)], 0.0)
+
+
+def strategy(column, decay=None):
+    C = toeplitz(column)
+    return SimpleNamespace(steps=len(column), matrix=lambda: C, decay=decay)
+
+
+def mechanism(column, sigma, decay=None):
+    norm = np.linalg.norm(column)
+    return Mechanism.of(strategy(column, decay), noise_multiplier=sigma / norm)
+
+
+def ar1(T, decay, sigma):
+    return mechanism(decay ** np.arange(T), sigma, decay)
+
+
+def brute_force(run, x, log_weights):
+    """log L by summing over every pattern, in the observations and not in the fields."""
+    means = PATTERNS @ run.matrix.T
+    exponents = (x.T @ means.T - 0.5 * (means**2).sum(axis=1)) / run.variance
+    return logsumexp(exponents + log_weights, axis=1)
+
+
+def independent(rates):
+    with np.errstate(divide="ignore"):
+        logs = np.where(PATTERNS > 0, np.log(rates), np.log1p(-np.asarray(rates)))
+    return logs.sum(axis=1)
+
+
+def min_separation(b, p):
+    """Written from the definition, pattern by pattern."""
+    out = np.full(len(PATTERNS), -np.inf)
+    for i, y in enumerate(PATTERNS):
+        chosen = np.flatnonzero(y)
+        if (np.diff(chosen) < b).any():
+            continue
+        eligible = sum(not any(0 < t - u < b for u in chosen) for t in range(ROUNDS))
+        out[i] = len(chosen) * math.log(p) + (eligible - len(chosen)) * math.log1p(-p)
+    return out
+
+
+def subsets(k):
+    with np.errstate(divide="ignore"):
+        return np.log((PATTERNS.sum(axis=1) == k).astype(float) / math.comb(ROUNDS, k))
+
+
+def bins(b):
+    regular = [
+        [float(t % b == group) for t in range(ROUNDS)] == list(y)
+        for group in range(b)
+        for y in PATTERNS
+    ]
+    with np.errstate(divide="ignore"):
+        return np.log(np.array(regular).reshape(b, -1).any(axis=0) / b)
+
+
+def shifted(b, r):
+    parts = [
+        independent([r if t % b == group else 0.0 for t in range(ROUNDS)]) for group in range(b)
+    ]
+    return logsumexp(np.nan_to_num(parts, nan=-np.inf), axis=0) - math.log(b)
+
+
+LAWS = {
+    "Poisson": (correlated.Poisson(0.3), independent(np.full(ROUNDS, 0.3))),
+    "min-separation 1": (correlated.MinSeparation(1, 0.3), independent(np.full(ROUNDS, 0.3))),
+    "min-separation 3": (correlated.MinSeparation(3, 0.4), min_separation(3, 0.4)),
+    "3 of T": (correlated.RandomAllocation(3), subsets(3)),
+    "balls in bins": (correlated.BallsInBins(4), bins(4)),
+    "random shift": (correlated.CyclicPoisson(3, 0.5, random_shift=True), shifted(3, 0.5)),
+}
+
+
+def observations(run, draws=40, seed=0):
+    rng = np.random.default_rng(seed)
+    means = run.matrix @ PATTERNS[rng.integers(0, len(PATTERNS), draws)].T
+    return means + run.sigma * rng.standard_normal(means.shape)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("decay", "sigma"), [(0.3, 0.6), (0.8, 2.0), (0.97, 6.0)])
+def test_the_grid_agrees_with_every_pattern(law, decay, sigma):
+    sampler, log_weights = LAWS[law]
+    run = ar1(ROUNDS, decay, sigma)
+    x = observations(run)
+    engine = GridEngine(run, sampler.automaton(ROUNDS), nodes=64)
+    truth = brute_force(run, x, log_weights)
+    found = engine.log_ratio(run.fields(x.copy()))
+    assert np.abs(found - truth).max() <= 1e-12 * max(1.0, np.abs(truth).max())
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_transfer_matrix_agrees_with_every_pattern(law):
+    sampler, log_weights = LAWS[law]
+    for column in ([1.0, 0.5, 0.3, 0.2] + [0.0] * 8, [1.0, 0.7] + [0.0] * 10, [1.0] + [0.0] * 11):
+        run = mechanism(column, 0.8)
+        x = observations(run)
+        engine = TransferEngine(run, sampler.automaton(ROUNDS))
+        truth = brute_force(run, x, log_weights)
+        found = engine.log_ratio(run.fields(x.copy()))
+        assert np.abs(found - truth).max() <= 1e-12 * max(1.0, np.abs(truth).max())
+
+
+def test_separated_participations_need_no_memory():
+    run = mechanism([1.0, 0.5, 0.3] + [0.0] * 9, 0.8)
+    x = observations(run)
+    law = correlated.MinSeparation(3, 0.4).automaton(ROUNDS)
+    found = TransferEngine(run, law, separated=True).log_ratio(run.fields(x.copy()))
+    assert np.abs(found - brute_force(run, x, min_separation(3, 0.4))).max() < 1e-11
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(("decay", "sigma"), [(0.5, 0.8), (0.9, 2.0)])
+def test_brackets_hold_the_truth(law, decay, sigma):
+    sampler, log_weights = LAWS[law]
+    run = ar1(ROUNDS, decay, sigma)
+    x = observations(run)
+    truth = brute_force(run, x, log_weights)
+    fields = run.fields(x.copy())
+    automaton = sampler.automaton(ROUNDS)
+    widths = []
+    for per_decay in (4, 16):
+        low, high = (
+            BracketEngine(
+                run, automaton, upper=upper, per_decay=per_decay, smallest=1e-3
+            ).log_ratio(fields)
+            for upper in (False, True)
+        )
+        assert (low <= truth).all()
+        assert (truth <= high).all()
+        widths.append((high - low).max())
+    assert widths[1] < 0.2 * widths[0] + 1e-10
+
+
+def test_particles_are_unbiased():
+    # False-alarm rate below 1e-5: means of 4000 positive terms, 5 standard errors.
+    rng = np.random.default_rng(3)
+    dense = mechanism(1 / np.sqrt(np.arange(1, ROUNDS + 1)), 2.0)
+    x = observations(dense, 3)
+    for sampler, log_weights in (LAWS["Poisson"], LAWS["min-separation 3"], LAWS["3 of T"]):
+        engine = ParticleEngine(dense, sampler.automaton(ROUNDS), particles=4)
+        for draw, truth in zip(x.T, brute_force(dense, x, log_weights), strict=True):
+            fields = dense.fields(np.repeat(draw[:, None], 4000, axis=1))
+            ratio = np.exp(engine.log_ratio(fields, rng) - truth)
+            assert abs(ratio.mean() - 1) <= 5 * ratio.std() / math.sqrt(4000)
+
+
+def sine(T):
+    return 1.5 * np.sin(np.arange(1, T + 1))[:, None]
+
+
+@pytest.mark.parametrize(
+    ("T", "decay", "sigma", "sampler", "value", "digits"),
+    [
+        (8, 0.6, 1.1, correlated.Poisson(0.2), 0.013272011634, 12),
+        (1000, 0.9, 2.0, correlated.Poisson(0.01), -4.835854180666, 11),
+        (1000, 0.97, 4.0, correlated.Poisson(0.05), -31.26211985903, 10),
+        (30, 0.8, 1.5, correlated.Poisson(0.1), -1.4983000484995, 11),
+        (30, 0.8, 1.5, correlated.CyclicPoisson(5, 0.5), -1.3694389926480, 11),
+        (30, 0.8, 1.5, correlated.MinSeparation(4, 0.3), -3.2687918714300, 11),
+        (30, 0.8, 1.5, correlated.RandomAllocation(3), -2.2461676512429, 11),
+        (30, 0.8, 1.5, correlated.BallsInBins(6), -2.7154045792271, 11),
+    ],
+)
+def test_reference_log_likelihoods(T, decay, sigma, sampler, value, digits):
+    # Values from an independent implementation with up to 160 nodes.
+    run = ar1(T, decay, sigma)
+    engine = GridEngine(run, sampler.automaton(T), nodes=48)
+    found = engine.log_ratio(run.fields(sine(T)))[0]
+    assert abs(found - value) < 10.0**-digits
+
+
+def test_reference_brackets_and_bands():
+    run = ar1(30, 0.8, 1.5)
+    law = correlated.Poisson(0.1).automaton(30)
+    options = {"per_decay": 4, "end": 5.0}
+    low, high = (
+        BracketEngine(run, law, upper=upper, **options).log_ratio(run.fields(sine(30)))[0]
+        for upper in (False, True)
+    )
+    assert abs(low + 1.49830762) < 2e-8
+    assert abs(high + 1.49827999) < 2e-8
+    minorant = mean_field_minorant(run, law, run.fields(sine(30)))[0]
+    assert abs(minorant + 1.673949049307) < 1e-11
+    banded = Mechanism.of(
+        strategy([1.0, 0.5, 0.3, 0.2] + [0.0] * 26),
+        noise_multiplier=1.5 / math.sqrt(1.38),
+    )
+    found = TransferEngine(banded, law).log_ratio(banded.fields(sine(30)))[0]
+    assert abs(found + 0.5875429905753) < 1e-11
+
+
+def test_full_participation_is_a_gaussian():
+    run = ar1(50, 0.9, 4.0)
+    x = run.sigma * np.random.default_rng(0).standard_normal((50, 20))
+    mean = run.matrix.sum(axis=1)
+    truth = (mean @ x - 0.5 * mean @ mean) / run.variance
+    for sampler in (correlated.Poisson(1.0), correlated.RandomAllocation(50)):
+        engine = GridEngine(run, sampler.automaton(50), nodes=48)
+        assert np.abs(engine.log_ratio(run.fields(x.copy())) - truth).max() < 1e-8
+
+
+def test_results_do_not_depend_on_the_block_of_a_draw():
+    run = ar1(40, 0.7, 1.0)
+    engine = GridEngine(run, correlated.Poisson(0.1).automaton(40))
+    a = np.random.default_rng(0).standard_normal((40, 101))
+    whole = engine.log_ratio(a)
+    single = [engine.log_ratio(np.ascontiguousarray(a[:, [i]]))[0] for i in range(101)]
+    assert (whole == single).all()
+
+
+def test_laws_have_the_rates_and_counts_of_their_samplers():
+    rng = np.random.default_rng(5)
+    for sampler, log_weights in LAWS.values():
+        law = sampler.automaton(ROUNDS)
+        weights = np.exp(log_weights)
+        assert np.allclose(law.rates, weights @ PATTERNS, atol=1e-12)
+        counts = [weights[PATTERNS.sum(axis=1) == k].sum() for k in range(ROUNDS + 1)]
+        assert np.allclose(np.exp(law.counts()), counts, atol=1e-12)
+        # False-alarm rate below 1e-5 a law: 12 frequencies, 5.5 standard errors.
+        y, _ = law.sample(20_000, rng)
+        error = np.sqrt(law.rates * (1 - law.rates) / 20_000) + 1e-9
+        assert (np.abs(y.mean(axis=1) - law.rates) <= 5.5 * error).all()
+
+
+def test_epochs_of_random_allocation_are_independent():
+    law = correlated.RandomAllocation(1, epoch=3).automaton(ROUNDS)
+    y, _ = law.sample(1000, np.random.default_rng(0))
+    assert (y.reshape(4, 3, -1).sum(axis=1) == 1).all()
+    assert np.allclose(law.rates, 1 / 3)
+
+
+def test_signs():
+    lag = np.subtract.outer(np.arange(6), np.arange(6))
+    C = np.where(lag >= 0, (-0.5) ** np.abs(lag), 0.0)
+    flipped = Mechanism.of(
+        SimpleNamespace(steps=6, matrix=lambda: C, decay=-0.5), noise_multiplier=1.0
+    )
+    assert (flipped.matrix == np.abs(C)).all()
+    mixed = np.eye(3)
+    mixed[1, 0], mixed[2, 0] = -0.5, -0.5
+    with pytest.raises(UnsupportedEvent, match="both signs"):
+        Mechanism.of(SimpleNamespace(steps=3, matrix=lambda: mixed), noise_multiplier=1.0)
+    with pytest.raises(ValueError, match="lower triangular"):
+        Mechanism.of(SimpleNamespace(steps=2, matrix=lambda: np.ones((2, 2))), noise_multiplier=1.0)
