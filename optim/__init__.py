@@ -6,6 +6,7 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
@@ -33,6 +34,7 @@ __all__ = [
     "Squared",
     "Trace",
     "Welsch",
+    "correlated_dpsgd",
     "dpsgd",
     "noisy_gd",
 ]

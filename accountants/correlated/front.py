@@ -80,7 +80,7 @@ from dpcal.accountants.events import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "revealed_delta"]
+__all__ = ["compositions", "delta", "epsilon", "revealed_delta"]
 
 STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
@@ -315,7 +315,7 @@ def _options(options: dict[str, Any]) -> Options:
     return replace(known, seed=secrets.randbits(63)) if known.seed is None else known
 
 
-def _events(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
+def compositions(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
     """Compositions of sampled Gaussians, one for each group that may be the worst."""
     norms = np.sqrt(mechanism.energies)
     if isinstance(sampler, Poisson):
@@ -475,7 +475,7 @@ def epsilon(
 def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
     found = [
         event_epsilon(event, delta=target)
-        for event in _events(question.mechanism, question.sampler)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedEpsilon(
@@ -563,7 +563,8 @@ def delta(
 
 def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
     found = [
-        event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)
+        event_delta(event, epsilon=at)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedDelta(
