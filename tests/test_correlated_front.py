@@ -283,3 +283,12 @@ def test_exact_calibration_agrees_with_the_exact_solver():
     )
     assert found.label == EXACT
     assert found.noise_multiplier == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_page_shows_the_table():
+    from pathlib import Path
+
+    from dpcal.accountants.correlated.table import render
+
+    page = Path(__file__).parent.parent / "docs" / "correlated.md"
+    assert render() in page.read_text()
