@@ -11,6 +11,7 @@ import sys
 STUDIES = {
     "accountants": "epsilon and calibration against dp-accounting and prv-accountant",
     "streams": "correlated noise against the normals that it is made from",
+    "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }

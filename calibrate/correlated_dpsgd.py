@@ -179,7 +179,10 @@ def _sampling(
     if sampler in ("full", "poisson", "fixed-size"):
         if separation is not None:
             raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
-        rate = {"poisson": {"sampling_probability": size / n}, "fixed-size": {"batch_size": size}}
+        rate: dict[str, dict[str, Any]] = {
+            "poisson": {"sampling_probability": size / n},
+            "fixed-size": {"batch_size": size},
+        }
         return {"sampler": sampler, **rate.get(sampler, {})}
     if separation is None:
         separation = max(1, round(n / size)) if sampler == "balls-in-bins" else strategy.bands

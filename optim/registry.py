@@ -93,6 +93,17 @@ _ROWS = (
         constants=False,
     ),
     Optimizer(
+        name="noisy_gd",
+        summary="noisy gradient steps on all records",
+        problem="smooth, convex or not",
+        needs=("lipschitz", "smoothness", "gap"),
+        rate="(sqrt(d) / (n epsilon))^(1/2)",
+        measure="gradient norm",
+        theorem="Wang, Ye and Xu 2017, Theorem 5",
+        relations=_FIXED,
+        options=("steps", "max_norm", "learning_rate"),
+    ),
+    Optimizer(
         name="correlated_dpsgd",
         summary="gradient steps whose noise takes back part of the noise before",
         problem="any; rates are known for convex losses and for wide networks",
@@ -103,17 +114,6 @@ _ROWS = (
         relations=("add-or-remove-one", "replace-special"),
         options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
         constants=False,
-    ),
-    Optimizer(
-        name="noisy_gd",
-        summary="noisy gradient steps on all records",
-        problem="smooth, convex or not",
-        needs=("lipschitz", "smoothness", "gap"),
-        rate="(sqrt(d) / (n epsilon))^(1/2)",
-        measure="gradient norm",
-        theorem="Wang, Ye and Xu 2017, Theorem 5",
-        relations=_FIXED,
-        options=("steps", "max_norm", "learning_rate"),
     ),
 )
 

@@ -22,7 +22,6 @@ Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`:
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import Any
 
@@ -69,17 +68,15 @@ def whole_run(
         With the reason, where no theorem covers the matrix or the sampler.
     """
     sigma = _validate.positive(noise_multiplier=noise_multiplier)
-    mechanism = Mechanism.of(strategy, noise_multiplier=1.0)
+    mechanism = Mechanism.of(strategy, noise_standard_deviation=sigma)
     if chosen(mechanism, sampler).route == "product":
-        # Down by more than the rounding of the quotient.
-        scaled = Mechanism.of(strategy, noise_multiplier=_down(sigma, mechanism.sigma))
-        if isinstance(sampler, Poisson) and (scaled.matrix.diagonal() == 1).all():
+        if isinstance(sampler, Poisson) and (mechanism.matrix.diagonal() == 1).all():
             return events.dpsgd(
                 sampling_probability=sampler.sampling_probability,
                 noise_multiplier=sigma,
                 steps=mechanism.steps,
             )
-        found = front.compositions(scaled, sampler)
+        found = front.compositions(mechanism, sampler)
         if len(found) == 1:
             return found[0]
     return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
@@ -177,7 +174,7 @@ def _ask_epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> Corr
     return front.epsilon(
         event.strategy,
         event.sampler,
-        noise_multiplier=_scaled(event),
+        noise_standard_deviation=event.noise_multiplier,
         delta=target - _reserved(event, failure),
         **_drawing(event, failure),
     )
@@ -188,7 +185,7 @@ def _ask_delta(event: events.CorrelatedGaussianDpEvent, at: float) -> Correlated
     answer = front.delta(
         event.strategy,
         event.sampler,
-        noise_multiplier=_scaled(event),
+        noise_standard_deviation=event.noise_multiplier,
         epsilon=at,
         **_drawing(event, failure),
     )
@@ -219,15 +216,6 @@ def _drawing(event: events.CorrelatedGaussianDpEvent, failure: float) -> dict[st
         "seed": event.seed,
         "failure_probability": failure,
     }
-
-
-def _scaled(event: events.CorrelatedGaussianDpEvent) -> float:
-    """The noise over the largest norm of a column of C, rounded down."""
-    return _down(event.noise_multiplier, largest_column(event.strategy))
-
-
-def _down(numerator: float, denominator: float) -> float:
-    return math.nextafter(numerator / denominator * (1 - 2.0**-50), 0.0)
 
 
 def _related(answer: Any, relation: str) -> Any:
