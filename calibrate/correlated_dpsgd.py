@@ -125,7 +125,7 @@ def correlated_dpsgd(
     """
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
-    method = {True: "certified", False: "none"}.get(statistics, statistics)  # type: ignore[call-overload]
+    method = statistics if isinstance(statistics, str) else ("certified" if statistics else "none")
     failure = failure_probability
     if failure is None and method != "none":
         failure = 0.01 * limit if method == "certified" else 0.05

@@ -10,6 +10,7 @@ from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.networks import KAN, MLP
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
@@ -19,6 +20,8 @@ from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
 
 __all__ = [
+    "KAN",
+    "MLP",
     "Cauchy",
     "Constants",
     "FromGradients",

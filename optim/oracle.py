@@ -612,7 +612,7 @@ def _generator(seed: Seed) -> np.random.Generator:
 
 def _root(generator: np.random.Generator) -> dict[str, Any]:
     """What a generator's next children grow from, as JSON values."""
-    sequence: Any = generator.bit_generator.seed_seq  # type: ignore[attr-defined]
+    sequence: Any = generator.bit_generator.seed_seq
     return {
         "entropy": sequence.entropy,
         "spawn_key": [int(word) for word in sequence.spawn_key],

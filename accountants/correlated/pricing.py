@@ -23,7 +23,7 @@ Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`:
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import attr
 
@@ -129,7 +129,7 @@ def epsilon(
     check_relation(event.strategy, event.sampler, neighboring_relation)
     target = _validate.probability(delta=delta)
     asked = _replaced(event, options)
-    return _related(_epsilon(asked, target), neighboring_relation)
+    return _copy(_epsilon(asked, target), neighboring_relation)
 
 
 def delta(
@@ -143,7 +143,7 @@ def delta(
     check_relation(event.strategy, event.sampler, neighboring_relation)
     at = _validate.non_negative(epsilon=epsilon)
     asked = _replaced(event, options)
-    return _related(_delta(asked, at), neighboring_relation)
+    return _copy(_delta(asked, at), neighboring_relation)
 
 
 def _replaced(
@@ -190,7 +190,7 @@ def _ask_delta(event: events.CorrelatedGaussianDpEvent, at: float) -> Correlated
         **_drawing(event, failure),
     )
     reserved = 0.0 if answer.failure_probability == 0 else _reserved(event, failure)
-    return _copy(answer, min(1.0, answer.upper + reserved), answer.neighboring_relation)
+    return _copy(answer, answer.neighboring_relation, min(1.0, answer.upper + reserved))
 
 
 _remembered_epsilon = lru_cache(maxsize=128)(_ask_epsilon)
@@ -218,12 +218,12 @@ def _drawing(event: events.CorrelatedGaussianDpEvent, failure: float) -> dict[st
     }
 
 
-def _related(answer: Any, relation: str) -> Any:
+Answer = TypeVar("Answer", CorrelatedEpsilon, CorrelatedDelta)
+
+
+def _copy(answer: Answer, relation: str, upper: float | None = None) -> Answer:
     """The answer under the relation that was asked for: zeroing out is the same pair."""
-    return _copy(answer, answer.upper, relation)
-
-
-def _copy(answer: Any, upper: float, relation: str) -> Any:
+    upper = answer.upper if upper is None else upper
     return type(answer)(
         upper,
         lower=min(answer.lower, upper),
