@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.correlated_dpsgd import correlated_dpsgd
+from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.noise import (
     batch_size,
@@ -25,6 +27,7 @@ from dpcal.calibrate.risk import noise_multiplier_for_risk
 
 __all__ = [
     "Constants",
+    "Correlation",
     "Needed",
     "Needs",
     "Plan",
@@ -33,6 +36,7 @@ __all__ = [
     "batch_size",
     "compare",
     "compare_strategies",
+    "correlated_dpsgd",
     "dpsgd",
     "noise_multiplier",
     "noise_multiplier_for_risk",

@@ -6,9 +6,11 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.networks import KAN, MLP
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
@@ -18,6 +20,8 @@ from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
 
 __all__ = [
+    "KAN",
+    "MLP",
     "Cauchy",
     "Constants",
     "FromGradients",
@@ -33,6 +37,7 @@ __all__ = [
     "Squared",
     "Trace",
     "Welsch",
+    "correlated_dpsgd",
     "dpsgd",
     "noisy_gd",
 ]

@@ -184,6 +184,18 @@ def test_too_few_draws_name_enough():
         )
 
 
+def test_the_two_ways_to_name_the_noise():
+    run, sampler = STRATEGIES["banded"], correlated.CyclicPoisson(4, 0.3)
+    largest = math.sqrt(1 + 0.25 + 0.0625)
+    one = correlated.epsilon(run, sampler, delta=1e-5, noise_multiplier=2.0)
+    two = correlated.epsilon(run, sampler, delta=1e-5, noise_standard_deviation=2.0 * largest)
+    assert one == pytest.approx(two, rel=1e-12)
+    assert correlated.epsilon(run, sampler, delta=1e-5, noise_standard_deviation=2.0) > one
+    for wrong in ({}, {"noise_multiplier": 1.0, "noise_standard_deviation": 1.0}):
+        with pytest.raises(TypeError, match="exactly one"):
+            correlated.epsilon(run, sampler, delta=1e-5, **wrong)
+
+
 def test_arguments_are_checked():
     run = STRATEGIES["lambda-CGD"]
     good = {"noise_multiplier": 1.0, "delta": 1e-5}
@@ -271,3 +283,12 @@ def test_exact_calibration_agrees_with_the_exact_solver():
     )
     assert found.label == EXACT
     assert found.noise_multiplier == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_page_shows_the_table():
+    from pathlib import Path
+
+    from dpcal.accountants.correlated.table import render
+
+    page = Path(__file__).parent.parent / "docs" / "correlated.md"
+    assert render() in page.read_text()

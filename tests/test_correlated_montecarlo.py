@@ -234,6 +234,10 @@ def test_orthogonal_bins_against_a_certified_bracket():
             assert reading.lower <= high
             assert low <= reading.upper
             assert reading.standard_error < 0.3 * reading.mean
+    add = simulate(Bins(np.eye(10), "add"), draws=40_000, seed=4)
+    for epsilon in (0.1, 0.5):
+        bound = certified.variational_bins_delta(np.eye(10), epsilon)
+        assert add.at(epsilon, **SURE).lower <= bound
     assert Bins(np.eye(100), "remove", 2).log_moment == pytest.approx(0.0170368632, abs=1e-9)
     assert Bins(np.eye(100), "remove", 3).log_moment == pytest.approx(0.0515876988, abs=1e-9)
 

@@ -80,7 +80,7 @@ from dpcal.accountants.events import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "revealed_delta"]
+__all__ = ["compositions", "delta", "epsilon", "revealed_delta"]
 
 STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
@@ -253,12 +253,13 @@ class _Question:
     def adding(self, level: float, proved: bool) -> tuple[Estimator | None, float]:
         """The estimator for adding a record near a level, and a bound that may settle it first."""
         if self.route == "bins":
-            return Bins(self._bin_gram, "add"), 1.0
-        setting = self.setting("add")
+            gram = self._bin_gram
+            return Bins(gram, "add"), proofs.variational_bins_delta(gram, level)
         if level >= -self.law.never:
             return None, 0.0
+        setting = self.setting("add")
         if not self.independent:
-            return Direct(setting, "add"), 1.0
+            return Direct(setting, "add"), self.proved_delta(level)[0]
         bound, share = proofs.variational_delta(setting, level)
         if not proved:
             return self._shifted(setting, level), bound
@@ -304,9 +305,9 @@ class _Question:
 
 
 def _question(
-    strategy: Any, sampler: Sampler, noise_multiplier: float, options: Options
+    strategy: Any, sampler: Sampler, noise: dict[str, float | None], options: Options
 ) -> _Question:
-    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+    mechanism = Mechanism.of(strategy, **noise)
     return _Question(mechanism, sampler, chosen(mechanism, sampler).route, options)
 
 
@@ -315,7 +316,7 @@ def _options(options: dict[str, Any]) -> Options:
     return replace(known, seed=secrets.randbits(63)) if known.seed is None else known
 
 
-def _events(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
+def compositions(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
     """Compositions of sampled Gaussians, one for each group that may be the worst."""
     norms = np.sqrt(mechanism.energies)
     if isinstance(sampler, Poisson):
@@ -414,7 +415,13 @@ def _solved(
 
 
 def epsilon(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, delta: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    delta: float,
+    noise_multiplier: float | None = None,
+    noise_standard_deviation: float | None = None,
+    **options: Any,
 ) -> CorrelatedEpsilon:
     """Return the epsilon of a run with correlated noise and random batches.
 
@@ -425,11 +432,14 @@ def epsilon(
         ``C[t, u] = decay^(t - u)``.
     sampler
         One of this package's samplers.
-    noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C, in units of the clipping
-        norm.
     delta
         A number in (0, 1).
+    noise_multiplier
+        Standard deviation of Z over the largest norm of a column of C, in units of the clipping
+        norm: the multiplier of a Gaussian mechanism that joins one round. Exactly one of this and
+        the next is given.
+    noise_standard_deviation
+        Standard deviation of Z itself, in units of the clipping norm.
     statistics
         ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
         and whose failure probability is part of delta. ``"asymptotic"``: importance sampling with a
@@ -461,7 +471,11 @@ def epsilon(
         If there are too few draws for the confidence that was asked for.
     """
     target = _validate.probability(delta=delta)
-    question = _question(strategy, sampler, noise_multiplier, _options(options))
+    noise = {
+        "noise_multiplier": noise_multiplier,
+        "noise_standard_deviation": noise_standard_deviation,
+    }
+    question = _question(strategy, sampler, noise, _options(options))
     if question.route == "product":
         return _exact_epsilon(question, target)
     bound, method = question.proved_epsilon(target)
@@ -475,7 +489,7 @@ def epsilon(
 def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
     found = [
         event_epsilon(event, delta=target)
-        for event in _events(question.mechanism, question.sampler)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedEpsilon(
@@ -518,6 +532,12 @@ def _sampled_epsilon(question: _Question, target: float, bound: float) -> Correl
             _require_enough(other, options, target, half)
         second = options.simulate(other, 1)
         add = _solved(second, target, gamma, added)
+        if math.isinf(add[2]):
+            raise TargetUnreachable(
+                f"No epsilon bounds delta={target:g} of adding a record from draws="
+                f"{second.draws}; choose more draws."
+            )
+        _trusted(second, add[1])
         lower, estimate, upper = (
             max(a, b) for a, b in zip((lower, estimate, upper), add, strict=True)
         )
@@ -542,7 +562,13 @@ def _one_sided(estimator: Estimator) -> bool:
 
 
 def delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float | None = None,
+    noise_standard_deviation: float | None = None,
+    **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
 
@@ -550,7 +576,11 @@ def delta(
     (default 1e-9) is added to the delta.
     """
     at = _validate.non_negative(epsilon=epsilon)
-    question = _question(strategy, sampler, noise_multiplier, _options(options))
+    noise = {
+        "noise_multiplier": noise_multiplier,
+        "noise_standard_deviation": noise_standard_deviation,
+    }
+    question = _question(strategy, sampler, noise, _options(options))
     if question.route == "product":
         return _exact_delta(question, at)
     bound, method = question.proved_delta(at)
@@ -563,7 +593,8 @@ def delta(
 
 def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
     found = [
-        event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)
+        event_delta(event, epsilon=at)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedDelta(
@@ -605,13 +636,18 @@ def _sampled_delta(question: _Question, at: float, bound: float) -> CorrelatedDe
 
 
 def revealed_delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float | None = None,
+    noise_standard_deviation: float | None = None,
 ) -> CorrelatedDelta:
     """Return a bound on delta that needs no secret about who took part in which round.
 
     Parameters
     ----------
-    strategy, noise_multiplier, epsilon
+    strategy, epsilon, noise_multiplier, noise_standard_deviation
         As for :func:`delta`.
     sampler
         Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
@@ -623,7 +659,11 @@ def revealed_delta(
     Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
     """
     at = _validate.non_negative(epsilon=epsilon)
-    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
+    mechanism = Mechanism.of(
+        strategy,
+        noise_multiplier=noise_multiplier,
+        noise_standard_deviation=noise_standard_deviation,
+    )
     if isinstance(sampler, FixedSize):
         T = mechanism.steps
         law: Any = binom.logpmf(np.arange(T + 1), T, sampler.batch_size / sampler.n)

@@ -66,8 +66,14 @@ class Mechanism:
     bands: int
 
     @classmethod
-    def of(cls, strategy: Any, *, noise_multiplier: float) -> Mechanism:
-        """Read a strategy.
+    def of(
+        cls,
+        strategy: Any,
+        *,
+        noise_multiplier: float | None = None,
+        noise_standard_deviation: float | None = None,
+    ) -> Mechanism:
+        """Read a strategy, and exactly one of two ways to say how much noise there is.
 
         Parameters
         ----------
@@ -75,13 +81,14 @@ class Mechanism:
             Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``.
         noise_multiplier
             sigma over the largest norm of a column of C.
+        noise_standard_deviation
+            sigma itself.
 
         Raises
         ------
         UnsupportedEvent
             If C has signs that no diagonal change of signs removes.
         """
-        z = _validate.positive(noise_multiplier=noise_multiplier)
         C = _nonnegative(np.asarray(strategy.matrix(), dtype=float), strategy.steps)
         bands = _bands(C)
         decay = getattr(strategy, "decay", None)
@@ -97,7 +104,8 @@ class Mechanism:
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
         largest = math.sqrt(float((C * C).sum(axis=0).max()))
-        return cls(kind, C, z * largest, decay, bands)
+        sigma = _sigma(largest, noise_multiplier, noise_standard_deviation)
+        return cls(kind, C, sigma, decay, bands)
 
     @property
     def steps(self) -> int:
@@ -143,6 +151,21 @@ class Mechanism:
         x = np.ascontiguousarray(x)
         kernels.ar1_fields(x, self.decay, self.variance)
         return x
+
+
+def _sigma(
+    largest: float, noise_multiplier: float | None, noise_standard_deviation: float | None
+) -> float:
+    """Standard deviation of Z, from exactly one of the two arguments."""
+    if noise_standard_deviation is None and noise_multiplier is not None:
+        return _validate.positive(noise_multiplier=noise_multiplier) * largest
+    if noise_multiplier is None and noise_standard_deviation is not None:
+        return _validate.positive(noise_standard_deviation=noise_standard_deviation)
+    raise TypeError(
+        "Give exactly one of noise_multiplier (sigma over the largest column norm of C) and "
+        f"noise_standard_deviation (sigma), got {noise_multiplier!r} and "
+        f"{noise_standard_deviation!r}."
+    )
 
 
 def _nonnegative(C: Floats, steps: int) -> Floats:
