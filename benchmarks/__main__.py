@@ -13,6 +13,7 @@ STUDIES = {
     "streams": "correlated noise against the normals that it is made from",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network against the same step without privacy",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
