@@ -14,6 +14,7 @@ STUDIES = {
     "sweep": "every answer at 10,000 random points against independent bounds",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
+    "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network against the same step without privacy",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }

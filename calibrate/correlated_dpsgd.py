@@ -283,10 +283,14 @@ def _drawn(
     A confirmation that fails says by how much: its multiplier is raised accordingly.
     """
     sigma, slope = _searched(price, epsilon, _start(query, epsilon, delta), seeds[0], query)
+    found = []
     for coin in seeds[1:]:
         answer = price(sigma, seed=coin)
         if answer <= epsilon:
             return _confirmed(query, sigma, seed=coin), answer.label
+        found.append(answer.upper)
+        if len(found) > 2 and found[-1] > 0.97 * found[-2] > 1.05 * epsilon:
+            break  # more noise does not help: what is left is the error of the draws
         sigma *= _MARGIN * (min(answer.upper / epsilon, 4.0)) ** (1 / slope)
     raise TargetUnreachable(
         f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={epsilon!r} at "
