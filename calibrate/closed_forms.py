@@ -9,7 +9,7 @@ An accountant that bounds the same thing without closed forms needs less:
 >>> from dpcal.accountants import correlated
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> answer = correlated.revealed_delta(LambdaCGD(500, 0.5), correlated.Poisson(0.1), epsilon=1.0,
-...                                    noise_standard_deviation=0.7 * sigma)
+...                                    noise_multiplier=0.7 * sigma)
 >>> bool(answer <= 1e-5)
 True
 """

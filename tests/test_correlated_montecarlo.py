@@ -48,10 +48,17 @@ def lower_toeplitz(column):
     return np.where(lag >= 0, np.asarray(column)[np.abs(lag)], 0.0)
 
 
-def ar1(T, decay, noise_multiplier):
-    C = lower_toeplitz(decay ** np.arange(T))
+def from_normalised(column, z):
+    """The standard deviation that the literature names by z: it divides by the largest column."""
+    return z * np.linalg.norm(column)
+
+
+def ar1(T, decay, z):
+    column = decay ** np.arange(T)
+    C = lower_toeplitz(column)
     return Mechanism.of(
-        SimpleNamespace(steps=T, matrix=lambda: C, decay=decay), noise_multiplier=noise_multiplier
+        SimpleNamespace(steps=T, matrix=lambda: C, decay=decay),
+        noise_multiplier=from_normalised(column, z),
     )
 
 

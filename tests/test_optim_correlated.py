@@ -169,7 +169,7 @@ def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
     direct = correlated.epsilon(
         correlation.strategy,
         correlated.Poisson(0.1),
-        noise_standard_deviation=query.noise_multiplier,
+        noise_multiplier=query.noise_multiplier,
         delta=1e-2 - 7 * correlation.failure_probability,
         failure_probability=correlation.failure_probability,
         draws=correlation.draws,
@@ -519,13 +519,13 @@ def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
     assert attacked > 10 * printed
     strategy = LambdaCGD(2, 0.5)
     poisson = correlated.delta(
-        strategy, correlated.Poisson(r), noise_standard_deviation=sigma, epsilon=epsilon, seed=0
+        strategy, correlated.Poisson(r), noise_multiplier=sigma, epsilon=epsilon, seed=0
     )
     assert poisson.lower <= printed <= poisson
     revealed = correlated.revealed_delta(
         strategy,
         correlated.FixedSize(10, 100),
-        noise_standard_deviation=sigma,
+        noise_multiplier=sigma,
         epsilon=epsilon,
     )
     assert attacked <= revealed
@@ -536,8 +536,8 @@ def test_a_printed_noise_without_the_clipping_norm_protects_less():
     # C kappa. With the former the multiplier is kappa / C: at C = 4 the claim is missed.
     options = {"delta": 1e-3, "draws": 20_000, "seed": 0}
     strategy, sampler = LambdaCGD(20, 0.5), correlated.Poisson(0.1)
-    with_norm = correlated.epsilon(strategy, sampler, noise_standard_deviation=4.0, **options)
-    without = correlated.epsilon(strategy, sampler, noise_standard_deviation=4.0 / 4, **options)
+    with_norm = correlated.epsilon(strategy, sampler, noise_multiplier=4.0, **options)
+    without = correlated.epsilon(strategy, sampler, noise_multiplier=4.0 / 4, **options)
     assert without.lower > 3 * with_norm.upper
     # The plan's noise is in units of its clipping norm, whatever that is.
     events_of = {
@@ -603,7 +603,7 @@ def test_corrected_closed_forms_bound_what_accountants_say():
             revealed = correlated.revealed_delta(
                 strategy,
                 sampler,
-                noise_standard_deviation=sigmas["replace-special"],
+                noise_multiplier=sigmas["replace-special"],
                 epsilon=epsilon,
             )
             assert revealed <= delta

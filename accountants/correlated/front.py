@@ -305,9 +305,9 @@ class _Question:
 
 
 def _question(
-    strategy: Any, sampler: Sampler, noise: dict[str, float | None], options: Options
+    strategy: Any, sampler: Sampler, noise_multiplier: float, options: Options
 ) -> _Question:
-    mechanism = Mechanism.of(strategy, **noise)
+    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     return _Question(mechanism, sampler, chosen(mechanism, sampler).route, options)
 
 
@@ -419,8 +419,7 @@ def epsilon(
     sampler: Sampler,
     *,
     delta: float,
-    noise_multiplier: float | None = None,
-    noise_standard_deviation: float | None = None,
+    noise_multiplier: float,
     **options: Any,
 ) -> CorrelatedEpsilon:
     """Return the epsilon of a run with correlated noise and random batches.
@@ -435,11 +434,9 @@ def epsilon(
     delta
         A number in (0, 1).
     noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C, in units of the clipping
-        norm: the multiplier of a Gaussian mechanism that joins one round. Exactly one of this and
-        the next is given.
-    noise_standard_deviation
-        Standard deviation of Z itself, in units of the clipping norm.
+        Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
+        C: papers that write z for sigma over the largest column norm mean ``z *
+        Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
     statistics
         ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
         and whose failure probability is part of delta. ``"asymptotic"``: importance sampling with a
@@ -471,11 +468,7 @@ def epsilon(
         If there are too few draws for the confidence that was asked for.
     """
     target = _validate.probability(delta=delta)
-    noise = {
-        "noise_multiplier": noise_multiplier,
-        "noise_standard_deviation": noise_standard_deviation,
-    }
-    question = _question(strategy, sampler, noise, _options(options))
+    question = _question(strategy, sampler, noise_multiplier, _options(options))
     if question.route == "product":
         return _exact_epsilon(question, target)
     bound, method = question.proved_epsilon(target)
@@ -566,8 +559,7 @@ def delta(
     sampler: Sampler,
     *,
     epsilon: float,
-    noise_multiplier: float | None = None,
-    noise_standard_deviation: float | None = None,
+    noise_multiplier: float,
     **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
@@ -576,11 +568,7 @@ def delta(
     (default 1e-9) is added to the delta.
     """
     at = _validate.non_negative(epsilon=epsilon)
-    noise = {
-        "noise_multiplier": noise_multiplier,
-        "noise_standard_deviation": noise_standard_deviation,
-    }
-    question = _question(strategy, sampler, noise, _options(options))
+    question = _question(strategy, sampler, noise_multiplier, _options(options))
     if question.route == "product":
         return _exact_delta(question, at)
     bound, method = question.proved_delta(at)
@@ -640,14 +628,13 @@ def revealed_delta(
     sampler: Sampler,
     *,
     epsilon: float,
-    noise_multiplier: float | None = None,
-    noise_standard_deviation: float | None = None,
+    noise_multiplier: float,
 ) -> CorrelatedDelta:
     """Return a bound on delta that needs no secret about who took part in which round.
 
     Parameters
     ----------
-    strategy, epsilon, noise_multiplier, noise_standard_deviation
+    strategy, epsilon, noise_multiplier
         As for :func:`delta`.
     sampler
         Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
@@ -659,11 +646,7 @@ def revealed_delta(
     Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
     """
     at = _validate.non_negative(epsilon=epsilon)
-    mechanism = Mechanism.of(
-        strategy,
-        noise_multiplier=noise_multiplier,
-        noise_standard_deviation=noise_standard_deviation,
-    )
+    mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     if isinstance(sampler, FixedSize):
         T = mechanism.steps
         law: Any = binom.logpmf(np.arange(T + 1), T, sampler.batch_size / sampler.n)

@@ -42,7 +42,7 @@ __all__ = ["check_relation", "delta", "epsilon", "largest_column", "whole_run"]
 
 def largest_column(strategy: Any) -> float:
     """Return the largest norm of a column of C."""
-    return Mechanism.of(strategy, noise_multiplier=1.0).sigma
+    return Mechanism.of(strategy, noise_multiplier=1.0).largest_column
 
 
 def whole_run(
@@ -68,7 +68,7 @@ def whole_run(
         With the reason, where no theorem covers the matrix or the sampler.
     """
     sigma = _validate.positive(noise_multiplier=noise_multiplier)
-    mechanism = Mechanism.of(strategy, noise_standard_deviation=sigma)
+    mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
     if chosen(mechanism, sampler).route == "product":
         if isinstance(sampler, Poisson) and (mechanism.matrix.diagonal() == 1).all():
             return events.dpsgd(
@@ -174,7 +174,7 @@ def _ask_epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> Corr
     return front.epsilon(
         event.strategy,
         event.sampler,
-        noise_standard_deviation=event.noise_multiplier,
+        noise_multiplier=event.noise_multiplier,
         delta=target - _reserved(event, failure),
         **_drawing(event, failure),
     )
@@ -185,7 +185,7 @@ def _ask_delta(event: events.CorrelatedGaussianDpEvent, at: float) -> Correlated
     answer = front.delta(
         event.strategy,
         event.sampler,
-        noise_standard_deviation=event.noise_multiplier,
+        noise_multiplier=event.noise_multiplier,
         epsilon=at,
         **_drawing(event, failure),
     )
