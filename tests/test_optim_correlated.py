@@ -611,3 +611,55 @@ def test_corrected_closed_forms_bound_what_accountants_say():
         closed_forms.lambda_cgd(
             steps=10, decay=0.5, sampling_probability=0.1, epsilon=1.0, delta=1e-5
         )
+
+
+# -- the command line
+
+
+def trained(folder, *words):
+    """Run ``dpcal train`` on a small table; return its exit status."""
+    from dpcal.cli import main
+
+    lines = ["a,b,label", *(f"{a:.4f},{b:.4f},{'no' if a < b else 'yes'}" for a, b in X[:, :2])]
+    (folder / "table.csv").write_text("\n".join(lines) + "\n")
+    table = ["--csv", str(folder / "table.csv"), "--target", "label", "--bounds=-3:3"]
+    target = ["--epsilon", "2", "--delta", "1e-2", "--steps", "12", "--batch-size", "12"]
+    return main(["train", *table, *target, "-o", str(folder / "report"), *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--noise", "lambda-cgd", "--decay", "0.5", "--proved"],
+        ["--noise", "banded", "--bands", "3", "--sampler", "cyclic-poisson"],
+    ],
+)
+def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
+    from dpcal.cli import main
+
+    assert trained(tmp_path, *words) == 0
+    document = json.loads((tmp_path / "report" / "report.json").read_text())
+    (run,) = document["runs"]
+    plan = Plan.from_json(json.dumps(run["plan"]))
+    assert plan.optimizer == "correlated_dpsgd"
+    assert plan.query("gradient").correlation.strategy.steps == 12
+    assert run["epsilon"]["upper"] == plan.price() <= 2
+    assert "C^-1 z" in document["privacy"]["mechanism"]
+    assert f"the price is {plan.parameters['label']}" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "report")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--noise", "lambda-cgd"], "needs --decay"),
+        (["--decay", "0.5"], "--decay is for --noise lambda-cgd"),
+        (["--noise", "tree", "--bands", "3"], "--bands is for"),
+        (["--sampler", "full"], "--sampler goes with --noise"),
+        (["--optimizer", "correlated_dpsgd"], "--noise goes with"),
+        (["--noise", "tree", "--optimizer", "noisy_gd"], "--noise goes with"),
+    ],
+)
+def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
+    assert trained(tmp_path, *words) == 2
+    assert sentence in capsys.readouterr().err
