@@ -222,7 +222,9 @@ def _calibrated(
 
     exact = price(1.0, statistics="none", seed=None).label == "exact"
     if exact or (query.correlation is not None and query.correlation.statistics == "none"):
-        sigma = _least(lambda value: bool(price(value) <= epsilon), _start(query, epsilon, delta))
+        width = 1e-8 if exact else 1e-4
+        start = _start(query, epsilon, delta)
+        sigma = _least(lambda value: bool(price(value) <= epsilon), start, width)
         return _confirmed(query, sigma), price(sigma).label
     return _drawn(query, price, epsilon, delta, seeds)
 
@@ -258,7 +260,7 @@ def _start(query: Query, epsilon: float, delta: float) -> float:
     return found * largest_column(query.correlation.strategy if query.correlation else None)
 
 
-def _least(meets: Callable[[float], bool], start: float, width: float = 1e-4) -> float:
+def _least(meets: Callable[[float], bool], start: float, width: float) -> float:
     """The least multiplier that meets a target, to a relative width."""
     low, high = 0.0, start
     while not meets(high):
@@ -307,13 +309,14 @@ def _searched(
 
     def estimate(value: float) -> float:
         nonlocal few
-        try:
-            return float(price(value, seed=seed, draws=few).estimate)
-        except ValueError:
-            if few == draws:
-                raise
-            few = draws
-            return float(price(value, seed=seed, draws=few).estimate)
+        for attempt in (few, draws):
+            few = attempt
+            try:
+                return float(price(value, seed=seed, draws=few).estimate)
+            except (ValueError, TargetUnreachable):
+                continue
+        # So little noise that these draws cannot tell: look where there is more of it.
+        return 2 * epsilon
 
     slope = 1.3
     at = max(estimate(sigma), 1e-9)

@@ -1,8 +1,8 @@
 """What does a whole run of correlated noise cost? From a strategy to an event, and back.
 
 Answers of a matrix mechanism are not independent, so that a run is one event and its steps have no
-price of their own. Where a theorem makes the run a composition of independent mechanisms, or one
-Gaussian, the event says so and every accountant prices it:
+price of their own. Where steps are independent after all, the event says so and every accountant
+prices it:
 
 >>> from dpcal.accountants import correlated
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
@@ -11,7 +11,8 @@ Gaussian, the event says so and every accountant prices it:
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
 event=GaussianDpEvent(noise_multiplier=1.0)), count=100)
 
-Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`:
+Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`, also where its price
+is that of a composition under the relations that theorems speak of: under others it is not.
 
 >>> event = whole_run(
 ...     LambdaCGD(100, 0.5), correlated.Poisson(0.01), noise_multiplier=3.0, statistics="none")
@@ -69,16 +70,16 @@ def whole_run(
     """
     sigma = _validate.positive(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
-    if chosen(mechanism, sampler).route == "product":
-        if isinstance(sampler, Poisson) and (mechanism.matrix.diagonal() == 1).all():
+    chosen(mechanism, sampler)
+    if isinstance(sampler, Poisson) and mechanism.bands == 1:
+        if (mechanism.matrix.diagonal() == 1).all():
             return events.dpsgd(
                 sampling_probability=sampler.sampling_probability,
                 noise_multiplier=sigma,
                 steps=mechanism.steps,
             )
-        found = front.compositions(mechanism, sampler)
-        if len(found) == 1:
-            return found[0]
+        (event,) = front.compositions(mechanism, sampler)
+        return event
     return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
 
 
