@@ -197,12 +197,23 @@ def _mechanism(plan: Plan) -> str:
             "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
             "fixed-size": f"{query.batch_size!r} records",
             "full": "all records",
+            "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
+            f"{query.separation!r} random groups, in turn",
+            "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
+            f"that were not in the {(query.separation or 1) - 1} samples before",
+            "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
         }[query.sampler]
+        noise = f"Gaussian noise of {query.noise_multiplier!r} times that bound"
+        if query.correlation is not None:
+            noise = (
+                f"row t of C^-1 z, with C the matrix of strategy "
+                f"{query.correlation.strategy.kind!r} and z Gaussian noise of "
+                f"{query.noise_multiplier!r} times that bound,"
+            )
         bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
         parts.append(
             f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
-            f"{query.kind} is clipped to L2 norm {bound}, and Gaussian noise of "
-            f"{query.noise_multiplier!r} times that bound is added to the sum."
+            f"{query.kind} is clipped to L2 norm {bound}, and {noise} is added to the sum."
         )
     return " ".join(parts)
 

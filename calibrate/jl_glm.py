@@ -187,8 +187,8 @@ def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
         constants, "smoothness", "smoothness", None
     )
     if inner == "spiderboost":
-        return math.sqrt(6) * (scale * C * a**2) ** (1 / 3)
-    return (8 * scale) ** 0.25 * math.sqrt(C * a)
+        return float(math.sqrt(6) * (scale * C * a**2) ** (1 / 3))
+    return float((8 * scale) ** 0.25 * math.sqrt(C * a))
 
 
 def _least(error: Callable[[float], float], d: int) -> int:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import secrets
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dpcal.accountants.matrix import Strategy
     from dpcal.calibrate import Constants, Plan, Query
     from dpcal.commands._tables import Ranges, Table
     from dpcal.commands._training import Run, Task
+    from dpcal.optim.registry import Optimizer
+    from dpcal.plot import Curve
 
 EXAMPLE = "--csv patients.csv --target diagnosis --epsilon 1 --delta 1e-5 --bounds 0:100"
 
@@ -34,6 +37,10 @@ OUTSIDE = (
     "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
     "of a record can be tested.",
 )
+
+
+NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
+CORRELATED_SAMPLERS = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "full")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -89,6 +96,36 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     model.add_argument(
         "--learning-rate", type=number, help="> 0 (default: follows from public numbers)"
+    )
+    correlated = parser.add_argument_group("correlated noise (--optimizer correlated_dpsgd)")
+    correlated.add_argument(
+        "--noise",
+        choices=NOISES,
+        metavar="NAME",
+        help=f"what correlates the noise of the steps: {', '.join(NOISES)} (default: nothing)",
+    )
+    correlated.add_argument(
+        "--decay", type=number, help="for lambda-cgd: share in [0, 1) of the last noise taken back"
+    )
+    correlated.add_argument(
+        "--bands",
+        type=whole,
+        help="for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for blt: "
+        "buffers",
+    )
+    correlated.add_argument(
+        "--sampler",
+        choices=CORRELATED_SAMPLERS,
+        metavar="NAME",
+        help=f"{', '.join(CORRELATED_SAMPLERS)} (default: poisson)",
+    )
+    correlated.add_argument(
+        "--separation", type=whole, metavar="B", help="steps between two of one record, at least"
+    )
+    correlated.add_argument(
+        "--proved",
+        action="store_true",
+        help="calibrate by proved bounds, not by draws, at the price of more noise",
     )
     model.add_argument(
         "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
@@ -232,7 +269,11 @@ def _plan(options: Namespace, data: _Data) -> Plan:
     """Calibrate the optimizer that was asked for, with what was asked of it."""
     from dpcal.optim.registry import find
 
-    row, objective = find(options.optimizer), data.task.objective
+    optimizer = options.optimizer
+    if options.noise is not None and optimizer == "dpsgd":
+        optimizer = "correlated_dpsgd"
+    row, objective = find(optimizer), data.task.objective
+    _check_noise(options, optimizer)
     given = {name: getattr(options, name) for name in TUNABLE if getattr(options, name) is not None}
     for name in given:
         if name not in row.options:
@@ -244,12 +285,75 @@ def _plan(options: Namespace, data: _Data) -> Plan:
         "neighboring_relation": options.neighboring_relation,
     }
     plan: Plan
+    if optimizer == "correlated_dpsgd":
+        return _correlated_plan(options, row, target, given)
     if row.constants:
         constants = _public_constants(options, data)
         plan = row.build()(constants, dimension=objective.dimension, **target, **given)
     else:
         plan = row.build()(**target, **{**_defaults(objective.n, given), **given})
     return plan
+
+
+def _check_noise(options: Namespace, optimizer: str) -> None:
+    """Refuse options of correlated noise where there is none."""
+    if (options.noise is not None) != (optimizer == "correlated_dpsgd"):
+        raise ValueError(
+            "--noise goes with --optimizer correlated_dpsgd (or none) and only with it, got "
+            f"--noise {options.noise} with --optimizer {options.optimizer}."
+        )
+    if options.decay is not None and options.noise != "lambda-cgd":
+        raise ValueError("--decay is for --noise lambda-cgd.")
+    if options.bands is not None and options.noise not in ("banded", "bisr", "blt"):
+        raise ValueError("--bands is for --noise banded, bisr or blt.")
+    for name in ("sampler", "separation", "proved"):
+        if getattr(options, name) not in (None, False) and options.noise is None:
+            raise ValueError(f"--{name} goes with --noise.")
+
+
+def _correlated_plan(
+    options: Namespace, row: Optimizer, target: Mapping[str, Any], given: dict[str, Any]
+) -> Plan:
+    """Calibrate a matrix mechanism for the number of steps that was asked for."""
+    n, sampler = target["n"], options.sampler or "poisson"
+    chosen = {**_defaults(n, given), **given}
+    if sampler == "full":
+        chosen["batch_size"] = given.get("batch_size", n)
+    epochs, steps = chosen.pop("epochs", None), chosen.pop("steps", None)
+    if epochs is not None and steps is not None:
+        raise ValueError("--epochs and --steps exclude each other.")
+    if steps is None:
+        from dpcal import _validate
+
+        steps = math.ceil(_validate.positive(epochs=epochs) * n / chosen["batch_size"])
+    plan: Plan = row.build()(
+        _strategy(options, steps),
+        sampler=sampler,
+        separation=options.separation,
+        statistics=not options.proved,
+        **target,
+        **chosen,
+    )
+    return plan
+
+
+def _strategy(options: Namespace, steps: int) -> Strategy:
+    """Return the strategy of a name, optimised for prefix sums where it has free parameters."""
+    from dpcal.accountants import matrix
+
+    bands = min(options.bands or 4, steps)
+    if options.noise == "lambda-cgd":
+        if options.decay is None:
+            raise ValueError("--noise lambda-cgd needs --decay.")
+        return matrix.LambdaCGD(steps, options.decay)
+    strategies: dict[str, Callable[[], Strategy]] = {
+        "banded": lambda: matrix.Banded.optimised(steps, bands),
+        "bisr": lambda: matrix.BISR(steps, bands),
+        "blt": lambda: matrix.BLT.optimised(steps, bands),
+        "square-root": lambda: matrix.SquareRoot(steps),
+        "tree": lambda: matrix.Tree(steps),
+    }
+    return strategies[options.noise]()
 
 
 def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,21 +463,30 @@ def _write(folder: Path, document: dict[str, Any], data: _Data, run: Run) -> Non
     from dpcal.report import replacing
 
     plan = run.result.plan
-    curve = plot.Curve.of(
+    correlated = any(query.correlation for query in plan.queries)
+    with replacing(folder) as temporary:
+        (temporary / "report.json").write_text(dump(document) + "\n")
+        secret = temporary / "fingerprint.key"
+        secret.touch(mode=0o600)
+        secret.write_text(data.key.hex() + "\n")
+        if not correlated:
+            plot.save(plot.profile([_curve(plan)]), temporary / "privacy-profile.png")
+        # Under correlated noise the first step costs as much as all of them.
+        if run.scores and len(plan.queries) == 1 and not correlated:
+            plot.save(_picture(data.task, run), temporary / "accuracy.png")
+
+
+def _curve(plan: Plan) -> Curve:
+    """The privacy profile of a plan."""
+    from dpcal import plot
+
+    return plot.Curve.of(
         plan.event,
         f"epsilon = {plan.epsilon:g}",
         target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
         accountants=("characteristic", "renyi"),
         neighboring_relation=plan.neighboring_relation,
     )
-    with replacing(folder) as temporary:
-        (temporary / "report.json").write_text(dump(document) + "\n")
-        secret = temporary / "fingerprint.key"
-        secret.touch(mode=0o600)
-        secret.write_text(data.key.hex() + "\n")
-        plot.save(plot.profile([curve]), temporary / "privacy-profile.png")
-        if run.scores and len(plan.queries) == 1:
-            plot.save(_picture(data.task, run), temporary / "accuracy.png")
 
 
 def _picture(task: Task, run: Run) -> Any:
@@ -404,6 +517,8 @@ def _summary(options: Namespace, task: Task, run: Run) -> str:
         f"{result.message}, {'; '.join(noise)}, {task.objective.n} training records",
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
+    if "label" in result.plan.parameters:
+        lines.append(f"the price is {result.plan.parameters['label']}")
     if len(task.y_test):
         score = task.score(result.w)
         lines.append(f"held-out {task.metric} (not private): {score:.4g}")
@@ -413,6 +528,8 @@ def _summary(options: Namespace, task: Task, run: Run) -> str:
 def _noise(query: Query) -> str:
     """The noise and the sampling of a query, in words."""
     words = f"noise multiplier {query.noise_multiplier:.5f}"
+    if query.correlation is not None:
+        words += f", correlated by {query.correlation.strategy.kind}"
     if query.sampling_probability is not None:
         words += f", sampling probability {query.sampling_probability:.5g}"
     return words if query.name == "gradient" else f"{query.name}: {words}"
