@@ -2,7 +2,7 @@
 
 >>> sigma = lambda_cgd(steps=500, decay=0.5, sampling_probability=0.1, epsilon=1.0, delta=1e-5)
 >>> print(f"{sigma:.1f}")
-93.5
+96.1
 
 An accountant that bounds the same thing without closed forms needs less:
 
