@@ -208,6 +208,11 @@ def _answer(query: Query) -> str:
         "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
         "fixed-size": f"{query.batch_size!r} records",
         "full": "all records",
+        "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
+        f"{query.separation!r} random groups, in turn",
+        "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
+        f"that were not in the {(query.separation or 1) - 1} samples before",
+        "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
     }[query.sampler]
     if query.composition == "disjoint":
         records += " of a part that shares none with others"
@@ -215,13 +220,18 @@ def _answer(query: Query) -> str:
     if query.cap is not None:
         bound += f", and {query.cap!r} at most"
     least = "at least " if query.budget is not None else ""
+    noise = f"Gaussian noise of {least}{query.noise_multiplier!r} times that bound"
+    if query.correlation is not None:
+        noise = (
+            f"row t of C^-1 z, with C the matrix of strategy {query.correlation.strategy.kind!r} "
+            f"and z {noise},"
+        )
     clipped, result = query.kind, "sum"
     if query.kind == "one pass":
         clipped, result = "step in a pass", "mean iterate"
     return (
-        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's {clipped} "
-        f"is clipped to L2 norm {bound}, and Gaussian noise of {least}{query.noise_multiplier!r} "
-        f"times that bound is added to the {result}."
+        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
+        f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
     )
 
 

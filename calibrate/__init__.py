@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dpcal.calibrate.adaptive_gd import adaptive_gd
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.correlated_dpsgd import correlated_dpsgd
+from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.dpsgd import dpsgd
 from dpcal.calibrate.jl_glm import jl_glm
 from dpcal.calibrate.kl_spider import kl_spider
@@ -32,6 +34,7 @@ from dpcal.calibrate.tree_spider import tree_spider
 
 __all__ = [
     "Constants",
+    "Correlation",
     "Needed",
     "Needs",
     "Plan",
@@ -41,6 +44,7 @@ __all__ = [
     "batch_size",
     "compare",
     "compare_strategies",
+    "correlated_dpsgd",
     "dpsgd",
     "jl_glm",
     "kl_spider",

@@ -51,7 +51,7 @@ class CalibratedNoise:
     Attributes
     ----------
     noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C.
+        Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
     epsilon, delta
         The target.
     confirmation

@@ -26,16 +26,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal import _validate
+from dpcal.calibrate.correlation import Correlation
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants.bounds import Epsilon
+    from dpcal.accountants.correlated import Sampler
     from dpcal.accountants.events import DpEvent
 
 __all__ = ["Plan", "Query"]
 
 KINDS = ("gradient", "gradient difference", "gradient norm", "scalar", "one pass")
-SAMPLERS = ("poisson", "fixed-size", "full")
+# The last three are for correlated noise only.
+SAMPLERS = ("poisson", "fixed-size", "full", "cyclic-poisson", "min-separation", "balls-in-bins")
+SEPARATED = ("cyclic-poisson", "min-separation", "balls-in-bins")
+WITH_PROBABILITY = ("poisson", "cyclic-poisson", "min-separation")
 COMPOSITIONS = ("sequential", "disjoint")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
@@ -56,7 +61,11 @@ class Query:
         (the mean iterate of one pass of gradient descent over disjoint records, one at a time).
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
-        (``batch_size`` distinct records, uniformly) or ``"full"`` (every record).
+        (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
+        ``correlation`` also ``"cyclic-poisson"`` (each record belongs to one of ``separation``
+        groups, of which one is sampled at each answer, in turn), ``"min-separation"`` (a sampled
+        record sits out the next ``separation - 1`` answers) and ``"balls-in-bins"`` (each record is
+        in every ``separation``-th answer, from one drawn at random).
     max_norm
         Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record
         clipping. For ``"one pass"`` it bounds how far one record moves the mean iterate: step size
@@ -70,7 +79,8 @@ class Query:
     count
         How often the query may be asked, at most.
     sampling_probability
-        In (0, 1]; for ``"poisson"`` only.
+        In (0, 1], of a record that is not sitting out; for ``"poisson"``, ``"cyclic-poisson"`` and
+        ``"min-separation"``.
     batch_size
         At least 1; for ``"fixed-size"`` only.
     proportional
@@ -92,6 +102,13 @@ class Query:
         may spend together. They must be about every record, in sequence. If multipliers z_1, z_2,
         ... always satisfy ``sum z_t^-2 <= budget^-2``, all answers together are as private as that
         one (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+    correlation
+        For noise that is correlated from answer to answer; None for independent noise. The query
+        has no event of its own then: all its answers are one event, at a price that holds however
+        few of them are asked for. ``noise_multiplier`` is the standard deviation of z.
+    separation
+        Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
+        only: a record takes part in answers that are at least so far apart.
     """
 
     name: str
@@ -108,6 +125,8 @@ class Query:
     partition: str | None = None
     answers_per_part: int = 1
     budget: float | None = None
+    correlation: Correlation | None = None
+    separation: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -120,12 +139,14 @@ class Query:
         self._check_scale()
         self._check_partition()
         self._check_budget()
+        self._check_correlation()
 
     def _check_sampling(self) -> None:
         _validate.choice(SAMPLERS, sampler=self.sampler)
-        if (self.sampling_probability is not None) != (self.sampler == "poisson"):
+        if (self.sampling_probability is not None) != (self.sampler in WITH_PROBABILITY):
             raise ValueError(
-                "sampling_probability goes with sampler='poisson' and only with it, got "
+                "sampling_probability goes with sampler='poisson', 'cyclic-poisson' or "
+                "'min-separation' and only with them, got "
                 f"sampling_probability={self.sampling_probability!r} with sampler={self.sampler!r}."
             )
         if (self.batch_size is not None) != (self.sampler == "fixed-size"):
@@ -133,6 +154,13 @@ class Query:
                 "batch_size goes with sampler='fixed-size' and only with it, got "
                 f"batch_size={self.batch_size!r} with sampler={self.sampler!r}."
             )
+        if (self.separation is not None) != (self.sampler in SEPARATED):
+            raise ValueError(
+                f"separation goes with sampler={' or '.join(map(repr, SEPARATED))} and only with "
+                f"them, got separation={self.separation!r} with sampler={self.sampler!r}."
+            )
+        if self.separation is not None:
+            _validate.count(separation=self.separation)
         if self.sampling_probability is not None:
             _validate.rate(sampling_probability=self.sampling_probability)
         if self.batch_size is not None:
@@ -187,6 +215,34 @@ class Query:
                 f"sampler={self.sampler!r} with composition={self.composition!r}."
             )
 
+    def _check_correlation(self) -> None:
+        if isinstance(self.correlation, Mapping):
+            object.__setattr__(self, "correlation", Correlation.from_dict(self.correlation))
+        if self.correlation is None:
+            if self.sampler in SEPARATED:
+                raise ValueError(
+                    f"sampler={self.sampler!r} is for correlated noise, got correlation=None."
+                )
+            return
+        if self.sampler == "fixed-size":
+            raise UnsupportedEvent(
+                "Batches of a fixed size are refused under correlated noise: the record that a "
+                "batch gains, another record of it loses, and no dominating pair is known. Use "
+                "sampler 'poisson', or account for known participations with "
+                "dpcal.accountants.correlated.revealed_delta."
+            )
+        if self.kind != "gradient" or self.composition != "sequential" or self.budget is not None:
+            raise ValueError(
+                "correlation is for kind='gradient' with composition='sequential' and no budget, "
+                f"got kind={self.kind!r} with composition={self.composition!r} and "
+                f"budget={self.budget!r}."
+            )
+        if self.count > self.correlation.strategy.steps:
+            raise ValueError(
+                f"count must be at most the strategy's steps={self.correlation.strategy.steps}, "
+                f"got {self.count!r}."
+            )
+
     def bound(self, distance: float | None = None) -> float:
         """Return the bound on one record's contribution: C, or what C is at a distance.
 
@@ -203,15 +259,79 @@ class Query:
         return bound if self.cap is None else min(bound, self.cap)
 
     def event(self, n: int) -> DpEvent:
-        """Return the event of one answer on ``n`` records."""
+        """Return the event of one answer on ``n`` records.
+
+        Raises
+        ------
+        UnsupportedEvent
+            For correlated noise: its answers are no independent mechanisms, and only all of them
+            together have a price.
+        """
         from dpcal.accountants import events
 
+        if self.correlation is not None:
+            raise UnsupportedEvent(
+                f"query {self.name!r} has correlated noise: one of its answers has no price of its "
+                "own. All of them together have one, that of the plan."
+            )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
         if self.sampler == "poisson":
             return events.PoissonSampledDpEvent(self.sampling_probability, gaussian)
         if self.sampler == "fixed-size":
             return events.SampledWithoutReplacementDpEvent(n, self.batch_size, gaussian)
         return gaussian
+
+    def participation(self) -> Sampler:
+        """Return who takes part when, as a sampler of ``dpcal.accountants.correlated``."""
+        from dpcal.accountants import correlated
+
+        q, b = self.sampling_probability or 1.0, self.separation or 1
+        if self.sampler == "cyclic-poisson":
+            return correlated.CyclicPoisson(b, q)
+        if self.sampler == "min-separation":
+            return correlated.MinSeparation(b, q, warm_start=True)
+        if self.sampler == "balls-in-bins":
+            return correlated.BallsInBins(b)
+        return correlated.Poisson(q)
+
+    def whole_run(self, neighboring_relation: str) -> DpEvent:
+        """Return the event of all answers with correlated noise, whatever ``count`` is.
+
+        Raises
+        ------
+        ValueError
+            If the noise is independent.
+        UnsupportedEvent
+            If no theorem covers the strategy, the sampler or the relation.
+        """
+        if self.correlation is None:
+            raise ValueError(f"query {self.name!r} has independent noise.")
+        strategy = self.correlation.strategy
+        if self.sampler == "full":
+            from dpcal.accountants.matrix import MinSeparation
+
+            return strategy.event(
+                self.noise_multiplier,
+                MinSeparation(1, independent=True),
+                neighboring_relation=neighboring_relation,
+            )
+        from dpcal.accountants.correlated import pricing
+
+        sampler = self.participation()
+        pricing.check_relation(strategy, sampler, neighboring_relation)
+        return pricing.whole_run(
+            strategy,
+            sampler,
+            noise_multiplier=self.noise_multiplier,
+            **self.correlation.accounting,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as JSON values, by the names of the parameters."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        if self.correlation is not None:
+            values["correlation"] = self.correlation.to_dict()
+        return values
 
     @property
     def share(self) -> Fraction:
@@ -322,7 +442,7 @@ class Plan:
             "delta": self.delta,
             "neighboring_relation": self.neighboring_relation,
             "parameters": dict(self.parameters),
-            "queries": [dataclasses.asdict(query) for query in self.queries],
+            "queries": [query.to_dict() for query in self.queries],
         }
         return json.dumps(document, indent=2, allow_nan=False)
 
@@ -351,7 +471,8 @@ def compose(asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: st
     """Compose the events of ``(query, count)`` pairs asked of the same ``n`` records.
 
     Of a partition only the worst part counts: a replaced record is in one part. Adaptive queries
-    cost their budget, however much of it was spent: what was spent is itself an output.
+    cost their budget, however much of it was spent: what was spent is itself an output. A query
+    with correlated noise costs its whole strategy, however many answers were given.
 
     Raises
     ------
@@ -368,7 +489,10 @@ def compose(asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: st
         gaussian = events.GaussianDpEvent(query.noise_multiplier)
         if not count:
             continue
-        if query.budget is not None:
+        if query.correlation is not None:
+            # Answers are not independent: however few were given, the price is that of all.
+            costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
+        elif query.budget is not None:
             costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
         elif query.composition == "disjoint":
             _check_replaced_in_place(query, neighboring_relation)

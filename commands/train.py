@@ -8,7 +8,7 @@ import secrets
 import sys
 import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dpcal.accountants.matrix import Strategy
     from dpcal.calibrate import Constants, Plan, Query
     from dpcal.commands._tables import Ranges, Table
     from dpcal.commands._training import Run, Task
     from dpcal.optim import Result
     from dpcal.optim.registry import Optimizer
+    from dpcal.plot import Curve
 
 EXAMPLE = "--csv patients.csv --target diagnosis --epsilon 1 --delta 1e-5 --bounds 0:100"
 
@@ -39,6 +41,10 @@ OUTSIDE = (
     "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
     "of a record can be tested.",
 )
+
+
+NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
+CORRELATED_SAMPLERS = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "full")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -93,6 +99,36 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--gap", type=number, metavar="F", help="on how much the loss can fall below its start, > 0"
     )
     add_tuning(parser)
+    correlated = parser.add_argument_group("correlated noise (--optimizer correlated_dpsgd)")
+    correlated.add_argument(
+        "--noise",
+        choices=NOISES,
+        metavar="NAME",
+        help=f"what correlates the noise of the steps: {', '.join(NOISES)} (default: nothing)",
+    )
+    correlated.add_argument(
+        "--decay", type=number, help="for lambda-cgd: share in [0, 1) of the last noise taken back"
+    )
+    correlated.add_argument(
+        "--bands",
+        type=whole,
+        help="for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for blt: "
+        "buffers",
+    )
+    correlated.add_argument(
+        "--sampler",
+        choices=CORRELATED_SAMPLERS,
+        metavar="NAME",
+        help=f"{', '.join(CORRELATED_SAMPLERS)} (default: poisson)",
+    )
+    correlated.add_argument(
+        "--separation", type=whole, metavar="B", help="steps between two of one record, at least"
+    )
+    correlated.add_argument(
+        "--proved",
+        action="store_true",
+        help="calibrate by proved bounds, not by draws, at the price of more noise",
+    )
     parser.add_argument(
         "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
     )
@@ -243,7 +279,11 @@ def _row(options: Namespace) -> Optimizer:
     """Return the optimizer that was asked for, if it can do what was asked of it."""
     from dpcal.optim.registry import find
 
-    row = find(options.optimizer)
+    optimizer = options.optimizer
+    if options.noise is not None and optimizer == "dpsgd":
+        optimizer = "correlated_dpsgd"
+    row = find(optimizer)
+    _check_noise(options, optimizer)
     for name in given_tuning(options):
         if name not in row.options and not (name == "max_norm" and row.constants):
             raise ValueError(f"{flag(name)} is not for --optimizer {row.name}.")
@@ -269,6 +309,8 @@ def _plan(options: Namespace, row: Optimizer, data: _Data) -> Plan:
         "delta": options.delta,
         "neighboring_relation": options.neighboring_relation,
     }
+    if row.name == "correlated_dpsgd":
+        return _correlated_plan(options, row, target, given)
     if not row.constants:
         plan: Plan = row.build()(**target, **{**_defaults(objective.n, given), **given})
         return plan
@@ -284,6 +326,66 @@ def _plan(options: Namespace, row: Optimizer, data: _Data) -> Plan:
     for warning in caught:
         print(f"dpcal: warning: {warning.message}", file=sys.stderr)
     return plan
+
+
+def _check_noise(options: Namespace, optimizer: str) -> None:
+    """Refuse options of correlated noise where there is none."""
+    if options.noise is None and optimizer == "correlated_dpsgd":
+        raise ValueError(f"--optimizer {optimizer} needs --noise: one of {', '.join(NOISES)}.")
+    if options.noise is not None and optimizer != "correlated_dpsgd":
+        raise ValueError(f"--noise is not for --optimizer {optimizer}.")
+    if options.decay is not None and options.noise != "lambda-cgd":
+        raise ValueError("--decay is for --noise lambda-cgd.")
+    if options.bands is not None and options.noise not in ("banded", "bisr", "blt"):
+        raise ValueError("--bands is for --noise banded, bisr or blt.")
+    for name in ("sampler", "separation", "proved"):
+        if getattr(options, name) not in (None, False) and options.noise is None:
+            raise ValueError(f"--{name} goes with --noise.")
+
+
+def _correlated_plan(
+    options: Namespace, row: Optimizer, target: Mapping[str, Any], given: dict[str, Any]
+) -> Plan:
+    """Calibrate a matrix mechanism for the number of steps that was asked for."""
+    n, sampler = target["n"], options.sampler or "poisson"
+    chosen = {**_defaults(n, given), **given}
+    if sampler == "full":
+        chosen["batch_size"] = given.get("batch_size", n)
+    epochs, steps = chosen.pop("epochs", None), chosen.pop("steps", None)
+    if epochs is not None and steps is not None:
+        raise ValueError("--epochs and --steps exclude each other.")
+    if steps is None:
+        from dpcal import _validate
+
+        steps = math.ceil(_validate.positive(epochs=epochs) * n / chosen["batch_size"])
+    plan: Plan = row.build()(
+        _strategy(options, steps),
+        sampler=sampler,
+        separation=options.separation,
+        statistics=not options.proved,
+        **target,
+        **chosen,
+    )
+    return plan
+
+
+def _strategy(options: Namespace, steps: int) -> Strategy:
+    """Return the strategy of a name, optimised for prefix sums where it has free parameters."""
+    from dpcal.accountants import matrix
+
+    bands = min(options.bands or 4, steps)
+    if options.noise == "lambda-cgd":
+        if options.decay is None:
+            raise ValueError("--noise lambda-cgd needs --decay.")
+        return matrix.LambdaCGD(steps, options.decay)
+    strategies: dict[str, Callable[[], Strategy]] = {
+        "banded": lambda: matrix.Banded.optimised(steps, bands),
+        "bisr": lambda: matrix.BISR(steps, bands),
+        "blt": lambda: matrix.BLT.optimised(steps, bands),
+        "square-root": lambda: matrix.SquareRoot(steps),
+        "tree": lambda: matrix.Tree(steps),
+    }
+    return strategies[options.noise]()
 
 
 def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -424,27 +526,37 @@ def _write(folder: Path, document: dict[str, Any], data: _Data, run: Run) -> Non
     from dpcal.report import replacing
 
     plan = run.result.plan
-    curve = plot.Curve.of(
+    correlated = any(query.correlation for query in plan.queries)
+    with replacing(folder) as temporary:
+        (temporary / "report.json").write_text(dump(document) + "\n")
+        secret = temporary / "fingerprint.key"
+        secret.touch(mode=0o600)
+        secret.write_text(data.key.hex() + "\n")
+        if not correlated:
+            plot.save(plot.profile([_curve(plan)]), temporary / "privacy-profile.png")
+        if run.scores and _evenly(plan):
+            plot.save(_picture(data.task, run), temporary / "accuracy.png")
+
+
+def _curve(plan: Plan) -> Curve:
+    """The privacy profile of a plan."""
+    from dpcal import plot
+
+    return plot.Curve.of(
         plan.event,
         f"epsilon = {plan.epsilon:g}",
         target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
         accountants=("characteristic", "renyi"),
         neighboring_relation=plan.neighboring_relation,
     )
-    with replacing(folder) as temporary:
-        (temporary / "report.json").write_text(dump(document) + "\n")
-        secret = temporary / "fingerprint.key"
-        secret.touch(mode=0o600)
-        secret.write_text(data.key.hex() + "\n")
-        plot.save(plot.profile([curve]), temporary / "privacy-profile.png")
-        if run.scores and _evenly(plan):
-            plot.save(_picture(data.task, run), temporary / "accuracy.png")
 
 
 def _evenly(plan: Plan) -> bool:
     """Whether every step costs the same answer, so that a cost can be told along the run."""
     query, *others = plan.queries
-    return not others and query.budget is None and query.composition == "sequential"
+    # Under correlated noise the first step costs as much as all of them.
+    plain = query.budget is None and query.correlation is None
+    return plain and not others and query.composition == "sequential"
 
 
 def _picture(task: Task, run: Run) -> Any:
@@ -475,6 +587,8 @@ def _summary(options: Namespace, task: Task, run: Run) -> str:
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
+    if "label" in result.plan.parameters:
+        lines.append(f"the price is {result.plan.parameters['label']}")
     if len(task.y_test):
         score = task.score(result.w)
         lines.append(f"held-out {task.metric} (not private): {score:.4g}")
@@ -509,6 +623,10 @@ def _line(queries: list[Query]) -> str:
         records = f"sampling probability {probability:.5g}"
     else:
         records = f"on batches of {_range(sizes)} records" if sizes else "on all records"
+    if queries[0].correlation is not None:
+        noise += f" correlated by {queries[0].correlation.strategy.kind}"
+        if queries[0].sampler not in ("full", "poisson"):
+            records = f"{queries[0].sampler} samples, {records}"
     noun = "mean iterate of one pass" if queries[0].kind == "one pass" else queries[0].kind
     return f"{noun}: {count} answer{'s' * (count != 1)}, noise multiplier {noise}, {records}"
 

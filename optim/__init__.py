@@ -7,11 +7,13 @@ a table of the optimizers.
 """
 
 from dpcal.optim.adaptive_gd import adaptive_gd
+from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.networks import KAN, MLP
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
@@ -25,6 +27,8 @@ from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 
 __all__ = [
+    "KAN",
+    "MLP",
     "Cauchy",
     "Constants",
     "FromGradients",
@@ -41,6 +45,7 @@ __all__ = [
     "Trace",
     "Welsch",
     "adaptive_gd",
+    "correlated_dpsgd",
     "dpsgd",
     "jl_glm",
     "kl_spider",

@@ -137,11 +137,28 @@ class Ledger:
     def event(self) -> DpEvent:
         """The event of everything released; order costs nothing, so equal ones are gathered.
 
+        Correlated noise costs its whole strategy once its first answer was given.
+
         Raises
         ------
         LedgerMismatch
-            If adaptive answers spent more than their budget.
+            If adaptive answers spent more than their budget, or there are more answers with
+            correlated noise than their strategy has steps.
         """
+        for name, count in self._counts.items():
+            streams = {
+                dataclasses.replace(entry, count=1)
+                for entry in self._entries
+                if entry.name == name and entry.correlation is not None
+            }
+            if len(streams) > 1:
+                raise LedgerMismatch(f"answers to {name!r} name {len(streams)} streams of noise.")
+            for entry in streams:
+                steps = entry.correlation.strategy.steps if entry.correlation else 0
+                if count > steps:
+                    raise LedgerMismatch(
+                        f"query {name!r} was answered {count} times, its noise has {steps} rows."
+                    )
         for budget, share in self._shares.items():
             if share > 1:
                 raise LedgerMismatch(
@@ -171,7 +188,7 @@ class Ledger:
         document = {
             "n": self._n,
             "neighboring_relation": self._relation,
-            "entries": [dataclasses.asdict(entry) for entry in self._entries],
+            "entries": [entry.to_dict() for entry in self._entries],
         }
         return json.dumps(document, indent=2, allow_nan=False)
 

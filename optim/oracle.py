@@ -33,7 +33,9 @@ method         the sum behind the answer                 one added or zeroed    
 ============== ========================================= ====================== ===========
 
 The noise has standard deviation ``noise_multiplier * C`` under every relation; accountants know
-that replacing a record moves a sum twice as far.
+that replacing a record moves a sum twice as far. A query with ``correlation`` has a stream of its
+own: the noise of its answer number t is ``noise_multiplier * C`` times row t of C^-1 z, and the row
+is spent with the answer, also where the answer fails.
 
 Outside the claim: numpy's generators are not cryptographic, so an adversary who can guess the seed
 or rebuild a generator's state can subtract the noise; and Gaussian noise in floating point is not
@@ -46,10 +48,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +67,7 @@ from dpcal.calibrate.plan import Plan, Query, compose
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
+from dpcal.optim.rounds import Rounds
 
 if TYPE_CHECKING:
     from dpcal.accountants.filters import PrivacyFilter
@@ -183,9 +187,51 @@ class PrivateOracle:
         self.plan = plan
         self.ledger = Ledger(plan.n, plan.neighboring_relation)
         self._filter = filter
-        self._sampling, self._noise, parting, self.public = _streams(seed)
+        if filter is not None and any(query.correlation for query in plan.queries):
+            raise UnsupportedEvent(
+                "A filter prices answers one by one, and those with correlated noise have no price "
+                "of their own."
+            )
+        generator = _generator(seed)
+        self._root = _root(generator)
+        self._sampling, self._noise, parting, self.public = generator.spawn(4)
         self._parts = _Parts(plan, parting)
+        self._rows = {
+            query.name: Rounds(
+                query, plan.n, objective.dimension, sampling=self._sampling, noise=self._noise
+            )
+            for query in plan.queries
+            if query.correlation is not None
+        }
         self._lock = Lock()
+
+    @classmethod
+    def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> PrivateOracle:
+        """Return an oracle that goes on where another one stopped, with the same randomness.
+
+        Parameters
+        ----------
+        objective, plan
+            As before.
+        state
+            What :meth:`state` returned.
+
+        Raises
+        ------
+        ValueError
+            If the plan has queries with independent noise: their generators keep no count.
+        """
+        oracle = cls(objective, plan, seed=_restored(state["seed"]))
+        if len(oracle._rows) != len(plan.queries):
+            raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
+        oracle.ledger = Ledger.from_json(state["ledger"])
+        for name, rounds in oracle._rows.items():
+            rounds.skip_to(oracle.ledger.count(name))
+        return oracle
+
+    def state(self) -> dict[str, Any]:
+        """Return what :meth:`resumed` needs, as JSON values. It is a secret, like the seed."""
+        return {"seed": self._root, "ledger": self.ledger.to_json()}
 
     def remaining(self, query: str) -> int:
         """Return how often the query may still be asked."""
@@ -396,7 +442,8 @@ class PrivateOracle:
         asked = self._asked(query, "gradient", None)
         with self._lock:
             self._spend(asked, len(rates))
-            if self.objective.kernel is None or asked.sampler == "fixed-size":
+            plain = asked.sampler != "fixed-size" and asked.correlation is None
+            if self.objective.kernel is None or not plain:
                 w = self._step_by_step(w, asked, rates, radius, mean, averaged)
             else:
                 descend(
@@ -777,6 +824,9 @@ class PrivateOracle:
         return w
 
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
+        if query.correlation is not None:
+            # A round is over once it has begun: neither its batch nor its noise is used again.
+            self._rows[query.name].begin()
         total = self.objective.clipped_sum(w, self._sample(query), query.max_norm)
         mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
@@ -791,11 +841,17 @@ class PrivateOracle:
                 f"The sum behind query {query.name!r} is NaN or infinite, and was not released. "
                 "That it is so is itself a fact about the records, outside the privacy claim."
             )
-        add_gaussian(total, query.noise_multiplier * bound, self._noise)
+        standard_deviation = query.noise_multiplier * bound
+        if query.correlation is not None:
+            add_correlated(total, standard_deviation, self._rows[query.name].noise)
+        else:
+            add_gaussian(total, standard_deviation, self._noise)
         return total / expected_batch_size(query, self.plan.n)
 
     def _sample(self, query: Query) -> Rows:
         n = self.objective.n
+        if query.correlation is not None:
+            return self._rows[query.name].batch
         if query.composition == "disjoint":
             return self._parts.take(query)
         if query.batch_size is not None:
@@ -971,18 +1027,43 @@ def expected_batch_size(query: Query, n: int) -> float:
     """Return how many of ``n`` records one answer is about on average; public, like ``n``."""
     if query.batch_size is not None:
         return float(query.batch_size)
-    return (query.sampling_probability or 1.0) * n
+    q, b = query.sampling_probability or 1.0, query.separation or 1
+    if query.sampler == "min-separation":
+        return q / (1 + (b - 1) * q) * n
+    return q * n / b
 
 
-def _streams(seed: Seed) -> list[np.random.Generator]:
-    """Return independent generators for sampling, noise, partitions and public choices."""
+def add_correlated(out: Vector, standard_deviation: float, row: Vector) -> None:
+    """Add a row of C^-1 z, times the standard deviation of z, to ``out``, in place."""
+    out += standard_deviation * row
+
+
+def _generator(seed: Seed) -> np.random.Generator:
     try:
-        return np.random.default_rng(seed).spawn(4)
+        return np.random.default_rng(seed)
     except (TypeError, ValueError) as error:
         raise type(error)(
             "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
             f"got {seed!r}."
         ) from error
+
+
+def _root(generator: np.random.Generator) -> dict[str, Any]:
+    """What a generator's next children grow from, as JSON values."""
+    sequence: Any = generator.bit_generator.seed_seq
+    return {
+        "entropy": sequence.entropy,
+        "spawn_key": [int(word) for word in sequence.spawn_key],
+        "children": sequence.n_children_spawned,
+    }
+
+
+def _restored(root: Mapping[str, Any]) -> np.random.SeedSequence:
+    return np.random.SeedSequence(
+        root["entropy"],
+        spawn_key=tuple(root["spawn_key"]),
+        n_children_spawned=root["children"],
+    )
 
 
 def check_radius(radius: float) -> None:

@@ -192,6 +192,18 @@ _ROWS = (
             "preset",
         ),
     ),
+    Optimizer(
+        name="correlated_dpsgd",
+        summary="gradient steps whose noise takes back part of the noise before",
+        problem="any; rates are known for convex losses and for wide networks",
+        needs=("strategy", "batch_size", "max_norm"),
+        rate="sqrt(d) / (n epsilon)",
+        measure="excess risk",
+        theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
+        relations=("add-or-remove-one", "replace-special"),
+        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
+        constants=False,
+    ),
 )
 
 OPTIMIZERS = {row.name: row for row in _ROWS}

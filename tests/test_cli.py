@@ -257,8 +257,8 @@ def replaced(option, value):
         (["epsilon", *replaced("--steps", "2.5"), "--delta", "1e-6"], "--steps"),
         (["epsilon", *replaced("--steps", "inf"), "--delta", "1e-6"], "--steps"),
         (
-            ["epsilon", *MECHANISM, "--delta", "1e-6", "--neighboring-relation", "replace-one"],
-            "replace-one",
+            ["epsilon", *MECHANISM, "--delta", "1e-6", "--neighboring-relation", "replace-two"],
+            "replace-two",
         ),
         (["calibrate", *TARGET], "--noise-multiplier"),
         (["calibrate", *MECHANISM, *TARGET], "--noise-multiplier"),

@@ -80,7 +80,7 @@ from dpcal.accountants.events import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "revealed_delta"]
+__all__ = ["compositions", "delta", "epsilon", "revealed_delta"]
 
 STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
@@ -253,12 +253,13 @@ class _Question:
     def adding(self, level: float, proved: bool) -> tuple[Estimator | None, float]:
         """The estimator for adding a record near a level, and a bound that may settle it first."""
         if self.route == "bins":
-            return Bins(self._bin_gram, "add"), 1.0
-        setting = self.setting("add")
+            gram = self._bin_gram
+            return Bins(gram, "add"), proofs.variational_bins_delta(gram, level)
         if level >= -self.law.never:
             return None, 0.0
+        setting = self.setting("add")
         if not self.independent:
-            return Direct(setting, "add"), 1.0
+            return Direct(setting, "add"), self.proved_delta(level)[0]
         bound, share = proofs.variational_delta(setting, level)
         if not proved:
             return self._shifted(setting, level), bound
@@ -315,7 +316,7 @@ def _options(options: dict[str, Any]) -> Options:
     return replace(known, seed=secrets.randbits(63)) if known.seed is None else known
 
 
-def _events(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
+def compositions(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
     """Compositions of sampled Gaussians, one for each group that may be the worst."""
     norms = np.sqrt(mechanism.energies)
     if isinstance(sampler, Poisson):
@@ -414,7 +415,12 @@ def _solved(
 
 
 def epsilon(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, delta: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    delta: float,
+    noise_multiplier: float,
+    **options: Any,
 ) -> CorrelatedEpsilon:
     """Return the epsilon of a run with correlated noise and random batches.
 
@@ -425,11 +431,12 @@ def epsilon(
         ``C[t, u] = decay^(t - u)``.
     sampler
         One of this package's samplers.
-    noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C, in units of the clipping
-        norm.
     delta
         A number in (0, 1).
+    noise_multiplier
+        Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
+        C: papers that write z for sigma over the largest column norm mean ``z *
+        Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
     statistics
         ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
         and whose failure probability is part of delta. ``"asymptotic"``: importance sampling with a
@@ -475,7 +482,7 @@ def epsilon(
 def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
     found = [
         event_epsilon(event, delta=target)
-        for event in _events(question.mechanism, question.sampler)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedEpsilon(
@@ -518,6 +525,12 @@ def _sampled_epsilon(question: _Question, target: float, bound: float) -> Correl
             _require_enough(other, options, target, half)
         second = options.simulate(other, 1)
         add = _solved(second, target, gamma, added)
+        if math.isinf(add[2]):
+            raise TargetUnreachable(
+                f"No epsilon bounds delta={target:g} of adding a record from draws="
+                f"{second.draws}; choose more draws."
+            )
+        _trusted(second, add[1])
         lower, estimate, upper = (
             max(a, b) for a, b in zip((lower, estimate, upper), add, strict=True)
         )
@@ -542,7 +555,12 @@ def _one_sided(estimator: Estimator) -> bool:
 
 
 def delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
+    **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
 
@@ -563,7 +581,8 @@ def delta(
 
 def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
     found = [
-        event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)
+        event_delta(event, epsilon=at)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedDelta(
@@ -605,13 +624,17 @@ def _sampled_delta(question: _Question, at: float, bound: float) -> CorrelatedDe
 
 
 def revealed_delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
 ) -> CorrelatedDelta:
     """Return a bound on delta that needs no secret about who took part in which round.
 
     Parameters
     ----------
-    strategy, noise_multiplier, epsilon
+    strategy, epsilon, noise_multiplier
         As for :func:`delta`.
     sampler
         Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
