@@ -92,7 +92,7 @@ _ROWS = (
         rate="sqrt(d) / (n epsilon)",
         measure="excess risk",
         theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
-        relations=("add-or-remove-one", "replace-special"),
+        relations=_FIXED,
         options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
         constants=False,
     ),
