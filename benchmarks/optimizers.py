@@ -393,13 +393,17 @@ def slope_picture(panels):
     return figure
 
 
+def _fitted(each):
+    found, low, high = each["slope"]
+    return f"{found:.2f} [{low:.2f}, {high:.2f}], theorem {each['theorem']:.2f}"
+
+
 def _draw(axes, each, colour, marker):
     """One series: geometric means with intervals, and the theorem's slope through their middle."""
     x = np.array(each["x"], dtype=float)
     logs = [np.log(values) for values in each["y"]]
     middle = np.array([values.mean() for values in logs])
     half = np.array([1.96 * values.std(ddof=1) / math.sqrt(len(values)) for values in logs])
-    found, low, high = each["slope"]
     mean = np.exp(middle)
     axes.errorbar(
         x,
@@ -411,7 +415,7 @@ def _draw(axes, each, colour, marker):
         lw=0,
         elinewidth=1,
         capsize=2,
-        label=f"{each['label']}: {found:.2f} [{low:.2f}, {high:.2f}]; theorem {each['theorem']:.2f}",
+        label=f"{each['label']}: {_fitted(each)}",
     )
     line = middle.mean() + each["theorem"] * (np.log(x) - np.log(x).mean())
     axes.plot(x, np.exp(line), color=colour, lw=1)
@@ -430,11 +434,7 @@ def main():
     if not options.no_slopes:
         panels = slopes(options.output)
         for each in panels:
-            found, low, high = each["slope"]
-            print(
-                f"{each['panel']:<26}{each['label']:<18} slope {found:.2f} [{low:.2f}, {high:.2f}], "
-                f"theorem {each['theorem']:.2f}"
-            )
+            print(f"{each['panel']:<26}{each['label']:<18} slope {_fitted(each)}")
         slope_picture(panels).savefig(options.output / "optimizers-slopes.png", dpi=110)
 
 

@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,6 +195,31 @@ def test_a_row_is_about_what_is_there(row):
     # A year, and which part of the paper.
     assert any(year in row.theorem for year in map(str, range(2006, 2030)))
     assert set(row.options) <= {*TUNING, "l2"}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_documented(name):
+    root = Path(__file__).parent.parent
+    page = (root / "docs" / "optimizers.md").read_text()
+    _, section = page.split(f"\n## {name}\n")
+    example = section.split("\n## ")[0]
+    assert f">>> plan = calibrate.{name}(" in example
+    assert f"optim.{name}(" in example
+    assert f"[`{name}`](#{name})" in page
+    assert "docs/optimizers.md" in (root / "README.md").read_text()
+
+
+def test_links_lead_somewhere():
+    docs = Path(__file__).parent.parent / "docs"
+    page = (docs / "optimizers.md").read_text()
+    links = re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", page)
+    assert links
+    for file, anchor in links:
+        target = docs / (file or "optimizers.md")
+        assert target.exists()
+        if anchor:
+            heads = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            assert anchor in {head.lower().replace(" ", "-") for head in heads}
 
 
 def test_every_option_is_somebodys():
