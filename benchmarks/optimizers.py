@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from dpcal import optim
 from dpcal.calibrate import Constants
@@ -245,55 +246,79 @@ def report(rows):
                 cells += f"{excess(group).mean():>11.2e} ({score:.3f})"
             print(f"{optimizer:<26}{cells}")
     worst = max(row["spent"] - row["epsilon"] for row in rows)
-    print(f"\n{len(rows)} runs; none spent more than its target (closest: {worst:.1e} below)")
+    print(f"\n{len(rows)} runs; none spent more than its target (closest: {-worst:.1e} below)")
 
 
 # ------------------------------------------------------------------------------------------ slopes
 
 
-def slope_data():
-    """Return the series of the slope studies, as JSON values."""
+def of_points(label, panel, points, theorem):
+    """Return one series of ``optimizers_kl``, as JSON values."""
+    from benchmarks.optimizers_kl import slope
+
+    return {
+        "label": label,
+        "panel": panel,
+        "x": [p.X for p in points],
+        "y": [list(p.excess) for p in points],
+        "theorem": theorem,
+        "slope": list(slope(points)),
+    }
+
+
+def spider_slopes():
     from benchmarks import optimizers_kl as kl
-    from benchmarks import optimizers_spider as stationary
 
-    def series(label, panel, points, theorem):
-        found, low, high = kl.slope(points)
-        return {
-            "label": label,
-            "panel": panel,
-            "x": [p.X for p in points],
-            "y": [list(p.excess) for p in points],
-            "theorem": theorem,
-            "slope": [found, low, high],
+    found = sorted(kl.by_kappa(kl.spider()).items())
+    return [of_points(f"kappa = {kappa:g}", "kl_spider", p, kappa) for kappa, p in found]
+
+
+def adaptive_slopes():
+    from benchmarks import optimizers_kl as kl
+
+    found = sorted(kl.by_kappa(kl.adaptive()).items())
+    return [
+        of_points(f"kappa = {kappa:g}", "adaptive_gd", points, 2 * kappa / (4 - kappa))
+        for kappa, points in found
+    ]
+
+
+def proximal_slopes():
+    from benchmarks import optimizers_kl as kl
+
+    labels = {"proximal_point": "growing weight"}
+    return [
+        of_points(labels.get(name, name), "proximal_point, kappa = 3", points, 3.0)
+        for name, points in kl.proximal(seeds=4).items()
+    ]
+
+
+def stationary_slopes():
+    from benchmarks.optimizers_spider import slopes as study_of_n
+
+    return [
+        {
+            "label": name,
+            "panel": "spiderboost",
+            "x": row["sizes"],
+            "y": np.transpose(row["norms"]).tolist(),
+            "theorem": {"spiderboost": -2 / 3, "noisy_gd": -1 / 2}[name],
+            "slope": [row["slope"], *row["interval"]],
         }
+        for name, row in study_of_n().items()
+    ]
 
-    panels = []
-    for kappa, points in sorted(kl.by_kappa(kl.spider()).items()):
-        panels.append(series(f"kappa = {kappa:g}", "kl_spider", points, kappa))
-    for kappa, points in sorted(kl.by_kappa(kl.adaptive()).items()):
-        label = f"kappa = {kappa:g}"
-        panels.append(series(label, "adaptive_gd", points, 2 * kappa / (4 - kappa)))
-    for name, points in kl.proximal().items():
-        label = {"proximal_point": "growing weight"}.get(name, name)
-        panels.append(series(label, "proximal_point, kappa = 3", points, 3.0))
-    for name, row in stationary.slopes().items():
-        panels.append(
+
+def embedded_slopes():
+    from benchmarks.optimizers_spider import flatness
+
+    series = []
+    for name, row in flatness().items():
+        per_seed = np.polyfit(np.log(row["dimensions"]), np.log(row["norms"]), 1)[0]
+        half = stats.t.ppf(0.975, len(per_seed) - 1) * stats.sem(per_seed)
+        series.append(
             {
-                "label": name,
-                "panel": "spiderboost",
-                "x": row["sizes"],
-                "y": np.transpose(row["norms"]).tolist(),
-                "theorem": {"spiderboost": -2 / 3, "noisy_gd": -1 / 2}[name],
-                "slope": [row["slope"], *row["interval"]],
-            }
-        )
-    for name, row in stationary.flatness().items():
-        logs = np.log(row["dimensions"])
-        per_seed = np.polyfit(logs, np.log(row["norms"]), 1)[0]
-        half = 1.96 * per_seed.std(ddof=1) / math.sqrt(len(per_seed))
-        panels.append(
-            {
-                "label": {"direct": "spiderboost"}.get(name, "jl_glm"),
+                "label": {"direct": "spiderboost", "embedded": "jl_glm"}[name],
                 "panel": "jl_glm, rank 20",
                 "x": row["dimensions"],
                 "y": row["norms"],
@@ -301,15 +326,21 @@ def slope_data():
                 "slope": [per_seed.mean(), per_seed.mean() - half, per_seed.mean() + half],
             }
         )
-    return panels
+    return series
+
+
+SLOPES = (spider_slopes, adaptive_slopes, proximal_slopes, stationary_slopes, embedded_slopes)
 
 
 def slopes(folder):
-    """Return the slope studies' data, from the folder if it is there."""
+    """Return the series of all slope studies; those that are in the folder are not repeated."""
     path = folder / "slopes.json"
-    if not path.exists():
-        path.write_text(json.dumps(slope_data()))
-    return json.loads(path.read_text())
+    found = json.loads(path.read_text()) if path.exists() else {}
+    for part in SLOPES:
+        if part.__name__ not in found:
+            found[part.__name__] = part()
+            path.write_text(json.dumps(found))
+    return [each for part in SLOPES for each in found[part.__name__]]
 
 
 # ---------------------------------------------------------------------------------------- pictures
@@ -403,7 +434,7 @@ def _draw(axes, each, colour, marker):
     x = np.array(each["x"], dtype=float)
     logs = [np.log(values) for values in each["y"]]
     middle = np.array([values.mean() for values in logs])
-    half = np.array([1.96 * values.std(ddof=1) / math.sqrt(len(values)) for values in logs])
+    half = np.array([stats.t.ppf(0.975, len(v) - 1) * stats.sem(v) for v in logs])
     mean = np.exp(middle)
     axes.errorbar(
         x,
