@@ -13,6 +13,7 @@ interrupted study goes on where it was; delete them to start over. The pictures 
 """
 
 import argparse
+import io
 import json
 import math
 import time
@@ -246,7 +247,7 @@ def report(rows):
                 cells += f"{excess(group).mean():>11.2e} ({score:.3f})"
             print(f"{optimizer:<26}{cells}")
     worst = max(row["spent"] - row["epsilon"] for row in rows)
-    print(f"\n{len(rows)} runs; none spent more than its target (closest: {-worst:.1e} below)")
+    print(f"\n{len(rows)} runs; none spent more than its target (closest: {-worst:.0e} below)")
 
 
 # ------------------------------------------------------------------------------------------ slopes
@@ -352,7 +353,7 @@ def picture(rows):
 
     names = list(dict.fromkeys(row["table"] for row in rows))
     others = [name for name in OPTIMIZERS if name != "dpsgd"]
-    figure = Figure(figsize=(1.55 * len(others), 2.0 * len(names) + 0.7), layout="constrained")
+    figure = Figure(figsize=(1.65 * len(others), 2.0 * len(names) + 0.7), layout="constrained")
     grid = figure.subplots(len(names), len(others), sharex=True, sharey="row", squeeze=False)
     for name, line in zip(names, grid, strict=True):
         some = chosen(rows, table=name)
@@ -452,6 +453,16 @@ def _draw(axes, each, colour, marker):
     axes.plot(x, np.exp(line), color=colour, lw=1)
 
 
+def save(figure, path):
+    """Write a PNG of few colours, which is small enough for documentation."""
+    from PIL import Image
+
+    content = io.BytesIO()
+    figure.savefig(content, dpi=100)
+    with Image.open(content) as image:
+        image.convert("RGB").quantize(64).save(path, optimize=True)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.optimizers")
     parser.add_argument("--output", type=Path, default=Path("dpcal-report.optimizers"))
@@ -461,12 +472,12 @@ def main():
     warnings.simplefilter("ignore", RuntimeWarning)
     rows = study(options.output)
     report(rows)
-    picture(rows).savefig(options.output / "optimizers.png", dpi=110)
+    save(picture(rows), options.output / "optimizers.png")
     if not options.no_slopes:
         panels = slopes(options.output)
         for each in panels:
             print(f"{each['panel']:<26}{each['label']:<18} slope {_fitted(each)}")
-        slope_picture(panels).savefig(options.output / "optimizers-slopes.png", dpi=110)
+        save(slope_picture(panels), options.output / "optimizers-slopes.png")
 
 
 if __name__ == "__main__":
