@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpcal.calibrate import Plan
+    from dpcal.calibrate import Plan, Query
     from dpcal.optim import Ledger, Result
 
 __all__ = [
@@ -192,30 +192,47 @@ def _mechanism(plan: Plan) -> str:
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
     parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
-    for query in plan.queries:
-        records = {
-            "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
-            "fixed-size": f"{query.batch_size!r} records",
-            "full": "all records",
-            "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
-            f"{query.separation!r} random groups, in turn",
-            "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
-            f"that were not in the {(query.separation or 1) - 1} samples before",
-            "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
-        }[query.sampler]
-        noise = f"Gaussian noise of {query.noise_multiplier!r} times that bound"
-        if query.correlation is not None:
-            noise = (
-                f"row t of C^-1 z, with C the matrix of strategy "
-                f"{query.correlation.strategy.kind!r} and z Gaussian noise of "
-                f"{query.noise_multiplier!r} times that bound,"
-            )
-        bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    parts += [_answer(query) for query in plan.queries]
+    budget = plan.queries[0].budget
+    if budget is not None:
         parts.append(
-            f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
-            f"{query.kind} is clipped to L2 norm {bound}, and {noise} is added to the sum."
+            "Noise multipliers are chosen from earlier answers; all answers together spend no more "
+            f"than one with noise multiplier {budget!r}, and are charged as that."
         )
     return " ".join(parts)
+
+
+def _answer(query: Query) -> str:
+    """Say what one query releases, in words."""
+    records = {
+        "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
+        "fixed-size": f"{query.batch_size!r} records",
+        "full": "all records",
+        "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
+        f"{query.separation!r} random groups, in turn",
+        "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
+        f"that were not in the {(query.separation or 1) - 1} samples before",
+        "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
+    }[query.sampler]
+    if query.composition == "disjoint":
+        records += " of a part that shares none with others"
+    bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    if query.cap is not None:
+        bound += f", and {query.cap!r} at most"
+    least = "at least " if query.budget is not None else ""
+    noise = f"Gaussian noise of {least}{query.noise_multiplier!r} times that bound"
+    if query.correlation is not None:
+        noise = (
+            f"row t of C^-1 z, with C the matrix of strategy {query.correlation.strategy.kind!r} "
+            f"and z {noise},"
+        )
+    clipped, result = query.kind, "sum"
+    if query.kind == "one pass":
+        clipped, result = "step in a pass", "mean iterate"
+    return (
+        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
+        f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
+    )
 
 
 def released(result: Result) -> dict[str, Any]:

@@ -18,6 +18,7 @@ STUDIES = {
     "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
     "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network against the same step without privacy",
+    "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 

@@ -36,7 +36,8 @@ class Optimizer:
         The class of losses that its theorem is about.
     needs
         What must be known, in public, beside n, the dimension, epsilon and delta: names of
-        :class:`dpcal.calibrate.Constants` or of the builder's keywords.
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" where b is used in
+        place of a.
     rate
         How the error falls, without logarithms and constants.
     measure
@@ -44,7 +45,8 @@ class Optimizer:
     theorem
         Author, year, number.
     relations
-        Neighboring relations that it can be calibrated for.
+        Neighboring relations that it can be calibrated for; commands take the first one where
+        nobody chose.
     options
         Keywords of the builder that a command may pass on from its own options.
     constants
@@ -90,7 +92,7 @@ _ROWS = (
         rate="sqrt(d) / (n epsilon)",
         measure="excess risk",
         theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
-        relations=("add-or-remove-one", "replace-special"),
+        relations=_FIXED,
         options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
         constants=False,
     ),
@@ -98,7 +100,7 @@ _ROWS = (
         name="noisy_gd",
         summary="noisy gradient steps on all records",
         problem="smooth, convex or not",
-        needs=("lipschitz", "smoothness", "gap"),
+        needs=("lipschitz or max_norm", "smoothness or learning_rate", "gap or steps"),
         rate="(sqrt(d) / (n epsilon))^(1/2)",
         measure="gradient norm",
         theorem="Wang, Ye and Xu 2017, Theorem 5",
@@ -142,45 +144,53 @@ _ROWS = (
         name="spiderboost",
         summary="noisy gradients now and then, small noisy differences in between",
         problem="smooth, convex or not",
-        needs=("lipschitz", "smoothness", "gap"),
+        needs=("lipschitz or max_norm", "smoothness", "gap or steps"),
         rate="(sqrt(d) / (n epsilon))^(2/3)",
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
         relations=_FIXED,
-        options=("steps", "batch_size", "max_norm", "learning_rate"),
+        options=("steps", "batch_size", "max_norm", "learning_rate", "preset"),
     ),
     Optimizer(
         name="tree_spider",
         summary="one pass in disjoint batches, differences along a binary tree",
         problem="smooth, convex or not; population risk",
-        needs=("lipschitz", "smoothness", "gap"),
+        needs=("lipschitz or max_norm", "smoothness", "gap"),
         rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(1/2)",
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
         relations=_IN_PLACE,
-        options=("max_norm",),
+        options=("max_norm", "failure_probability", "preset"),
     ),
     Optimizer(
         name="recursive_regularization",
         summary="rounds with ever stronger regularisers, each on records of its own",
         problem="smooth and convex; population risk",
-        needs=("lipschitz", "smoothness", "distance"),
+        needs=("lipschitz or max_norm", "smoothness", "distance"),
         rate="n^(-1/2) + sqrt(d) / (n epsilon)",
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorem 5 (corrected)",
         relations=_IN_PLACE,
-        options=("max_norm",),
+        options=("max_norm", "distance", "subsolver", "preset"),
     ),
     Optimizer(
         name="jl_glm",
         summary="another optimizer on randomly embedded records",
         problem="linear models, convex or not; population risk",
-        needs=("lipschitz", "smoothness", "gap"),
+        needs=("lipschitz or max_norm", "smoothness", "gap"),
         rate="n^(-1/2) + min((sqrt(rank) / (n epsilon))^(2/3), (n epsilon)^(-2/5))",
         measure="gradient norm",
         theorem="Arora et al. 2022, Theorem 6 and Corollary 1",
         relations=_FIXED,
-        options=("max_norm",),
+        options=(
+            "max_norm",
+            "inner",
+            "embedding_dimension",
+            "rank",
+            "matrix",
+            "matrix_seed",
+            "preset",
+        ),
     ),
     Optimizer(
         name="correlated_dpsgd",

@@ -342,7 +342,7 @@ def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     ("words", "named"),
     [
         (["--optimizer", "adam"], "optimizer must be one of 'dpsgd', 'noisy_gd'"),
-        (["--optimizer", "noisy_gd"], "max_norm must be given where constants.lipschitz is no"),
+        (["--optimizer", "noisy_gd"], "noisy_gd needs lipschitz: give --max-norm, or"),
         (["--optimizer", "noisy_gd", "--epochs", "2"], "--epochs is not for --optimizer noisy_gd"),
     ],
 )
