@@ -259,7 +259,7 @@ class Query:
         return bound if self.cap is None else min(bound, self.cap)
 
     def event(self, n: int) -> DpEvent:
-        """Return the event of one answer on ``n`` records.
+        """Return the event of one answer on ``n`` records; a part of a partition is no sample.
 
         Raises
         ------
@@ -275,6 +275,8 @@ class Query:
                 "own. All of them together have one, that of the plan."
             )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
+        if self.composition == "disjoint":
+            return gaussian
         if self.sampler == "poisson":
             return events.PoissonSampledDpEvent(self.sampling_probability, gaussian)
         if self.sampler == "fixed-size":

@@ -921,10 +921,18 @@ class PrivateOracle:
         if query.composition == "disjoint":
             self._parts.check(query, count, spent)
         if self._filter is not None:
-            self._filter.spend(query.event(self.plan.n), count)
+            self._pay(self._filter, query, count)
         self.ledger.record(query, count)
         if query.composition == "disjoint":
             self._parts.allot(query, count, spent)
+
+    def _pay(self, budget: PrivacyFilter, query: Query, count: int) -> None:
+        if query.composition != "disjoint":
+            budget.spend(query.event(self.plan.n), count)
+            return
+        # Of parts that share no record the worst one counts; a filter forgets them between calls.
+        parts = [(query, count)]
+        budget.spend(compose(parts, self.plan.n, self.plan.neighboring_relation))
 
     def _spend_in_order(self, answers: list[tuple[Query, int]]) -> None:
         """Write answers to several sequential queries, or refuse them all and change nothing."""
