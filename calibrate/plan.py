@@ -415,9 +415,11 @@ class Plan:
     @property
     def event(self) -> DpEvent:
         """The ``DpEvent`` of asking every query as often as it may be asked."""
-        return compose(
-            ((query, query.count) for query in self.queries), self.n, self.neighboring_relation
-        )
+        return self._composed(self.neighboring_relation)
+
+    def _composed(self, neighboring_relation: str) -> DpEvent:
+        asked = ((query, query.count) for query in self.queries)
+        return compose(asked, self.n, neighboring_relation)
 
     def price(self, delta: float | None = None, **options: Any) -> Epsilon:
         """Return the certified epsilon of the whole plan.
@@ -427,13 +429,14 @@ class Plan:
         delta
             In (0, 1); the plan's own delta when omitted.
         **options
-            Passed to :func:`dpcal.accountants.epsilon`.
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the plan's
+            unless given. Answers are composed as theorems for the relation in use allow.
         """
         from dpcal.accountants import epsilon
 
         delta = self.delta if delta is None else delta
-        options.setdefault("neighboring_relation", self.neighboring_relation)
-        return epsilon(self.event, delta=delta, **options)
+        relation = options.setdefault("neighboring_relation", self.neighboring_relation)
+        return epsilon(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the plan as a JSON document."""
