@@ -182,6 +182,23 @@ def test_statistics_agree_across_methods():
     assert pair[1].lower <= pair[0]
 
 
+def test_rare_participation_with_much_noise_has_an_upper_end():
+    # Adding a record is decided far out, some forty times beyond the mean of a participation.
+    answer = correlated.epsilon(
+        LambdaCGD(300, 0.5),
+        correlated.Poisson(0.01),
+        noise_multiplier=2.0 / math.sqrt(1 - 0.5**2),
+        delta=1e-5,
+        statistics="asymptotic",
+        draws=12_288,
+        seed=1,
+    )
+    assert answer.label == STATISTICAL
+    assert answer.method.endswith(" and ShiftAdd")
+    assert 0 < answer.lower < answer < 1.1 * answer.lower
+    assert answer < answer.certified < math.inf
+
+
 def test_too_few_draws_name_enough():
     run = strategy(0.9 ** np.arange(200), 0.9)
     options = {"noise_multiplier": 1.2, "delta": 1e-6, "seed": 0}
