@@ -259,7 +259,7 @@ class Query:
         return bound if self.cap is None else min(bound, self.cap)
 
     def event(self, n: int) -> DpEvent:
-        """Return the event of one answer on ``n`` records.
+        """Return the event of one answer on ``n`` records; a part of a partition is no sample.
 
         Raises
         ------
@@ -275,6 +275,8 @@ class Query:
                 "own. All of them together have one, that of the plan."
             )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
+        if self.composition == "disjoint":
+            return gaussian
         if self.sampler == "poisson":
             return events.PoissonSampledDpEvent(self.sampling_probability, gaussian)
         if self.sampler == "fixed-size":
@@ -413,9 +415,11 @@ class Plan:
     @property
     def event(self) -> DpEvent:
         """The ``DpEvent`` of asking every query as often as it may be asked."""
-        return compose(
-            ((query, query.count) for query in self.queries), self.n, self.neighboring_relation
-        )
+        return self._composed(self.neighboring_relation)
+
+    def _composed(self, neighboring_relation: str) -> DpEvent:
+        asked = ((query, query.count) for query in self.queries)
+        return compose(asked, self.n, neighboring_relation)
 
     def price(self, delta: float | None = None, **options: Any) -> Epsilon:
         """Return the certified epsilon of the whole plan.
@@ -425,13 +429,14 @@ class Plan:
         delta
             In (0, 1); the plan's own delta when omitted.
         **options
-            Passed to :func:`dpcal.accountants.epsilon`.
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the plan's
+            unless given. Answers are composed as theorems for the relation in use allow.
         """
         from dpcal.accountants import epsilon
 
         delta = self.delta if delta is None else delta
-        options.setdefault("neighboring_relation", self.neighboring_relation)
-        return epsilon(self.event, delta=delta, **options)
+        relation = options.setdefault("neighboring_relation", self.neighboring_relation)
+        return epsilon(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the plan as a JSON document."""

@@ -142,9 +142,26 @@ class Ledger:
         Raises
         ------
         LedgerMismatch
-            If adaptive answers spent more than their budget, or there are more answers with
-            correlated noise than their strategy has steps.
+            If adaptive answers spent more than their budget, there are more answers with
+            correlated noise than their strategy has steps, or a partition has more parts than
+            there are records for.
         """
+        return self._composed(self._relation)
+
+    def _composed(self, neighboring_relation: str) -> DpEvent:
+        self._check_streams()
+        for budget, share in self._shares.items():
+            if share > 1:
+                raise LedgerMismatch(
+                    f"adaptive answers spent {float(share):.6g} times their budget, the noise "
+                    f"multiplier {budget!r}."
+                )
+        asked = ((query, query.count) for query in self.totals)
+        event = compose(asked, self._n, neighboring_relation)
+        self._check_partitions()
+        return event
+
+    def _check_streams(self) -> None:
         for name, count in self._counts.items():
             streams = {
                 dataclasses.replace(entry, count=1)
@@ -159,13 +176,20 @@ class Ledger:
                     raise LedgerMismatch(
                         f"query {name!r} was answered {count} times, its noise has {steps} rows."
                     )
-        for budget, share in self._shares.items():
-            if share > 1:
+
+    def _check_partitions(self) -> None:
+        """Refuse parts that cannot all be disjoint."""
+        needed: dict[str, int] = {}
+        for query in self.totals:
+            if query.composition == "disjoint":
+                name, size = query.partition or query.name, query.batch_size or self._n
+                parts = -(-query.count // query.answers_per_part)
+                needed[name] = needed.get(name, 0) + parts * size
+        for name, records in needed.items():
+            if records > self._n:
                 raise LedgerMismatch(
-                    f"adaptive answers spent {float(share):.6g} times their budget, the noise "
-                    f"multiplier {budget!r}."
+                    f"parts of partition {name!r} hold {records} records, there are {self._n}."
                 )
-        return compose(((query, query.count) for query in self.totals), self._n, self._relation)
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of everything released.
@@ -176,12 +200,12 @@ class Ledger:
             In (0, 1).
         **options
             Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the ledger's
-            unless given.
+            unless given. Answers are composed as theorems for the relation in use allow.
         """
         from dpcal.accountants import epsilon
 
-        options.setdefault("neighboring_relation", self._relation)
-        return epsilon(self.event, delta=delta, **options)
+        relation = options.setdefault("neighboring_relation", self._relation)
+        return epsilon(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the ledger as a JSON document."""

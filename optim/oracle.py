@@ -565,7 +565,8 @@ class PrivateOracle:
             Start, and centre of the ball of radius ``max_norm / (2 weight)``; shape (dimension,),
             finite.
         query
-            Name of a query of kind ``"gradient"`` in the plan, on all records, not adaptive.
+            Name of a query of kind ``"gradient"`` in the plan, on all records, not adaptive, with
+            independent noise.
         weight
             A number > 0.
         steps
@@ -583,8 +584,11 @@ class PrivateOracle:
         """
         center = self._parameters("center", center)
         asked = self._asked(query, "gradient", None)
-        if asked.sampler != "full":
-            raise ValueError(f"query must be about all records, got sampler {asked.sampler!r}.")
+        if asked.sampler != "full" or asked.correlation is not None:
+            raise ValueError(
+                "query must be about all records, with independent noise, got sampler "
+                f"{asked.sampler!r} and correlation {asked.correlation!r}."
+            )
         mean, kernel = np.empty_like(center), self._compiled()
         with self._lock:
             self._spend(asked, _validate.count(steps=steps))
@@ -625,7 +629,8 @@ class PrivateOracle:
             Where the walk is: iterates and estimate of shape (dimension,), finite.
         refresh, difference
             Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in the plan, not
-            adaptive and not disjoint. ``difference`` may be None if ``period`` is 1.
+            adaptive, not disjoint and with independent noise. ``difference`` may be None if
+            ``period`` is 1.
         steps
             How many steps to take, at least 1.
         period
@@ -661,10 +666,12 @@ class PrivateOracle:
             raise ValueError(f"period must be 1 where no difference is asked, got {period!r}.")
         for kind, query in asked.items():
             proportional = query.proportional == (kind == "difference")
-            if query.composition == "disjoint" or query.budget is not None or not proportional:
+            plain = query.budget is None and query.correlation is None
+            if query.composition == "disjoint" or not plain or not proportional:
                 raise ValueError(
-                    f"query {query.name!r} must be sequential, not adaptive, and proportional if "
-                    f"and only if it asks for differences, got {query}."
+                    f"query {query.name!r} must be sequential, not adaptive, with independent "
+                    "noise, and proportional if and only if it asks for differences, got "
+                    f"{query}."
                 )
         w, v, gradient = (
             self._parameters(name, x)
@@ -914,10 +921,18 @@ class PrivateOracle:
         if query.composition == "disjoint":
             self._parts.check(query, count, spent)
         if self._filter is not None:
-            self._filter.spend(query.event(self.plan.n), count)
+            self._pay(self._filter, query, count)
         self.ledger.record(query, count)
         if query.composition == "disjoint":
             self._parts.allot(query, count, spent)
+
+    def _pay(self, budget: PrivacyFilter, query: Query, count: int) -> None:
+        if query.composition != "disjoint":
+            budget.spend(query.event(self.plan.n), count)
+            return
+        # Of parts that share no record the worst one counts; a filter forgets them between calls.
+        parts = [(query, count)]
+        budget.spend(compose(parts, self.plan.n, self.plan.neighboring_relation))
 
     def _spend_in_order(self, answers: list[tuple[Query, int]]) -> None:
         """Write answers to several sequential queries, or refuse them all and change nothing."""

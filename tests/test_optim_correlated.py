@@ -36,7 +36,7 @@ from dpcal.errors import (
     UnsupportedEvent,
 )
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, correlated_dpsgd
-from dpcal.optim.oracle import expected_batch_size
+from dpcal.optim.oracle import Estimate, expected_batch_size
 from dpcal.report import released, verify
 
 N, T = 120, 12
@@ -238,6 +238,18 @@ def test_reports_of_correlated_runs_verify(plans):
 
 
 # -- what the oracle does
+
+
+def test_fused_loops_refuse_correlated_noise():
+    # Their noise is drawn afresh in every step: it is not what such a query's price is about.
+    plan = plan_for(LambdaCGD(T, 0.5), batch_size=N, sampler="full")
+    oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
+    w = np.zeros(OBJECTIVE.dimension)
+    with pytest.raises(ValueError, match="independent noise"):
+        oracle.follow(Estimate.start(w), "gradient", None, steps=2, period=1, learning_rate=0.1)
+    with pytest.raises(ValueError, match="independent noise"):
+        oracle.descend_pulled(w, "gradient", weight=1.0, steps=2)
+    assert oracle.ledger.entries == ()
 
 
 @pytest.mark.parametrize("name", RUNS)
