@@ -44,6 +44,10 @@ WITH_PROBABILITY = ("poisson", "cyclic-poisson", "min-separation")
 COMPOSITIONS = ("sequential", "disjoint")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
+# Bounds whose noise does not round to zero, which would release the sum bare, and sums of which are
+# finite, for an infinite one would give its records away.
+LEAST, MOST = 1e-140, 1e140
+
 Parameter = str | int | float | bool | None
 
 
@@ -67,10 +71,10 @@ class Query:
         record sits out the next ``separation - 1`` answers) and ``"balls-in-bins"`` (each record is
         in every ``separation``-th answer, from one drawn at random).
     max_norm
-        Bound C > 0 on the L2 norm of one record's contribution to the sum, enforced by per-record
-        clipping. For ``"one pass"`` it bounds how far one record moves the mean iterate: step size
-        times the bound on gradients. With ``proportional`` it is the bound per unit of distance
-        between the two parameter vectors.
+        Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
+        by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean
+        iterate: step size times the bound on gradients. With ``proportional`` it is the bound per
+        unit of distance between the two parameter vectors.
     noise_multiplier
         Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
         sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
@@ -86,7 +90,8 @@ class Query:
     proportional
         Whether C is per unit of ``||w - w'||``; for gradient differences only.
     cap
-        The bound > 0 that ``max_norm * ||w - w'||`` never exceeds; for proportional queries only.
+        The bound in [1e-140, 1e140] that ``max_norm * ||w - w'||`` never exceeds; for proportional
+        queries only.
     composition
         ``"sequential"``, or ``"disjoint"`` when the answers are about parts of a partition that
         share no record. Parts are not samples: they earn no amplification.
@@ -132,7 +137,7 @@ class Query:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
         _validate.choice(KINDS, kind=self.kind)
-        _validate.positive(max_norm=self.max_norm)
+        _in_range(max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(count=self.count)
         self._check_sampling()
@@ -173,7 +178,7 @@ class Query:
                 f"got proportional=True with kind={self.kind!r}."
             )
         if self.cap is not None:
-            _validate.positive(cap=self.cap)
+            _in_range(cap=self.cap)
             if not self.proportional:
                 raise ValueError(f"cap is for proportional queries, got cap={self.cap!r}.")
 
@@ -470,6 +475,12 @@ class Plan:
             return cls(queries=queries, **fields)
         except (json.JSONDecodeError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"document must be a plan in JSON, got {error}.") from error
+
+
+def _in_range(**argument: float) -> None:
+    ((name, value),) = argument.items()
+    if not LEAST <= _validate.positive(**argument) <= MOST:
+        raise ValueError(f"{name} must be in [{LEAST:g}, {MOST:g}], got {value!r}.")
 
 
 def compose(asked: Iterable[tuple[Query, int]], n: int, neighboring_relation: str) -> DpEvent:

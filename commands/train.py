@@ -494,7 +494,7 @@ def _document(options: Namespace, data: _Data, run: Run) -> dict[str, Any]:
         },
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
-        "everything": composed_epsilon([result.ledger], result.plan.delta),
+        "everything": composed_epsilon([result], result.plan.delta),
         "evaluation": {
             "covered_by_the_claim": False,
             "metric": task.metric,

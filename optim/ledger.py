@@ -98,12 +98,12 @@ class Ledger:
         """
         if query.budget is None:
             raise ValueError(f"query must be adaptive, got {query.name!r}.")
+        chosen = [_validate.positive(noise_multiplier=each) for each in noise_multipliers]
         template = {**vars(query), "count": 1}
         shares = []
-        for multiplier in noise_multipliers:
-            _validate.positive(noise_multiplier=multiplier)
+        for multiplier in chosen:
             entry = object.__new__(Query)
-            vars(entry).update(template, noise_multiplier=float(multiplier))
+            vars(entry).update(template, noise_multiplier=multiplier)
             self._entries.append(entry)
             shares.append(entry.share_of_one.as_integer_ratio())
         self._counts[query.name] = self.count(query.name) + len(shares)

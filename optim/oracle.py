@@ -40,7 +40,9 @@ is spent with the answer, also where the answer fails.
 Outside the claim: numpy's generators are not cryptographic, so an adversary who can guess the seed
 or rebuild a generator's state can subtract the noise; and Gaussian noise in floating point is not
 the real-valued Gaussian that theorems speak of (Mironov 2012). A run whose seed is known to others
-is reproducible, not private.
+is reproducible, not private. Two oracles with equal integer seeds, or from copies of one generator,
+as in forked processes, add equal noise: the difference of what they release has none, so that no
+seed may serve twice, not even a secret one.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ from dpcal.calibrate.plan import Plan, Query, compose
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.ledger import Ledger
 from dpcal.optim.objectives import Objective, Vector, numbers, parameters
+from dpcal.optim.result import check_ledger
 from dpcal.optim.rounds import Rounds
 
 if TYPE_CHECKING:
@@ -196,12 +199,14 @@ class PrivateOracle:
         self._root = _root(generator)
         self._sampling, self._noise, parting, self.public = generator.spawn(4)
         self._parts = _Parts(plan, parting)
+        correlated = [query for query in plan.queries if query.correlation is not None]
+        # Batches from a stream of its own: what others ask must not change them, nor a resumption.
+        streams = self._sampling.spawn(len(correlated))
         self._rows = {
             query.name: Rounds(
-                query, plan.n, objective.dimension, sampling=self._sampling, noise=self._noise
+                query, plan.n, objective.dimension, sampling=stream, noise=self._noise
             )
-            for query in plan.queries
-            if query.correlation is not None
+            for query, stream in zip(correlated, streams, strict=True)
         }
         self._lock = Lock()
 
@@ -216,15 +221,24 @@ class PrivateOracle:
         state
             What :meth:`state` returned.
 
+        Notes
+        -----
+        Go on from a state once. Two oracles from one state add equal noise: where they are asked at
+        different parameters, the difference of their answers has none.
+
         Raises
         ------
         ValueError
             If the plan has queries with independent noise: their generators keep no count.
+        LedgerMismatch
+            If the state's ledger is not within the plan.
         """
         oracle = cls(objective, plan, seed=_restored(state["seed"]))
         if len(oracle._rows) != len(plan.queries):
             raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
-        oracle.ledger = Ledger.from_json(state["ledger"])
+        ledger = Ledger.from_json(state["ledger"])
+        check_ledger(ledger, plan, exact=False)
+        oracle.ledger = ledger
         for name, rounds in oracle._rows.items():
             rounds.skip_to(oracle.ledger.count(name))
         return oracle

@@ -206,3 +206,13 @@ def test_a_grid_of_targets_meets_each_as_tightly_as_one():
         assert accountants.epsilon(function(sigma * (1 - 1e-6)), delta=1e-6) > 1.5
     with pytest.raises(ValueError, match="single or of one length"):
         calibrate.noise_multipliers(functions, epsilon=[1.0, 2.0], delta=1e-6)
+
+
+@pytest.mark.parametrize("bound", [5e-324, 1e-300, 1e200])
+def test_bounds_at_which_doubles_end_are_refused(bound):
+    # Noise of 0.4 times 5e-324 is zero: the sum would be released as it is.
+    with pytest.raises(ValueError, match=r"max_norm must be in \[1e-140, 1e\+140\]"):
+        _query(max_norm=bound, noise_multiplier=0.4)
+    with pytest.raises(ValueError, match=r"cap must be in"):
+        _query(kind="gradient difference", proportional=True, cap=bound)
+    assert _query(max_norm=1e-140).max_norm == 1e-140

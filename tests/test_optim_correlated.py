@@ -280,6 +280,28 @@ def test_a_run_goes_on_where_it_stopped(name, plans):
     assert (early[0] != first[0]).all()
 
 
+def test_interleaved_streams_go_on_where_they_stopped(plans):
+    # A record that sits out must still do so afterwards, whichever query was asked in between.
+    (one,) = plans["banded, separated"].queries
+    pair = (one, dataclasses.replace(one, name="other"))
+    plan = dataclasses.replace(plans["banded, separated"], queries=pair)
+    whole = PrivateOracle(OBJECTIVE, plan, seed=2)
+    for name in ("gradient", "other", "other", "gradient", "other"):
+        whole.gradient(np.zeros(4), name)
+    resumed = PrivateOracle.resumed(OBJECTIVE, plan, json.loads(json.dumps(whole.state())))
+    for name in ("other", "gradient", "gradient"):
+        answers = [oracle.gradient(np.ones(4), name) for oracle in (whole, resumed)]
+        assert (answers[0] == answers[1]).all()
+
+
+def test_a_ledger_of_another_plan_is_not_gone_on_with(plans):
+    plan = plans["banded, separated"]
+    state = PrivateOracle(OBJECTIVE, plan, seed=2).state()
+    state["ledger"] = Ledger(N + 1).to_json()
+    with pytest.raises(LedgerMismatch, match="about n=121"):
+        PrivateOracle.resumed(OBJECTIVE, plan, state)
+
+
 def test_an_answer_that_fails_spends_its_round():
     def gradients(w, rows):
         return np.full((len(rows), 1), np.inf if w[0] == 7 else 0.0)
@@ -675,8 +697,8 @@ def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
         (["--decay", "0.5"], "--decay is for --noise lambda-cgd"),
         (["--noise", "tree", "--bands", "3"], "--bands is for"),
         (["--sampler", "full"], "--sampler goes with --noise"),
-        (["--optimizer", "correlated_dpsgd"], "--noise goes with"),
-        (["--noise", "tree", "--optimizer", "noisy_gd"], "--noise goes with"),
+        (["--optimizer", "correlated_dpsgd"], "needs --noise"),
+        (["--noise", "tree", "--optimizer", "noisy_gd"], "--noise is not for --optimizer noisy_gd"),
     ],
 )
 def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
