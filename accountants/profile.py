@@ -33,6 +33,7 @@ from dpcal.accountants.bounds import Bounds, exp_down, exp_up
 from dpcal.accountants.characteristic import Inversion
 from dpcal.accountants.composition import Composition, Direction, decompose
 from dpcal.accountants.events import DpEvent
+from dpcal.accountants.infinite import combine
 from dpcal.accountants.loss import UNIT, OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import log_chernoff
@@ -54,6 +55,8 @@ _WIDTH, _LOOSER = 1e-10, 2.0
 # Half-width of a band in standard deviations of the tilted law: errors against the sum grow by
 # exp(half its square) towards the ends.
 _SPREAD = 4.5
+# Bands that are tried for an epsilon, each closer to it than the one before.
+_ATTEMPTS = 6
 # Complex numbers held at once when a contour is read.
 _ROOM = 2_000_000
 # Tilts of the Chernoff bounds that spare a direction, over the scale of the loss.
@@ -104,14 +107,43 @@ class DirectionProfile:
     """
 
     def __init__(self, direction: Direction) -> None:
-        self._direction = direction
-        self._total = Total(direction.parts)
+        # Infinite losses have no transform: the rest is asked given that none occurs.
+        self._log_finite, self._direction = direction.finite
+        below = self._direction.below
+        self._below = None if below is None else DirectionProfile(below)
+        self._total = Total(self._direction.parts)
         self._bands: list[_Band] = []
 
     def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Lower and upper bounds on log delta at each epsilon >= 0, in any order."""
+        lower, upper = self._given_finite(epsilons)
+        if self._log_finite < 0:
+            pairs = [Bounds(*ends, "") for ends in zip(lower.tolist(), upper.tolist(), strict=True)]
+            found = [combine(self._log_finite, item) for item in pairs]
+            lower = np.array([item.lower for item in found])
+            upper = np.array([item.upper for item in found])
+        return lower, upper
+
+    def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """The same, given that no loss is infinite."""
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
+        if self._total.renyi_is_tighter:
+            # What a contour says of the pair is neither the best upper bound nor a lower one.
+            found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
+            lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
+        else:
+            self._fill(points, lower, upper)
+        if self._below is not None:
+            # Contours bound the rounded losses only.
+            lower = self._below._given_finite(points)[0]
+        # Delta falls: every bound holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
+
+    def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
+        """Fill in bounds at sorted epsilons, of the dominating pairs as they are."""
         todo = self._without_contours(points, lower, upper)
         for band in self._bands:
             self._read(band, points, todo, lower, upper)
@@ -120,18 +152,22 @@ class DirectionProfile:
             if not self._read_new_band(points, todo, lower, upper):
                 bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
-        upper = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
+        upper[:] = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
-            crude = self.log_chernoff(points[one_sided])
+            crude = self._finite_chernoff(points[one_sided])
             upper[one_sided] = np.minimum(upper[one_sided], crude)
-        # Delta falls: every bound holds on one side of its epsilon.
-        upper = np.minimum.accumulate(upper)
-        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
-        return lower[places], upper[places]
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
         """Crude upper bounds on log delta, from a grid of tilts."""
+        upper = self._finite_chernoff(epsilons)
+        if self._log_finite < 0:
+            found = [combine(self._log_finite, Bounds(-math.inf, x, "")) for x in upper.tolist()]
+            upper = np.array([item.upper for item in found])
+        return upper
+
+    def _finite_chernoff(self, epsilons: Reals) -> Reals:
+        """The same, given that no loss is infinite."""
         upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
         _, variance = self._total.at_zero
         tilts = _TILTS / math.sqrt(variance) if variance > 0 else _TILTS
@@ -166,26 +202,32 @@ class DirectionProfile:
             low, high, served = band.read(points[near])
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
+            if len(done) < len(near):
+                # How far the next one will get.
+                band.reach = float(np.abs(points[done] - band.center).max(initial=0.0))
 
     def _read_new_band(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
         """Fill in what a new band serves; whether the first point is among it."""
         place = int(np.argmax(todo))
         first = float(points[place])
         reach = self._bands[-1].reach if self._bands else self._reach_at_zero()
-        while True:
+        for attempt in range(_ATTEMPTS):
+            # The last one has its center at the first point.
+            reach = reach if attempt < _ATTEMPTS - 1 else 0.0
             last = float(points[todo & (points <= first + 1.8 * reach)].max())
             try:
                 band = _Band(self._total, 0.5 * (first + last))
             except OutOfReach:
                 return False
+            nominal = band.reach
             self._read(band, points, todo, lower, upper)
             if not todo[place]:
                 self._bands.append(band)
                 return True
             if last == first:
                 return False
-            reach = min(0.3 * (last - first), band.reach)
-            reach = 0.0 if reach < 1e-3 * band.reach else reach
+            reach = min(0.2 * (last - first), nominal)
+        return False
 
     def _reach_at_zero(self) -> float:
         return _SPREAD * math.sqrt(self._total.at_zero[1])

@@ -131,3 +131,43 @@ def test_refusals_are_sentences():
         privacy_profile(event, [[1.0]])
     with pytest.raises(ValueError, match=r"deltas must be a number in \(0, 1\)"):
         epsilon_profile(event, [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("event", "relation"),
+    [
+        # Infinite losses, of a rare event and of a whole one; losses known by their Renyi
+        # divergences; values rounded to a grid.
+        (
+            events.ComposedDpEvent([sampled(0.1, 1.0), events.EpsilonDeltaDpEvent(0.1, 1e-7)]),
+            "add-or-remove-one",
+        ),
+        (
+            events.SampledWithReplacementDpEvent(1000, 5, events.GaussianDpEvent(3.0)),
+            "add-or-remove-one",
+        ),
+        (events.ExponentialMechanismDpEvent(0.3), "replace-one"),
+        (
+            events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(0.3), 20),
+            "replace-one",
+        ),
+        (
+            events.ComposedDpEvent(
+                [
+                    events.RandomizedResponseDpEvent(0.3, 3),
+                    events.RandomizedResponseDpEvent(0.4, 7),
+                    events.DiscreteLaplaceDpEvent(0.2, 1),
+                ]
+            ),
+            "replace-one",
+        ),
+    ],
+)
+def test_profile_of_laws_that_no_contour_holds_alone(event, relation):
+    # A profile that left one of them out would claim too little, or never end.
+    epsilons = np.array([0.0, 0.2, 0.9, 2.5, 40.0])
+    profile = privacy_profile(event, epsilons, neighboring_relation=relation)
+    for x, low, high in zip(epsilons, profile.log_lower, profile.log_upper, strict=True):
+        single = log_delta(event, epsilon=float(x), neighboring_relation=relation)
+        assert low <= single.upper
+        assert single.lower <= high
