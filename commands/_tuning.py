@@ -6,7 +6,7 @@ so that ``dpcal train --help`` loads no optimizer.
 >>> parser = ArgumentParser()
 >>> add_tuning(parser)
 >>> given_tuning(parser.parse_args(["--gamma", "2", "--preset", "theory"]))
-{'gamma': 2.0, 'preset': 'theory'}
+{'preset': 'theory', 'gamma': 2.0}
 """
 
 from __future__ import annotations
