@@ -166,7 +166,7 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
     [
         ({"sampler": "poisson"}, TypeError, "sampler must be one of the samplers"),
         ({"participation": Single()}, ValueError, "must not be given with participation"),
-        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "No dominating pair"),
+        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "No theorem here prices"),
         ({"sampler": correlated.FixedSize(4, 40)}, UnsupportedEvent, "exactly 4 of 40"),
     ],
 )

@@ -96,9 +96,9 @@ def check_relation(strategy: Any, sampler: Sampler, neighboring_relation: str) -
     if isinstance(sampler, Poisson) and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
         return
     raise UnsupportedEvent(
-        "No dominating pair is known for a replaced record under correlated noise on random "
-        "batches. Use 'add-or-remove-one' or 'replace-special', or ask all records at every step "
-        "(sampler 'full')."
+        "No theorem here prices correlated noise on random batches under neighboring relation "
+        "'replace-one'. Use 'add-or-remove-one' or 'replace-special', or ask all records at every "
+        "step (sampler 'full')."
     )
 
 
