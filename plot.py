@@ -30,6 +30,7 @@ from dpcal.report import replace_file
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
+    from dpcal.calibrate.strategies import StrategyTable
 
 __all__ = [
     "Curve",
@@ -42,6 +43,7 @@ __all__ = [
     "profile",
     "renyi_curve",
     "save",
+    "strategies",
     "trade_off_curve",
     "utility",
 ]
@@ -514,6 +516,58 @@ def along_run(
 
 
 # -- matplotlib
+
+
+def strategies(table: StrategyTable) -> Any:
+    """Draw the errors of strategies at one target against the noise that they need.
+
+    Parameters
+    ----------
+    table
+        From :func:`dpcal.calibrate.compare_strategies`. Strategies without an answer are left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Filled points are mean errors and rings largest errors, in clipping norms, on logarithmic
+        axes; a price that is not exact says how it is known.
+
+    Raises
+    ------
+    MissingExtra
+        If matplotlib is not installed.
+
+    >>> from dpcal import calibrate
+    >>> table = calibrate.compare_strategies(steps=32, epsilon=2.0, delta=1e-6)
+    >>> strategies(table).axes[0].get_xlabel()
+    'noise multiplier'
+    """
+    figure, axes = _figure()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for row in table.rows:
+        if row.noise_multiplier is None or row.mean_error is None or row.max_error is None:
+            continue
+        x = row.noise_multiplier
+        axes.plot([x, x], [row.mean_error, row.max_error], color=MUTED, linewidth=0.8, zorder=1)
+        axes.plot([x], [row.mean_error], "o", color=BLUE, markersize=5)
+        axes.plot([x], [row.max_error], "o", color=BLUE, markersize=5, markerfacecolor="none")
+        known = "" if row.label == "exact" else f" ({row.label})"
+        axes.annotate(
+            row.name + known,
+            (x, row.mean_error),
+            xytext=(5, -3),
+            textcoords="offset points",
+            fontsize=7,
+            color=INK,
+            va="top",
+        )
+    axes.set_xlabel("noise multiplier")
+    axes.set_ylabel(f"mean and largest error of {table.workload}")
+    axes.set_title(
+        f"epsilon = {table.epsilon:g}, delta = {table.delta:g}, {table.schedule}", fontsize=9
+    )
+    return figure
 
 
 def _matplotlib(load: Callable[[], Any]) -> Any:

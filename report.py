@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from dpcal.calibrate import Plan
+    from dpcal.accountants.events import DpEvent
+    from dpcal.calibrate import Plan, Query
     from dpcal.optim import Ledger, Result
 
 __all__ = [
@@ -192,19 +193,47 @@ def _mechanism(plan: Plan) -> str:
             "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
         )
     parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
-    for query in plan.queries:
-        records = {
-            "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
-            "fixed-size": f"{query.batch_size!r} records",
-            "full": "all records",
-        }[query.sampler]
-        bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    parts += [_answer(query) for query in plan.queries]
+    budget = plan.queries[0].budget
+    if budget is not None:
         parts.append(
-            f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
-            f"{query.kind} is clipped to L2 norm {bound}, and Gaussian noise of "
-            f"{query.noise_multiplier!r} times that bound is added to the sum."
+            "Noise multipliers are chosen from earlier answers; all answers together spend no more "
+            f"than one with noise multiplier {budget!r}, and are charged as that."
         )
     return " ".join(parts)
+
+
+def _answer(query: Query) -> str:
+    """Say what one query releases, in words."""
+    records = {
+        "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
+        "fixed-size": f"{query.batch_size!r} records",
+        "full": "all records",
+        "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
+        f"{query.separation!r} random groups, in turn",
+        "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
+        f"that were not in the {(query.separation or 1) - 1} samples before",
+        "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
+    }[query.sampler]
+    if query.composition == "disjoint":
+        records += " of a part that shares none with others"
+    bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    if query.cap is not None:
+        bound += f", and {query.cap!r} at most"
+    least = "at least " if query.budget is not None else ""
+    noise = f"Gaussian noise of {least}{query.noise_multiplier!r} times that bound"
+    if query.correlation is not None:
+        noise = (
+            f"row t of C^-1 z, with C the matrix of strategy {query.correlation.strategy.kind!r} "
+            f"and z {noise},"
+        )
+    clipped, result = query.kind, "sum"
+    if query.kind == "one pass":
+        clipped, result = "step in a pass", "mean iterate"
+    return (
+        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
+        f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
+    )
 
 
 def released(result: Result) -> dict[str, Any]:
@@ -220,22 +249,38 @@ def released(result: Result) -> dict[str, Any]:
     }
 
 
-def composed_epsilon(ledgers: Iterable[Ledger], delta: float) -> dict[str, Any]:
-    """Return the epsilon of releasing every run about the same records."""
+def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
+    """Return the epsilon of releasing every run about the same records.
+
+    A result that ended early costs its whole plan; its ledger alone would not say so.
+    """
+    from dpcal.optim import Ledger
+
+    runs = list(runs)
+    ledgers = [run if isinstance(run, Ledger) else run.ledger for run in runs]
+    relations = {ledger.neighboring_relation for ledger in ledgers}
+    if len(relations) != 1:
+        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    return _composed([run.event for run in runs], relations.pop(), delta)
+
+
+def _composed(parts: list[DpEvent], relation: str, delta: float) -> dict[str, Any]:
     from dpcal.accountants import epsilon, events
 
-    ledgers = list(ledgers)
-    event = events.ComposedDpEvent([ledger.event for ledger in ledgers])
-    relation = ledgers[0].neighboring_relation
-    price = epsilon(event, delta=delta, neighboring_relation=relation)
-    return {"runs": len(ledgers), "delta": delta, "epsilon": price.to_dict()}
+    price = epsilon(events.ComposedDpEvent(parts), delta=delta, neighboring_relation=relation)
+    return {"runs": len(parts), "delta": delta, "epsilon": price.to_dict()}
 
 
 # -- reading it back
 
+# What a price may differ by between two machines, relatively.
+_ROUNDING = 1e-6
+
 
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Recompute the claims of a ``report.json`` from the ledgers in it.
+    """Recompute the claims of a ``report.json`` from the plans and ledgers in it.
+
+    A run costs its whole plan: it asked all of it, or it stopped on account of what it had put out.
 
     Parameters
     ----------
@@ -245,40 +290,67 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        One row a claim: ``claim``, ``claimed`` and ``recomputed`` (upper bounds of epsilon), and
-        ``holds``, which says that the claim is not below what the ledger proves.
+        One row a claim: ``claim``, ``delta``, ``claimed`` and ``recomputed`` (upper bounds of
+        epsilon), ``label`` (how sure the price is, where noise was correlated) and ``holds``, which
+        says that the claim is not below what is proved, but for rounding, and no ledger is outside
+        its plan.
 
     Raises
     ------
     ValueError
         If the document is not a report.
     """
-    from dpcal.optim import Ledger
+    from dpcal.accountants import epsilon
 
     try:
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
-        rows, ledgers = [], []
+        rows, parts, relations, kept = [], [], set(), True
         for run in document["runs"]:
-            ledger = Ledger.from_json(json.dumps(run["ledger"]))
-            ledgers.append(ledger)
-            proved = ledger.epsilon(run["delta"]).to_dict()
-            rows.append(_checked(f"target epsilon {run['plan']['epsilon']:g}", run, proved))
+            event, relation, agrees = _read(run)
+            proved = epsilon(event, delta=run["delta"], neighboring_relation=relation).to_dict()
+            row = _checked(f"target epsilon {run['plan']['epsilon']:g}", run, proved)
+            rows.append({**row, "holds": row["holds"] and agrees})
+            parts.append(event)
+            relations.add(relation)
+            kept = kept and agrees
         everything = document["everything"]
-        proved = composed_epsilon(ledgers, everything["delta"])["epsilon"]
-        return [*rows, _checked("all runs together", everything, proved)]
+        if len(relations) != 1:
+            raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+        proved = _composed(parts, relations.pop(), everything["delta"])["epsilon"]
+        row = _checked("all runs together", everything, proved)
+        return [*rows, {**row, "holds": row["holds"] and kept}]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
 
 
+def _read(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
+    """Return what a run costs, its relation, and whether its ledger is within its plan."""
+    from dpcal.calibrate import Plan
+    from dpcal.errors import LedgerMismatch
+    from dpcal.optim import Ledger
+    from dpcal.optim.result import check_ledger
+
+    plan = Plan.from_json(json.dumps(run["plan"]))
+    ledger = Ledger.from_json(json.dumps(run["ledger"]))
+    released = ledger.event
+    try:
+        check_ledger(ledger, plan, exact=False)
+    except LedgerMismatch:
+        return released, ledger.neighboring_relation, False
+    return plan.event, plan.neighboring_relation, True
+
+
 def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:
-    """Claim and proof agree if their intervals meet, so that the claim is not below the truth."""
+    """Compare upper bounds: that intervals meet would only say that the claim may be true."""
     claimed = claim["epsilon"]
-    holds = claimed["upper"] >= proved["lower"]
-    same = claimed["neighboring_relation"] == proved["neighboring_relation"]
+    holds = claimed["upper"] >= proved["upper"] * (1 - _ROUNDING)
+    same = all(claimed.get(each) == proved.get(each) for each in ("neighboring_relation", "label"))
     return {
         "claim": name,
+        "delta": claim["delta"],
         "claimed": claimed["upper"],
         "recomputed": proved["upper"],
+        "label": proved.get("label"),
         "holds": bool(holds and same),
     }

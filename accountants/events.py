@@ -18,6 +18,7 @@ from dpcal import _validate
 
 __all__ = [
     "ComposedDpEvent",
+    "CorrelatedGaussianDpEvent",
     "DiscreteGaussianDpEvent",
     "DiscreteLaplaceDpEvent",
     "DpEvent",
@@ -86,6 +87,39 @@ if TYPE_CHECKING:
 else:
     _module = _vocabulary()
     globals().update({name: getattr(_module, name) for name in __all__ if hasattr(_module, name)})
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
+    """A whole run of a matrix mechanism on random batches: its steps have no price of their own.
+
+    Its price is :mod:`dpcal.accountants.correlated`'s. Accountants of independent mechanisms refuse
+    it, alone or in a composition.
+
+    Parameters
+    ----------
+    strategy
+        A :class:`dpcal.accountants.matrix.Strategy`: the matrix C.
+    sampler
+        A sampler of :mod:`dpcal.accountants.correlated`: who takes part when.
+    noise_multiplier
+        Standard deviation > 0 of z, in units of the clipping norm, not divided by a norm of C.
+    statistics, draws, seed, failure_probability
+        How the price is estimated, as for :func:`dpcal.accountants.correlated.epsilon`. With a seed
+        the price is always the same; without one each answer has fresh draws.
+    confirmations
+        How many answers with this failure probability there may have been until one met a target.
+        All of their failure probabilities are part of delta.
+    """
+
+    strategy: Any
+    sampler: Any
+    noise_multiplier: float
+    statistics: str = "certified"
+    draws: int = 100_000
+    seed: int | None = None
+    failure_probability: float | None = None
+    confirmations: int = 1
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)

@@ -25,8 +25,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.bounds import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
-from dpcal.accountants.composition import Composition, Direction, decompose
-from dpcal.accountants.events import DpEvent
+from dpcal.accountants.composition import Composition, Direction, decompose, leaves
+from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent
 from dpcal.accountants.loss import Defective, OutOfReach
 from dpcal.accountants.measures import Total
 from dpcal.accountants.saddle import log_chernoff
@@ -170,6 +170,15 @@ def _second(ask: _Question, name: str, options: dict[str, Any]) -> tuple[str, Bo
         return other, ask(other, options)
 
 
+def _correlated(event: DpEvent, accountant: str) -> CorrelatedGaussianDpEvent | None:
+    """The run of correlated noise that an event is, or None."""
+    found = leaves(event)
+    if len(found) != 1 or accountant != "auto":
+        return None
+    ((leaf, times),) = found.items()
+    return leaf if isinstance(leaf, CorrelatedGaussianDpEvent) and times == 1 else None
+
+
 def epsilon(
     event: DpEvent,
     *,
@@ -224,6 +233,12 @@ def epsilon(
     """
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
+    if not cross_check and (run := _correlated(event, name)) is not None:
+        from dpcal.accountants.correlated import pricing
+
+        return pricing.epsilon(
+            run, delta=target, neighboring_relation=neighboring_relation, **options
+        )
     composition = decompose(event, neighboring_relation)
     name = _answering(name, composition)
     bounds = _answer(
@@ -289,6 +304,12 @@ def delta(
 
     Parameters and errors as for :func:`epsilon`.
     """
+    if not cross_check and (run := _correlated(event, accountant)) is not None:
+        from dpcal.accountants.correlated import pricing
+
+        return pricing.delta(
+            run, epsilon=epsilon, neighboring_relation=neighboring_relation, **options
+        )
     bounds = log_delta(
         event,
         epsilon=epsilon,

@@ -9,9 +9,14 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpcal.calibrate.adaptive_gd import adaptive_gd
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.correlated_dpsgd import correlated_dpsgd
+from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.dpsgd import dpsgd
+from dpcal.calibrate.jl_glm import jl_glm
+from dpcal.calibrate.kl_spider import kl_spider
 from dpcal.calibrate.noise import (
     batch_size,
     noise_multiplier,
@@ -21,26 +26,39 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.proximal_point import proximal_point
+from dpcal.calibrate.recursive_regularization import recursive_regularization
 from dpcal.calibrate.risk import noise_multiplier_for_risk
+from dpcal.calibrate.spiderboost import spiderboost
+from dpcal.calibrate.tree_spider import tree_spider
 
 __all__ = [
     "Constants",
+    "Correlation",
     "Needed",
     "Needs",
     "Plan",
     "Query",
+    "adaptive_gd",
     "audit",
     "batch_size",
     "compare",
     "compare_strategies",
+    "correlated_dpsgd",
     "dpsgd",
+    "jl_glm",
+    "kl_spider",
     "noise_multiplier",
     "noise_multiplier_for_risk",
     "noise_multipliers",
     "noisy_gd",
+    "proximal_point",
+    "recursive_regularization",
     "sampling_probability",
     "schedules",
+    "spiderboost",
     "steps",
+    "tree_spider",
 ]
 
 

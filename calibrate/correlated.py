@@ -28,11 +28,11 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import correlated
-from dpcal.accountants.correlated import CorrelatedDelta, Sampler
-from dpcal.accountants.correlated.table import EXACT
+from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
+from dpcal.accountants.correlated.table import EXACT, chosen
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["CalibratedNoise", "noise_multiplier"]
+__all__ = ["CalibratedNoise", "noise_multiplier", "proved_noise_multiplier"]
 
 # The search aims at this part of delta, so that the confirmation rarely fails.
 _AIM = 0.9
@@ -51,7 +51,7 @@ class CalibratedNoise:
     Attributes
     ----------
     noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C.
+        Standard deviation of z, in units of the clipping norm; not divided by a norm of C.
     epsilon, delta
         The target.
     confirmation
@@ -126,9 +126,11 @@ def noise_multiplier(
             **options,
         )
 
-    exact = answer(1.0, 0, total / 2).label == EXACT
+    row = chosen(Mechanism.of(strategy, noise_multiplier=1.0), sampler)
+    exact = row.label == EXACT
     aim, width = (target, _EXACT_WIDTH) if exact else (_AIM * target, _WIDTH)
-    z = _least(lambda value: answer(value, 0, total / 2) <= aim, width)
+    start = 1.0 if exact else proved_noise_multiplier(strategy, sampler, epsilon=at, delta=target)
+    z = _least(lambda value: answer(value, 0, total / 2) <= aim, width, start)
     for attempt in range(1, _MOST_CONFIRMATIONS + 1):
         confirmation = answer(z, attempt, total / 2**attempt)
         if confirmation <= target:
@@ -140,15 +142,43 @@ def noise_multiplier(
     )
 
 
-def _least(meets: Callable[[float], bool], width: float) -> float:
+def proved_noise_multiplier(
+    strategy: Any, sampler: Sampler, *, epsilon: float, delta: float
+) -> float:
+    """Return a noise multiplier that meets (epsilon, delta) by a deterministic bound.
+
+    Parameters and errors as for :func:`noise_multiplier`. Participations are revealed, or, for
+    lambda-CGD with Poisson sampling, Renyi moments are taken where they need less noise.
+    """
+    at = _validate.non_negative(epsilon=epsilon)
+    target = _validate.probability(delta=delta)
+
+    def meets(z: float) -> bool:
+        answer = correlated.epsilon(
+            strategy, sampler, noise_multiplier=z, delta=target, statistics="none"
+        )
+        return bool(answer <= at)
+
+    # A sure bound that is cheap: nobody gains from knowing who took part.
+    revealed = _least(
+        lambda z: bool(
+            correlated.revealed_delta(strategy, sampler, noise_multiplier=z, epsilon=at) <= target
+        ),
+        _WIDTH,
+        1.0,
+    )
+    return _least(meets, _WIDTH, revealed)
+
+
+def _least(meets: Callable[[float], bool], width: float, start: float) -> float:
     """The least multiplier that meets a target, to a relative width."""
-    low, high = 0.0, 1.0
+    low, high = 0.0, start
     while not meets(high):
         low, high = high, 2 * high
-        if high > 1e6:
-            raise TargetUnreachable("No noise multiplier up to 1e6 meets the target.")
+        if high > 1e6 * start:
+            raise TargetUnreachable(f"No noise multiplier up to {high:.3g} meets the target.")
     while low == 0.0:
-        if high < 1e-2:
+        if high < 1e-3 * start:
             return high
         low, high = (high / 2, high) if not meets(high / 2) else (0.0, high / 2)
     while high / low > 1 + width:

@@ -57,7 +57,8 @@ def dpsgd(
     ValueError, TypeError
         For an argument out of range.
     TargetUnreachable
-        If sampling alone meets the target, so that no noise level is the smallest.
+        If sampling alone, or hardly any noise, meets the target, so that no noise level is the
+        smallest.
     """
     n = _validate.count(n=n)
     batch_size = _validate.count(batch_size=batch_size)

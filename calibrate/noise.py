@@ -49,8 +49,12 @@ _BIAS = 3e-5
 _NEIGHBORS = 4
 
 _NO_NOISE = (
-    "Every noise multiplier down to 1e-2 gives epsilon={epsilon!r} at delta={delta!r}: "
-    "sampling alone meets the target. Choose a smaller delta."
+    "Every noise multiplier gives epsilon={epsilon!r} at delta={delta!r}: sampling alone meets the "
+    "target. Choose a smaller delta."
+)
+_TOO_LITTLE_NOISE = (
+    "Noise multiplier 1e-2, the smallest that is tried, already gives epsilon={epsilon!r} at "
+    "delta={delta!r}. Choose a smaller epsilon or delta."
 )
 
 
@@ -305,7 +309,14 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
 
     def excess(x: float) -> tuple[float, float | None]:
         sigma, change = math.exp(x), 1e-6
-        return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
+        try:
+            return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
+        except OutOfReach:
+            raise TargetUnreachable(
+                f"Noise multiplier {sigma:.3g} is on the way to epsilon={epsilon!r} at "
+                f"delta={delta!r}, and too small for the cost of its samples to be bounded. Choose "
+                "a smaller epsilon."
+            ) from None
 
     epsilon, delta = target.epsilon, target.delta
     if target.met_by_sampling(event_of_sigma(1.0)):
@@ -320,7 +331,7 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
                 f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
             )
         if math.isnan(miss):
-            raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
+            raise TargetUnreachable(_TOO_LITTLE_NOISE.format(epsilon=epsilon, delta=delta))
     sigma = math.exp(meet)
     # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
     if near and target.settled:

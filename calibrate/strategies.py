@@ -16,8 +16,9 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -41,8 +42,11 @@ from dpcal.accountants.matrix import (
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["Calibrated", "KnownSchedule", "Pricing", "StrategyRow", "StrategyTable"]
-__all__ += ["compare_strategies"]
+if TYPE_CHECKING:
+    from dpcal.accountants.correlated import Sampler
+
+__all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
+__all__ += ["StrategyTable", "compare_strategies"]
 
 # Sensitivities of trees need their matrix.
 _TREE_STEPS = 4096
@@ -61,8 +65,8 @@ class Calibrated:
     method
         The theorem or the accountant.
     label
-        How certain it is: ``"exact"`` or ``"upper bound"`` here; other pricings have labels of
-        their own.
+        How certain it is: ``"exact"`` or ``"upper bound"`` for known schedules, a label of
+        :mod:`dpcal.accountants.correlated` for random batches.
     """
 
     noise_multiplier: float
@@ -121,6 +125,96 @@ class KnownSchedule:
 
 
 @dataclass(frozen=True)
+class SampledBatches:
+    """Random batches: the run as a composition where it is one, else by correlated accounting.
+
+    Parameters
+    ----------
+    sampler
+        One of :mod:`dpcal.accountants.correlated`'s.
+    statistics
+        Where no exact price is known: ``"none"`` (deterministic bounds, the default),
+        ``"certified"`` (draws with a confidence bound) or ``"asymptotic"``, as for
+        :func:`dpcal.accountants.correlated.epsilon`. Draws take minutes for matrices without
+        structure. Where too few of them cannot bound delta, the deterministic bound answers, with
+        its label.
+    draws
+        Monte Carlo draws >= 1 for each direction and each question.
+    seed
+        Fixes the draws; fresh when omitted.
+    """
+
+    sampler: Sampler
+    statistics: str = "none"
+    draws: int = 100_000
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        from dpcal.accountants.correlated.front import STATISTICS
+        from dpcal.accountants.correlated.samplers import Sampler
+
+        if not isinstance(self.sampler, Sampler):
+            raise TypeError(
+                "sampler must be one of the samplers of dpcal.accountants.correlated, "
+                f"got {self.sampler!r}."
+            )
+        _validate.choice(STATISTICS, statistics=self.statistics)
+        _validate.count(draws=self.draws)
+
+    def __call__(
+        self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
+    ) -> Calibrated:
+        """Return the noise multiplier, and which bound or draws confirm it."""
+        from dpcal.accountants.correlated import pricing
+        from dpcal.calibrate import correlated
+
+        relation = neighboring_relation
+        pricing.check_relation(strategy, self.sampler, relation)
+
+        def event(sigma: float) -> events.DpEvent:
+            return pricing.whole_run(strategy, self.sampler, noise_multiplier=sigma)
+
+        if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
+            sigma = noise_multiplier(
+                event, epsilon=epsilon, delta=delta, neighboring_relation=relation
+            )
+            return Calibrated(sigma, "composition of sampled Gaussians", "exact")
+        if relation == "replace-one":
+            raise UnsupportedEvent("No theorem prices a replaced record on these batches.")
+        target = {"epsilon": epsilon, "delta": delta}
+        if not self._draws_can_tell(strategy, delta):
+            sigma = correlated.proved_noise_multiplier(strategy, self.sampler, **target)
+            method = "deterministic bound"
+            return Calibrated(sigma, method, "certified")
+        found = correlated.noise_multiplier(
+            strategy,
+            self.sampler,
+            **target,
+            seed=self.seed,
+            statistics=self.statistics,
+            draws=self.draws,
+            failure_probability=0.05 if self.statistics == "asymptotic" else None,
+        )
+        return Calibrated(found.noise_multiplier, found.confirmation.method, found.label)
+
+    def _draws_can_tell(self, strategy: Strategy, delta: float) -> bool:
+        """Whether delta would be bounded, had no draw exceeded epsilon."""
+        from dpcal.accountants.correlated import Mechanism
+        from dpcal.accountants.correlated.confidence import draws_needed
+        from dpcal.accountants.correlated.table import EXACT, chosen
+
+        if self.statistics == "none":
+            return False
+        row = chosen(Mechanism.of(strategy, noise_multiplier=1.0), self.sampler)
+        if row.label == EXACT or row.route in ("bins", "grid"):
+            return True
+        return self.draws >= draws_needed(0.99 * delta, failure_probability=0.005 * delta)
+
+    def __str__(self) -> str:
+        return f"batches by {self.sampler!r}"
+
+
+@dataclass(frozen=True)
 class StrategyRow:
     """One strategy at the target.
 
@@ -149,6 +243,11 @@ class StrategyRow:
     method: str = ""
     label: str = ""
     note: str = ""
+
+    @property
+    def name(self) -> str:
+        """The strategy's kind and its size, short enough for a table."""
+        return _name(self.strategy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -185,10 +284,10 @@ class StrategyTable:
             f"{self.neighboring_relation}; {self.steps} steps, {self.schedule}",
             f"errors of {self.workload}, in clipping norms; memory in rows",
             f"{'strategy':<38}{'multiplier':>12}{'max error':>12}{'mean error':>12}{'memory':>8}"
-            "  sensitivity",
+            "  label",
         ]
         for row in self.rows:
-            name = _name(row.strategy)
+            name = row.name
             if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
                 lines.append(f"{name:<38}{row.note}")
             else:
@@ -248,6 +347,7 @@ def compare_strategies(
     epsilon: float,
     delta: float,
     participation: Participation | None = None,
+    sampler: Sampler | None = None,
     workload: Workload = PREFIX_SUMS,
     neighboring_relation: str = "replace-special",
     strategies: tuple[Strategy, ...] | None = None,
@@ -266,6 +366,10 @@ def compare_strategies(
     participation
         What the data pipeline guarantees; at most once when omitted. Families with parameters are
         optimised for it.
+    sampler
+        How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, instead of a
+        participation that is known: stands for ``pricing=SampledBatches(sampler)``. Families with
+        parameters are then optimised for participations at the same rate, evenly spaced.
     workload
         What the errors are of.
     neighboring_relation
@@ -275,7 +379,8 @@ def compare_strategies(
         Which ones; one of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
-        amplification by sampling, when omitted.
+        amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
+        draws a price may take.
 
     Returns
     -------
@@ -295,9 +400,8 @@ def compare_strategies(
         "delta": _validate.probability(delta=delta),
     }
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-    schema = Single() if participation is None else participation
+    priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    priced_by: Pricing = KnownSchedule(schema) if pricing is None else pricing
     chosen = _usual_strategies(count, schema, workload) if strategies is None else strategies
     if not chosen:
         raise ValueError("strategies must be one or more, got none.")
@@ -316,6 +420,31 @@ def compare_strategies(
         rows=tuple(rows),
         **target,
     )
+
+
+def _priced_by(
+    steps: int,
+    participation: Participation | None,
+    sampler: Sampler | None,
+    pricing: Pricing | None,
+) -> tuple[Pricing, Participation]:
+    """How strategies are calibrated, and the schedule that families are optimised for."""
+    if sampler is not None:
+        if participation is not None or pricing is not None:
+            raise ValueError(
+                f"sampler={sampler!r} must not be given with participation or pricing, got "
+                f"{participation!r} and {pricing!r}."
+            )
+        pricing = SampledBatches(sampler)
+    if isinstance(pricing, SampledBatches) and participation is None:
+        # With fixed batches nothing is priced, and one schedule is as good as another.
+        rate = 1.0
+        with suppress(UnsupportedEvent):
+            rate = float(pricing.sampler.automaton(steps).rates.mean())
+        separation = min(steps, max(1, round(1 / rate)))
+        return pricing, FixedEpochs(-(-steps // separation), separation)
+    schema = Single() if participation is None else participation
+    return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
 def _row(

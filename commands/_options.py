@@ -61,14 +61,16 @@ def add_mechanism(parser: ArgumentParser) -> None:
     group.add_argument("--steps", type=whole, metavar="T", help="number of steps >= 1")
 
 
-def add_relation(parser: ArgumentParser) -> None:
-    """Declare the neighboring relation."""
+def add_relation(
+    parser: ArgumentParser, *, default: str | None = RELATIONS[0], note: str = "%(default)s"
+) -> None:
+    """Declare the neighboring relation, and what it is when it is not given."""
     parser.add_argument(
         "--neighboring-relation",
         choices=RELATIONS,
-        default=RELATIONS[0],
+        default=default,
         metavar="RELATION",
-        help=f"{', '.join(RELATIONS)} (default: %(default)s)",
+        help=f"{', '.join(RELATIONS)} (default: {note})",
     )
 
 

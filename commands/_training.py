@@ -38,11 +38,14 @@ class Task:
     X_test: NDArray[np.float64]
     y_test: NDArray[Any]
     l2: float = 0.0
+    intercept: bool = True
     unit: float = 1.0
     objective: Logistic | Squared = field(init=False)
 
     def __post_init__(self) -> None:
-        objective = LOSSES[self.loss](self.X_train, self.y_train, l2=self.l2)
+        objective = LOSSES[self.loss](
+            self.X_train, self.y_train, l2=self.l2, fit_intercept=self.intercept
+        )
         object.__setattr__(self, "objective", objective)
 
     @property

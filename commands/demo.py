@@ -235,7 +235,7 @@ def _document(
             {**released(run.result), "seed": seed, "accuracy": task.score(run.result.w)}
             for run, seed in zip(flat, seeds, strict=True)
         ],
-        "everything": composed_epsilon([run.result.ledger for run in flat], DELTA),
+        "everything": composed_epsilon([run.result for run in flat], DELTA),
         "software": software(),
     }
 

@@ -6,6 +6,7 @@ import dataclasses
 from argparse import ArgumentParser, Namespace
 
 from dpcal.commands._output import present
+from dpcal.commands._tuning import flag
 
 EXAMPLE = "noisy_gd"
 
@@ -30,6 +31,7 @@ def run(options: Namespace) -> int:
                 f"  rate       {row.measure} {row.rate}, without logarithms",
                 f"  theorem    {row.theorem}",
                 f"  relations  {', '.join(row.relations)}",
+                f"  options    {', '.join(map(flag, row.options))}",
             ]
         )
 

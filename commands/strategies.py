@@ -24,6 +24,22 @@ def add_arguments(parser: ArgumentParser) -> None:
     schemas.add_argument(
         "--min-separation", type=whole, metavar="B", help="at steps at least B apart"
     )
+    schemas.add_argument(
+        "--sampling-probability",
+        type=number,
+        metavar="Q",
+        help="at each step with probability Q in (0, 1], independently (Poisson)",
+    )
+    group.add_argument(
+        "--draws",
+        type=whole,
+        metavar="N",
+        help="with --sampling-probability: Monte Carlo draws >= 1 for each question where no exact "
+        "price is known; 0 (the default) for deterministic bounds",
+    )
+    group.add_argument(
+        "--seed", type=whole, help="with --draws: fixes them (default: fresh from the system)"
+    )
     group.add_argument(
         "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
     )
@@ -53,17 +69,32 @@ def run(options: Namespace) -> int:
         Workload,
     )
 
-    schema: Participation = Single(independent=options.independent)
+    if options.sampling_probability is None and (options.draws or options.seed is not None):
+        raise ValueError("--draws and --seed go with --sampling-probability.")
+    pricing = None
+    schema: Participation | None = Single(independent=options.independent)
     if options.steps_per_epoch is not None:
         epochs = -(-options.steps // max(1, options.steps_per_epoch))
         schema = FixedEpochs(epochs, options.steps_per_epoch, options.independent)
     elif options.min_separation is not None:
         schema = MinSeparation(options.min_separation, options.at_most, options.independent)
+    if options.sampling_probability is not None:
+        from dpcal.accountants.correlated import Poisson
+        from dpcal.calibrate.strategies import SampledBatches
+
+        schema = None
+        pricing = SampledBatches(
+            Poisson(options.sampling_probability),
+            statistics="certified" if options.draws else "none",
+            draws=options.draws or 1,
+            seed=options.seed,
+        )
     table = calibrate.compare_strategies(
         steps=options.steps,
         epsilon=options.epsilon,
         delta=options.delta,
         participation=schema,
+        pricing=pricing,
         workload=Workload(momentum=options.momentum, decay=options.decay),
         neighboring_relation=options.neighboring_relation,
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import secrets
+import sys
+import warnings
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,14 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 from dpcal.commands._options import add_relation, add_target, number, whole
 from dpcal.commands._output import answer, dump, present
+from dpcal.commands._tuning import add_tuning, flag, given_tuning
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dpcal.accountants.matrix import Strategy
     from dpcal.calibrate import Constants, Plan, Query
     from dpcal.commands._tables import Ranges, Table
     from dpcal.commands._training import Run, Task
+    from dpcal.optim import Result
+    from dpcal.optim.registry import Optimizer
+    from dpcal.plot import Curve
 
 EXAMPLE = "--csv patients.csv --target diagnosis --epsilon 1 --delta 1e-5 --bounds 0:100"
 
@@ -34,6 +41,10 @@ OUTSIDE = (
     "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
     "of a record can be tested.",
 )
+
+
+NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
+CORRELATED_SAMPLERS = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "full")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -60,7 +71,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="share in [0, 1) of the rows to hold out (default: %(default)s)",
     )
     add_target(parser, needed=True)
-    add_relation(parser)
+    add_relation(parser, default=None, note="the optimizer's first")
     model = parser.add_argument_group("model and training")
     model.add_argument(
         "--optimizer",
@@ -73,24 +84,52 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     model.add_argument("--l2", type=number, default=0.0, help="regulariser >= 0")
     model.add_argument(
-        "--batch-size",
+        "--no-intercept",
+        dest="intercept",
+        action="store_false",
+        help="fit no intercept: with --l2 the loss is then strongly convex",
+    )
+    public = parser.add_argument_group(
+        "constants", "public bounds; those that --bounds does not imply, or better ones"
+    )
+    public.add_argument(
+        "--smoothness", type=number, metavar="L", help="of one record's loss, > 0, without --l2"
+    )
+    public.add_argument(
+        "--gap", type=number, metavar="F", help="on how much the loss can fall below its start, > 0"
+    )
+    add_tuning(parser)
+    correlated = parser.add_argument_group("correlated noise (--optimizer correlated_dpsgd)")
+    correlated.add_argument(
+        "--noise",
+        choices=NOISES,
+        metavar="NAME",
+        help=f"what correlates the noise of the steps: {', '.join(NOISES)} (default: nothing)",
+    )
+    correlated.add_argument(
+        "--decay", type=number, help="for lambda-cgd: share in [0, 1) of the last noise taken back"
+    )
+    correlated.add_argument(
+        "--bands",
         type=whole,
-        metavar="B",
-        help="expected batch, in [1, n] (default: 3 sqrt(n), at least 64)",
+        help="for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for blt: "
+        "buffers",
     )
-    model.add_argument("--epochs", type=number, help="> 0 (default: 20, for dpsgd)")
-    model.add_argument("--steps", type=whole, metavar="T", help=">= 1 (default: by the optimizer)")
-    model.add_argument(
-        "--max-norm",
-        type=number,
-        metavar="C",
-        help="clipping norm > 0 of a record's gradient (default: 1 for dpsgd; else what the bounds "
-        "imply)",
+    correlated.add_argument(
+        "--sampler",
+        choices=CORRELATED_SAMPLERS,
+        metavar="NAME",
+        help=f"{', '.join(CORRELATED_SAMPLERS)} (default: poisson)",
     )
-    model.add_argument(
-        "--learning-rate", type=number, help="> 0 (default: follows from public numbers)"
+    correlated.add_argument(
+        "--separation", type=whole, metavar="B", help="steps between two of one record, at least"
     )
-    model.add_argument(
+    correlated.add_argument(
+        "--proved",
+        action="store_true",
+        help="calibrate by proved bounds, not by draws, at the price of more noise",
+    )
+    parser.add_argument(
         "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
     )
     parser.add_argument(
@@ -108,8 +147,9 @@ def run(options: Namespace) -> int:
     from dpcal.report import check_replaceable
 
     check_replaceable(options.output)
+    row = _row(options)
     data = _read(options)
-    plan = _plan(options, data)
+    plan = _plan(options, row, data)
     run = _train(data.task, plan, options.seed)
     document = _document(options, data, run)
     _write(options.output, document, data, run)
@@ -165,6 +205,7 @@ def _read(options: Namespace) -> _Data:
         X_test=X[held_out],
         y_test=y[held_out],
         l2=options.l2,
+        intercept=options.intercept,
         unit=1.0 if target_range is None else _unit(target_range),
     )
     return _Data(
@@ -225,31 +266,126 @@ def _unit(ranges: Ranges) -> float:
 # -- the run
 
 
-TUNABLE = ("batch_size", "epochs", "steps", "max_norm", "learning_rate")
+# What implies a constant that a theorem needs, for readers who gave too little.
+SOURCES = {
+    "lipschitz": "--max-norm, or --bounds with --loss logistic",
+    "smoothness": "--smoothness or --bounds",
+    "gap": "--gap, or --target-bounds",
+    "gamma": "--gamma, or --l2 > 0 with --no-intercept and kappa = 2",
+}
 
 
-def _plan(options: Namespace, data: _Data) -> Plan:
-    """Calibrate the optimizer that was asked for, with what was asked of it."""
+def _row(options: Namespace) -> Optimizer:
+    """Return the optimizer that was asked for, if it can do what was asked of it."""
     from dpcal.optim.registry import find
 
-    row, objective = find(options.optimizer), data.task.objective
-    given = {name: getattr(options, name) for name in TUNABLE if getattr(options, name) is not None}
-    for name in given:
-        if name not in row.options:
-            raise ValueError(f"--{name.replace('_', '-')} is not for --optimizer {row.name}.")
+    optimizer = options.optimizer
+    if options.noise is not None and optimizer == "dpsgd":
+        optimizer = "correlated_dpsgd"
+    row = find(optimizer)
+    _check_noise(options, optimizer)
+    for name in given_tuning(options):
+        if name not in row.options and not (name == "max_norm" and row.constants):
+            raise ValueError(f"{flag(name)} is not for --optimizer {row.name}.")
+    for name in ("smoothness", "gap"):
+        if getattr(options, name) is not None and not row.constants:
+            raise ValueError(f"{flag(name)} is not for --optimizer {row.name}.")
+    if options.neighboring_relation is None:
+        options.neighboring_relation = row.relations[0]
+    if options.neighboring_relation not in row.relations:
+        raise ValueError(
+            f"--neighboring-relation must be {' or '.join(row.relations)} for --optimizer "
+            f"{row.name}, got {options.neighboring_relation!r}."
+        )
+    return row
+
+
+def _plan(options: Namespace, row: Optimizer, data: _Data) -> Plan:
+    """Calibrate the optimizer that was asked for, with what was asked of it."""
+    objective, given = data.task.objective, given_tuning(options)
     target = {
         "n": objective.n,
         "epsilon": options.epsilon,
         "delta": options.delta,
         "neighboring_relation": options.neighboring_relation,
     }
-    plan: Plan
-    if row.constants:
-        constants = _public_constants(options, data)
+    if row.name == "correlated_dpsgd":
+        return _correlated_plan(options, row, target, given)
+    if not row.constants:
+        plan: Plan = row.build()(**target, **{**_defaults(objective.n, given), **given})
+        return plan
+    constants = _public_constants(options, data, row)
+    _check_needs(row, constants, given)
+    if "max_norm" not in row.options:
+        given.pop("max_norm", None)  # it is among the constants
+    if "l2" in row.options:
+        given["l2"] = options.l2
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         plan = row.build()(constants, dimension=objective.dimension, **target, **given)
-    else:
-        plan = row.build()(**target, **{**_defaults(objective.n, given), **given})
+    for warning in caught:
+        print(f"dpcal: warning: {warning.message}", file=sys.stderr)
     return plan
+
+
+def _check_noise(options: Namespace, optimizer: str) -> None:
+    """Refuse options of correlated noise where there is none."""
+    if options.noise is None and optimizer == "correlated_dpsgd":
+        raise ValueError(f"--optimizer {optimizer} needs --noise: one of {', '.join(NOISES)}.")
+    if options.noise is not None and optimizer != "correlated_dpsgd":
+        raise ValueError(f"--noise is not for --optimizer {optimizer}.")
+    if options.decay is not None and options.noise != "lambda-cgd":
+        raise ValueError("--decay is for --noise lambda-cgd.")
+    if options.bands is not None and options.noise not in ("banded", "bisr", "blt"):
+        raise ValueError("--bands is for --noise banded, bisr or blt.")
+    for name in ("sampler", "separation", "proved"):
+        if getattr(options, name) not in (None, False) and options.noise is None:
+            raise ValueError(f"--{name} goes with --noise.")
+
+
+def _correlated_plan(
+    options: Namespace, row: Optimizer, target: Mapping[str, Any], given: dict[str, Any]
+) -> Plan:
+    """Calibrate a matrix mechanism for the number of steps that was asked for."""
+    n, sampler = target["n"], options.sampler or "poisson"
+    chosen = {**_defaults(n, given), **given}
+    if sampler == "full":
+        chosen["batch_size"] = given.get("batch_size", n)
+    epochs, steps = chosen.pop("epochs", None), chosen.pop("steps", None)
+    if epochs is not None and steps is not None:
+        raise ValueError("--epochs and --steps exclude each other.")
+    if steps is None:
+        from dpcal import _validate
+
+        steps = math.ceil(_validate.positive(epochs=epochs) * n / chosen["batch_size"])
+    plan: Plan = row.build()(
+        _strategy(options, steps),
+        sampler=sampler,
+        separation=options.separation,
+        statistics=not options.proved,
+        **target,
+        **chosen,
+    )
+    return plan
+
+
+def _strategy(options: Namespace, steps: int) -> Strategy:
+    """Return the strategy of a name, optimised for prefix sums where it has free parameters."""
+    from dpcal.accountants import matrix
+
+    bands = min(options.bands or 4, steps)
+    if options.noise == "lambda-cgd":
+        if options.decay is None:
+            raise ValueError("--noise lambda-cgd needs --decay.")
+        return matrix.LambdaCGD(steps, options.decay)
+    strategies: dict[str, Callable[[], Strategy]] = {
+        "banded": lambda: matrix.Banded.optimised(steps, bands),
+        "bisr": lambda: matrix.BISR(steps, bands),
+        "blt": lambda: matrix.BLT.optimised(steps, bands),
+        "square-root": lambda: matrix.SquareRoot(steps),
+        "tree": lambda: matrix.Tree(steps),
+    }
+    return strategies[options.noise]()
 
 
 def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -258,26 +394,56 @@ def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
     return defaults if "steps" in given else {**defaults, "epochs": 20.0}
 
 
-def _public_constants(options: Namespace, data: _Data) -> Constants:
-    """Return what the public ranges imply; nothing is read off the records.
+def _public_constants(options: Namespace, data: _Data, row: Optimizer) -> Constants:
+    """Return what the public ranges imply, or was said; nothing is read off the records.
 
     Scaled features are in [-REACH, REACH], and the intercept is a feature 1.
     """
+    from dpcal import _validate
     from dpcal.calibrate import Constants
     from dpcal.commands._tables import REACH
 
-    square = math.inf if data.ranges is None else REACH**2 * len(data.features) + 1
+    square = math.inf
+    if data.ranges is not None:
+        square = REACH**2 * len(data.features) + options.intercept
     if options.loss == "logistic":
-        return Constants(
-            lipschitz=math.sqrt(square), smoothness=square / 4 + options.l2, gap=math.log(2)
-        )
-    gap = None if data.target_range is None else REACH**2 / 2
-    return Constants(lipschitz=math.inf, smoothness=square + options.l2, gap=gap)
+        lipschitz, smoothness, gap = math.sqrt(square), square / 4, math.log(2)
+    else:
+        lipschitz, smoothness = math.inf, square
+        gap = math.inf if data.target_range is None else REACH**2 / 2
+    if options.smoothness is not None:
+        smoothness = _validate.positive(smoothness=options.smoothness)
+    if options.gap is not None:
+        gap = _validate.positive(gap=options.gap)
+    if options.max_norm is not None and "max_norm" not in row.options:
+        lipschitz = _validate.positive(max_norm=options.max_norm)
+    return Constants(
+        lipschitz=lipschitz,
+        smoothness=smoothness + (0.0 if "l2" in row.options else options.l2),
+        strong_convexity=0.0 if options.intercept else options.l2,
+        gap=None if gap == math.inf else gap,
+    )
+
+
+def _check_needs(row: Optimizer, constants: Constants, given: Mapping[str, Any]) -> None:
+    """Say what else an optimizer needs, in words of the command line."""
+    implied = constants.strong_convexity > 0 and given.get("kappa", 2.0) == 2
+    known = {
+        "lipschitz": constants.lipschitz < math.inf,
+        "smoothness": constants.smoothness < math.inf,
+        "gap": constants.gap is not None,
+        "gamma": implied,
+    }
+    for need in row.needs:
+        ways = need.split(" or ")
+        if ways[0] in known and not any(known.get(way) or way in given for way in ways):
+            others = "".join(f", or {flag(way)}" for way in ways[1:] if way != "max_norm")
+            raise ValueError(
+                f"--optimizer {row.name} needs {ways[0]}: give {SOURCES[ways[0]]}{others}."
+            )
 
 
 def _train(task: Task, plan: Plan, seed: int | None) -> Run:
-    import warnings
-
     from dpcal.commands._training import progress_bar, train
 
     steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
@@ -328,7 +494,7 @@ def _document(options: Namespace, data: _Data, run: Run) -> dict[str, Any]:
         },
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
-        "everything": composed_epsilon([result.ledger], result.plan.delta),
+        "everything": composed_epsilon([result], result.plan.delta),
         "evaluation": {
             "covered_by_the_claim": False,
             "metric": task.metric,
@@ -342,7 +508,8 @@ def _model(data: _Data, run: Run) -> dict[str, Any]:
     """The released parameters, for scaled features."""
     from dpcal.optim import Logistic
 
-    *weights, intercept = run.result.w.tolist()
+    weights = run.result.w.tolist()
+    intercept = weights.pop() if data.task.intercept else 0.0
     model = {
         "weights": dict(zip(data.features, weights, strict=True)),
         "intercept": intercept,
@@ -359,21 +526,37 @@ def _write(folder: Path, document: dict[str, Any], data: _Data, run: Run) -> Non
     from dpcal.report import replacing
 
     plan = run.result.plan
-    curve = plot.Curve.of(
+    correlated = any(query.correlation for query in plan.queries)
+    with replacing(folder) as temporary:
+        (temporary / "report.json").write_text(dump(document) + "\n")
+        secret = temporary / "fingerprint.key"
+        secret.touch(mode=0o600)
+        secret.write_text(data.key.hex() + "\n")
+        if not correlated:
+            plot.save(plot.profile([_curve(plan)]), temporary / "privacy-profile.png")
+        if run.scores and _evenly(plan):
+            plot.save(_picture(data.task, run), temporary / "accuracy.png")
+
+
+def _curve(plan: Plan) -> Curve:
+    """The privacy profile of a plan."""
+    from dpcal import plot
+
+    return plot.Curve.of(
         plan.event,
         f"epsilon = {plan.epsilon:g}",
         target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
         accountants=("characteristic", "renyi"),
         neighboring_relation=plan.neighboring_relation,
     )
-    with replacing(folder) as temporary:
-        (temporary / "report.json").write_text(dump(document) + "\n")
-        secret = temporary / "fingerprint.key"
-        secret.touch(mode=0o600)
-        secret.write_text(data.key.hex() + "\n")
-        plot.save(plot.profile([curve]), temporary / "privacy-profile.png")
-        if run.scores and len(plan.queries) == 1:
-            plot.save(_picture(data.task, run), temporary / "accuracy.png")
+
+
+def _evenly(plan: Plan) -> bool:
+    """Whether every step costs the same answer, so that a cost can be told along the run."""
+    query, *others = plan.queries
+    # Under correlated noise the first step costs as much as all of them.
+    plain = query.budget is None and query.correlation is None
+    return plain and not others and query.composition == "sequential"
 
 
 def _picture(task: Task, run: Run) -> Any:
@@ -399,20 +582,54 @@ def _picture(task: Task, run: Run) -> Any:
 
 def _summary(options: Namespace, task: Task, run: Run) -> str:
     result = run.result
-    noise = [_noise(query) for query in result.plan.queries]
     lines = [
-        f"{result.message}, {'; '.join(noise)}, {task.objective.n} training records",
+        f"{result.message}, {task.objective.n} training records",
+        *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
+    if "label" in result.plan.parameters:
+        lines.append(f"the price is {result.plan.parameters['label']}")
     if len(task.y_test):
         score = task.score(result.w)
         lines.append(f"held-out {task.metric} (not private): {score:.4g}")
     return "\n".join([*lines, f"report written to {options.output}/"])
 
 
-def _noise(query: Query) -> str:
-    """The noise and the sampling of a query, in words."""
-    words = f"noise multiplier {query.noise_multiplier:.5f}"
-    if query.sampling_probability is not None:
-        words += f", sampling probability {query.sampling_probability:.5g}"
-    return words if query.name == "gradient" else f"{query.name}: {words}"
+def _answers(result: Result) -> list[str]:
+    """What was released, with the noise that it got: a line for each kind of answer."""
+    lines = []
+    totals = result.ledger.totals
+    for kind in dict.fromkeys(query.kind for query in totals):
+        lines.append(_line([query for query in totals if query.kind == kind]))
+    if totals and totals[0].budget is not None:
+        lines.append(
+            "noise was chosen as the run went; all answers are charged as a single one with noise "
+            f"multiplier {totals[0].budget:.5f}, which is the whole plan"
+        )
+    return lines or ["no record was asked about"]
+
+
+def _line(queries: list[Query]) -> str:
+    """How many answers of one kind there were, on which records, with what noise."""
+    count = sum(query.count for query in queries)
+    noises = [query.noise_multiplier for query in queries]
+    least, most = f"{min(noises):.5f}", f"{max(noises):.5f}"
+    noise = least if least == most else f"{least} to {most}"
+    sizes = {query.batch_size for query in queries if query.batch_size is not None}
+    probability = queries[0].sampling_probability
+    if queries[0].composition == "disjoint":
+        records = f"on parts of {_range(sizes)} records that share none"
+    elif probability is not None:
+        records = f"sampling probability {probability:.5g}"
+    else:
+        records = f"on batches of {_range(sizes)} records" if sizes else "on all records"
+    if queries[0].correlation is not None:
+        noise += f" correlated by {queries[0].correlation.strategy.kind}"
+        if queries[0].sampler not in ("full", "poisson"):
+            records = f"{queries[0].sampler} samples, {records}"
+    noun = "mean iterate of one pass" if queries[0].kind == "one pass" else queries[0].kind
+    return f"{noun}: {count} answer{'s' * (count != 1)}, noise multiplier {noise}, {records}"
+
+
+def _range(sizes: set[int]) -> str:
+    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"

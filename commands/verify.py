@@ -26,11 +26,11 @@ def run(options: Namespace) -> int:
     from dpcal.report import verify
 
     rows = verify(document)
-    lines = [f"{'claim':<24}{'claimed epsilon':>20}{'from the ledger':>20}"]
+    lines = [f"{'claim':<24}{'delta':>12}{'claimed epsilon':>20}{'recomputed':>20}"]
     for row in rows:
         verdict = "holds" if row["holds"] else "DOES NOT HOLD"
-        lines.append(
-            f"{row['claim']:<24}{row['claimed']:>20.9f}{row['recomputed']:>20.9f}  {verdict}"
-        )
+        label = f" ({row['label']})" if row["label"] else ""
+        numbers = f"{row['delta']:>12.3g}{row['claimed']:>20.9f}{row['recomputed']:>20.9f}"
+        lines.append(f"{row['claim']:<24}{numbers}  {verdict}{label}")
     present(options, {"claims": rows}, "\n".join(lines))
     return 0 if all(row["holds"] for row in rows) else 1

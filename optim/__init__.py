@@ -6,18 +6,29 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.optim.adaptive_gd import adaptive_gd
+from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
+from dpcal.optim.jl_glm import jl_glm
+from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.ledger import Ledger
+from dpcal.optim.networks import KAN, MLP
 from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
 from dpcal.optim.oracle import PrivateOracle
+from dpcal.optim.proximal_point import proximal_point
+from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.softmax import Softmax
+from dpcal.optim.spiderboost import spiderboost
+from dpcal.optim.tree_spider import tree_spider
 
 __all__ = [
+    "KAN",
+    "MLP",
     "Cauchy",
     "Constants",
     "FromGradients",
@@ -33,6 +44,14 @@ __all__ = [
     "Squared",
     "Trace",
     "Welsch",
+    "adaptive_gd",
+    "correlated_dpsgd",
     "dpsgd",
+    "jl_glm",
+    "kl_spider",
     "noisy_gd",
+    "proximal_point",
+    "recursive_regularization",
+    "spiderboost",
+    "tree_spider",
 ]

@@ -71,8 +71,10 @@ class Run:
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
     radius
-        Radius > 0 of a ball around the origin that every iterate is projected onto; infinite for
-        none.
+        Radius > 0 of a ball that every iterate is projected onto; infinite for none.
+    center
+        Centre of the ball, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
     callback
         Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
         answer stops the run.
@@ -96,6 +98,7 @@ class Run:
         steps: int,
         initial: ArrayLike | None = None,
         radius: float = math.inf,
+        center: ArrayLike | None = None,
         callback: Callback | None = None,
         callback_every: int | None = None,
     ) -> None:
@@ -107,6 +110,7 @@ class Run:
         self.step = 0
         self._steps = _validate.count(steps=steps)
         self._radius = radius
+        self._center = None if center is None else parameters(numbers("center", center), dimension)
         self._callback = callback
         self._every = _validate.count(
             callback_every=max(1, steps // 100) if callback_every is None else callback_every
@@ -121,23 +125,47 @@ class Run:
         """Whether moves remain, and nothing stopped the run."""
         return self.step < self._steps and self._stopped is None and not self._ended
 
-    def move(self, w: Vector) -> None:
-        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""
+    @property
+    def until_noted(self) -> int:
+        """Moves until the next row of the trace, that move included; at least 1."""
+        return min(self._every - self.step % self._every, max(1, self._steps - self.step))
+
+    def move(self, w: Vector, moves: int = 1) -> None:
+        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite.
+
+        With ``moves`` it is the one after so many moves, at most :attr:`until_noted`.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.linalg.norm(w))
         if not math.isfinite(norm):
-            self.stop(
-                f"stopped after {self.step} of {self._steps} planned steps, because iterates "
-                "became infinite: the learning rate is too large"
-            )
+            self.overflow(self.w, 0)
             return
-        self.w = w * (self._radius / norm) if norm > self._radius else w
-        self.step += 1
+        self.w = self._projected(w)
+        self.step += moves
         if self.step % self._every == 0 or self.step == self._steps:
             self._note()
 
+    def overflow(self, w: Vector, moves: int) -> None:
+        """Stop at ``w``, the last finite iterate, which ``moves`` more moves led to."""
+        self.w, self.step = w, self.step + moves
+        self.stop(
+            f"stopped after {self.step} of {self._steps} planned steps, because iterates "
+            "became infinite: the learning rate is too large"
+        )
+
+    def _projected(self, w: Vector) -> Vector:
+        """The nearest point of the ball."""
+        away = w if self._center is None else w - self._center
+        norm = float(np.linalg.norm(away))
+        if not norm > self._radius:
+            return w
+        inside: Vector = away * (self._radius / norm)
+        return inside if self._center is None else self._center + inside
+
     def finish(self, message: str) -> None:
         """End the run as its algorithm says, before all planned moves; this is no failure."""
+        if self.step % self._every:
+            self._note()
         self._stopped, self._ended = message, True
 
     def stop(self, message: str) -> None:

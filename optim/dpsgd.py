@@ -83,8 +83,8 @@ def dpsgd(
         none.
     callback
         Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
-        answer stops the run. What it returns must not depend on the records, except through the
-        progress.
+        answer stops the run, which then costs all that was planned. What it returns must not
+        depend on the records, except through the progress.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
 
@@ -127,9 +127,10 @@ def dpsgd(
         except NonFiniteAnswer as error:
             message = f"stopped after {run.step} of {steps} planned steps: {error}"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-            run.finite = False
+            run.finite, run.early = False, True
             break
         if not run.finite:
+            run.early = True
             message = (
                 f"stopped after {run.step} of {steps} planned steps, because iterates became "
                 "infinite: the learning rate is too large"
@@ -138,6 +139,7 @@ def dpsgd(
             break
         progress = Progress(step=run.step, steps=steps, w=run.w.copy())
         if callback is not None and callback(progress) and run.step < steps:
+            run.early = True
             message = f"stopped by the callback after {run.step} of {steps} planned steps"
             break
     return run.result(message)
@@ -194,6 +196,7 @@ class _Run:
         self.average_after = average_after
         self.step = 0
         self.finite = True
+        self.early = False
         self.rows: list[tuple[int, float, float]] = []
 
     def advance(self, learning_rates: Vector) -> None:
@@ -234,6 +237,7 @@ class _Run:
             plan=self.oracle.plan,
             complete=self.finite and self.step == self.query.count,
             message=message,
+            early=self.early,
         )
 
 

@@ -91,6 +91,27 @@ class Ledger:
         if entry.budget is not None:
             self._shares[entry.budget] = self.share(entry.budget) + entry.share
 
+    def record_chosen(self, query: Query, noise_multipliers: Iterable[float]) -> None:
+        """Append one answer to an adaptive query for each noise multiplier, in this order.
+
+        It is :meth:`record` of each, only faster.
+        """
+        if query.budget is None:
+            raise ValueError(f"query must be adaptive, got {query.name!r}.")
+        chosen = [_validate.positive(noise_multiplier=each) for each in noise_multipliers]
+        template = {**vars(query), "count": 1}
+        shares = []
+        for multiplier in chosen:
+            entry = object.__new__(Query)
+            vars(entry).update(template, noise_multiplier=multiplier)
+            self._entries.append(entry)
+            shares.append(entry.share_of_one.as_integer_ratio())
+        self._counts[query.name] = self.count(query.name) + len(shares)
+        # Denominators are powers of two.
+        common = max((below for _, below in shares), default=1)
+        more = Fraction(sum(above * (common // below) for above, below in shares), common)
+        self._shares[query.budget] = self.share(query.budget) + more
+
     def count(self, name: str) -> int:
         """Return how often the query called ``name`` was answered."""
         return self._counts.get(name, 0)
@@ -116,18 +137,59 @@ class Ledger:
     def event(self) -> DpEvent:
         """The event of everything released; order costs nothing, so equal ones are gathered.
 
+        Correlated noise costs its whole strategy once its first answer was given.
+
         Raises
         ------
         LedgerMismatch
-            If adaptive answers spent more than their budget.
+            If adaptive answers spent more than their budget, there are more answers with
+            correlated noise than their strategy has steps, or a partition has more parts than
+            there are records for.
         """
+        return self._composed(self._relation)
+
+    def _composed(self, neighboring_relation: str) -> DpEvent:
+        self._check_streams()
         for budget, share in self._shares.items():
             if share > 1:
                 raise LedgerMismatch(
                     f"adaptive answers spent {float(share):.6g} times their budget, the noise "
                     f"multiplier {budget!r}."
                 )
-        return compose(((query, query.count) for query in self.totals), self._n, self._relation)
+        asked = ((query, query.count) for query in self.totals)
+        event = compose(asked, self._n, neighboring_relation)
+        self._check_partitions()
+        return event
+
+    def _check_streams(self) -> None:
+        for name, count in self._counts.items():
+            streams = {
+                dataclasses.replace(entry, count=1)
+                for entry in self._entries
+                if entry.name == name and entry.correlation is not None
+            }
+            if len(streams) > 1:
+                raise LedgerMismatch(f"answers to {name!r} name {len(streams)} streams of noise.")
+            for entry in streams:
+                steps = entry.correlation.strategy.steps if entry.correlation else 0
+                if count > steps:
+                    raise LedgerMismatch(
+                        f"query {name!r} was answered {count} times, its noise has {steps} rows."
+                    )
+
+    def _check_partitions(self) -> None:
+        """Refuse parts that cannot all be disjoint."""
+        needed: dict[str, int] = {}
+        for query in self.totals:
+            if query.composition == "disjoint":
+                name, size = query.partition or query.name, query.batch_size or self._n
+                parts = -(-query.count // query.answers_per_part)
+                needed[name] = needed.get(name, 0) + parts * size
+        for name, records in needed.items():
+            if records > self._n:
+                raise LedgerMismatch(
+                    f"parts of partition {name!r} hold {records} records, there are {self._n}."
+                )
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of everything released.
@@ -138,19 +200,19 @@ class Ledger:
             In (0, 1).
         **options
             Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the ledger's
-            unless given.
+            unless given. Answers are composed as theorems for the relation in use allow.
         """
         from dpcal.accountants import epsilon
 
-        options.setdefault("neighboring_relation", self._relation)
-        return epsilon(self.event, delta=delta, **options)
+        relation = options.setdefault("neighboring_relation", self._relation)
+        return epsilon(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the ledger as a JSON document."""
         document = {
             "n": self._n,
             "neighboring_relation": self._relation,
-            "entries": [dataclasses.asdict(entry) for entry in self._entries],
+            "entries": [entry.to_dict() for entry in self._entries],
         }
         return json.dumps(document, indent=2, allow_nan=False)
 

@@ -16,6 +16,7 @@ records. What may leave a private run is what :class:`dpcal.optim.PrivateOracle`
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -128,6 +129,21 @@ class Objective(ABC):
         """
         raise TypeError(f"{type(self).__name__} gives no losses of single records.")
 
+    def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
+        """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
+
+        They apply where :meth:`clipped_sum` of one record is itself the gradient of a function
+        that is convex and as smooth as the bound says, whatever ``max_norm`` is and whatever the
+        records hold. Here None: clipping the gradients of a convex loss does not give gradients of
+        a convex loss in general.
+
+        Parameters
+        ----------
+        rows
+            Row numbers in [0, n).
+        """
+        return None
+
     @abstractmethod
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
@@ -179,6 +195,8 @@ class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target."""
 
     point_loss: ClassVar[type[PointLoss]]
+    # The largest second derivative of the loss of a score, for convex losses.
+    curvature: ClassVar[float | None] = None
     kernel: LinearClippedSum
 
     def __init__(
@@ -209,6 +227,43 @@ class Linear(Objective):
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
         return self.kernel.losses(w, rows, max_loss=max_loss)
+
+    def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
+        """See :meth:`Objective.smoothness_when_convex`.
+
+        One record's gradient is a slope times x, and clipping it clips the slope, to [-a, a] for
+        some a. A nondecreasing slope stays so, and grows no faster: the clipped gradient is that of
+        a convex loss, no less smooth.
+        """
+        if self.curvature is None:
+            return None
+        norms = self.kernel.norms[rows]
+        return np.asarray(np.nextafter(self.curvature * norms**2, math.inf))
+
+    def embedded(self, matrix: Vector) -> Linear:
+        """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
+
+        Longer ones are scaled down, each by itself: what becomes of a record depends on that record
+        and on the matrix alone.
+
+        Parameters
+        ----------
+        matrix
+            A, shape (k, dimension), independent of the records.
+        """
+        if self.l2:
+            raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
+        features, targets = self.kernel.features, self.kernel.targets
+        table = features @ matrix.T
+        allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
+        shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
+        small = copy.copy(self)
+        small.fit_intercept = False
+        small.dimension = small.penalized = len(matrix)
+        small.kernel = LinearClippedSum(
+            self._point_loss(), table * shrink[:, np.newaxis], targets, intercept=False
+        )
+        return small
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
@@ -283,6 +338,7 @@ class Logistic(TwoClass):
     """
 
     point_loss = LogisticLoss
+    curvature = 0.25
 
     @property
     def constants(self) -> Constants:
@@ -321,6 +377,7 @@ class Squared(Linear):
     """
 
     point_loss = SquaredLoss
+    curvature = 1.0
 
     def __init__(
         self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True

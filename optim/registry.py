@@ -36,7 +36,8 @@ class Optimizer:
         The class of losses that its theorem is about.
     needs
         What must be known, in public, beside n, the dimension, epsilon and delta: names of
-        :class:`dpcal.calibrate.Constants` or of the builder's keywords.
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" where b is used in
+        place of a.
     rate
         How the error falls, without logarithms and constants.
     measure
@@ -44,7 +45,8 @@ class Optimizer:
     theorem
         Author, year, number.
     relations
-        Neighboring relations that it can be calibrated for.
+        Neighboring relations that it can be calibrated for; commands take the first one where
+        nobody chose.
     options
         Keywords of the builder that a command may pass on from its own options.
     constants
@@ -78,6 +80,8 @@ def _function(module: str, name: str) -> Callable[..., Any]:
 
 
 _FIXED = ("add-or-remove-one", "replace-one", "replace-special")
+# Under these a record stays in its part of a partition.
+_IN_PLACE = ("replace-one", "replace-special")
 
 _ROWS = (
     Optimizer(
@@ -88,7 +92,7 @@ _ROWS = (
         rate="sqrt(d) / (n epsilon)",
         measure="excess risk",
         theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
-        relations=("add-or-remove-one", "replace-special"),
+        relations=_FIXED,
         options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
         constants=False,
     ),
@@ -96,12 +100,109 @@ _ROWS = (
         name="noisy_gd",
         summary="noisy gradient steps on all records",
         problem="smooth, convex or not",
-        needs=("lipschitz", "smoothness", "gap"),
+        needs=("lipschitz or max_norm", "smoothness or learning_rate", "gap or steps"),
         rate="(sqrt(d) / (n epsilon))^(1/2)",
         measure="gradient norm",
         theorem="Wang, Ye and Xu 2017, Theorem 5",
         relations=_FIXED,
         options=("steps", "max_norm", "learning_rate"),
+    ),
+    Optimizer(
+        name="kl_spider",
+        summary="rounds of a noisy gradient and its noisy differences, each to its target",
+        problem="smooth and Kurdyka-Lojasiewicz with 1 <= kappa <= 2, convex or not",
+        needs=("lipschitz", "smoothness", "gamma", "kappa"),
+        rate="(sqrt(d) / (n epsilon))^kappa",
+        measure="excess risk",
+        theorem="Menart et al. 2024, Algorithm 1, Theorem 1",
+        relations=_FIXED,
+        options=("gamma", "kappa", "beta", "l2", "preset"),
+    ),
+    Optimizer(
+        name="proximal_point",
+        summary="stages of noisy descent on the loss pulled to where the last one ended",
+        problem="weakly convex and Kurdyka-Lojasiewicz with kappa >= 2, smooth or not",
+        needs=("lipschitz", "gamma", "kappa"),
+        rate="(sqrt(d) / (n epsilon))^kappa",
+        measure="excess risk",
+        theorem="Menart et al. 2024, Algorithms 2 and 4, Theorem 2",
+        relations=_FIXED,
+        options=("gamma", "kappa", "weak_convexity", "beta", "inner_steps", "preset"),
+    ),
+    Optimizer(
+        name="adaptive_gd",
+        summary="gradient steps with noise in proportion to a noisy norm",
+        problem="smooth; Kurdyka-Lojasiewicz, for the rate, of unknown gamma and 1 <= kappa <= 2",
+        needs=("lipschitz", "smoothness"),
+        rate="(sqrt(d) / (n epsilon))^(2 kappa / (4 - kappa)) + (n epsilon)^(-kappa / 2)",
+        measure="excess risk",
+        theorem="Menart et al. 2024, Algorithm 3, Theorems 4 and 5",
+        relations=_FIXED,
+        options=("steps", "gamma", "kappa", "beta", "l2", "preset"),
+    ),
+    Optimizer(
+        name="spiderboost",
+        summary="noisy gradients now and then, small noisy differences in between",
+        problem="smooth, convex or not",
+        needs=("lipschitz or max_norm", "smoothness", "gap or steps"),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorems 1 and 9 (corrected)",
+        relations=_FIXED,
+        options=("steps", "batch_size", "max_norm", "learning_rate", "preset"),
+    ),
+    Optimizer(
+        name="tree_spider",
+        summary="one pass in disjoint batches, differences along a binary tree",
+        problem="smooth, convex or not; population risk",
+        needs=("lipschitz or max_norm", "smoothness", "gap"),
+        rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(1/2)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorems 3 and 4 (corrected)",
+        relations=_IN_PLACE,
+        options=("max_norm", "failure_probability", "preset"),
+    ),
+    Optimizer(
+        name="recursive_regularization",
+        summary="rounds with ever stronger regularisers, each on records of its own",
+        problem="smooth and convex; population risk",
+        needs=("lipschitz or max_norm", "smoothness", "distance"),
+        rate="n^(-1/2) + sqrt(d) / (n epsilon)",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorem 5 (corrected)",
+        relations=_IN_PLACE,
+        options=("max_norm", "distance", "subsolver", "preset"),
+    ),
+    Optimizer(
+        name="jl_glm",
+        summary="another optimizer on randomly embedded records",
+        problem="linear models, convex or not; population risk",
+        needs=("lipschitz or max_norm", "smoothness", "gap"),
+        rate="n^(-1/2) + min((sqrt(rank) / (n epsilon))^(2/3), (n epsilon)^(-2/5))",
+        measure="gradient norm",
+        theorem="Arora et al. 2022, Theorem 6 and Corollary 1",
+        relations=_FIXED,
+        options=(
+            "max_norm",
+            "inner",
+            "embedding_dimension",
+            "rank",
+            "matrix",
+            "matrix_seed",
+            "preset",
+        ),
+    ),
+    Optimizer(
+        name="correlated_dpsgd",
+        summary="gradient steps whose noise takes back part of the noise before",
+        problem="any; rates are known for convex losses and for wide networks",
+        needs=("strategy", "batch_size", "max_norm"),
+        rate="sqrt(d) / (n epsilon)",
+        measure="excess risk",
+        theorem="Denisov et al. 2022; Choquette-Choo et al. 2024; Kalinin et al. 2026",
+        relations=("add-or-remove-one", "replace-special"),
+        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
+        constants=False,
     ),
 )
 

@@ -31,6 +31,7 @@ from dpcal.optim.ledger import Ledger
 
 if TYPE_CHECKING:
     from dpcal.accountants import Epsilon
+    from dpcal.accountants.events import DpEvent
 
 __all__ = ["Result", "Trace"]
 
@@ -71,7 +72,7 @@ class Result:
     plan
         What was planned.
     complete
-        Whether the run took all its planned steps. A run that stopped early has spent less.
+        Whether the run took all its planned steps.
     message
         One sentence on how the run ended.
     early
@@ -95,26 +96,20 @@ class Result:
         LedgerMismatch
             If they disagree.
         """
-        about = (self.ledger.n, self.ledger.neighboring_relation)
-        if about != (self.plan.n, self.plan.neighboring_relation):
-            raise LedgerMismatch(
-                f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
-                f"n={self.plan.n} under {self.plan.neighboring_relation!r}."
-            )
-        planned = {query.name: query for query in self.plan.queries}
-        for released in self.ledger.totals:
-            query = planned.get(released.name)
-            if query is None or not _allows(query, released):
-                raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
-            if query.budget is not None and self.ledger.share(query.budget) > 1:
-                raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
-        for name, query in planned.items():
-            spent = self.ledger.count(name)
-            exact = self.complete and not self.early and query.budget is None
-            if spent > query.count or (exact and spent < query.count):
-                raise LedgerMismatch(
-                    f"query {name!r} was planned {query.count} times and answered {spent} times."
-                )
+        exact = self.complete and not self.early
+        check_ledger(self.ledger, self.plan, exact=exact)
+
+    @property
+    def event(self) -> DpEvent:
+        """The event of the run: that of the ledger, or of the whole plan if it ended ``early``.
+
+        Raises
+        ------
+        LedgerMismatch
+            If the ledger disagrees with the plan.
+        """
+        self.verify()
+        return self.plan.event if self.early else self.ledger.event
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
         """Return the certified epsilon of the run, recomputed from the ledger.
@@ -135,6 +130,30 @@ class Result:
         """
         self.verify()
         return (self.plan.price if self.early else self.ledger.epsilon)(delta, **options)
+
+
+def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
+    """Refuse a ledger that is not within a plan; if ``exact``, one that is not all of it."""
+    about = (ledger.n, ledger.neighboring_relation)
+    if about != (plan.n, plan.neighboring_relation):
+        raise LedgerMismatch(
+            f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
+            f"n={plan.n} under {plan.neighboring_relation!r}."
+        )
+    planned = {query.name: query for query in plan.queries}
+    for released in ledger.totals:
+        query = planned.get(released.name)
+        if query is None or not _allows(query, released):
+            raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
+        if query.budget is not None and ledger.share(query.budget) > 1:
+            raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
+    for name, query in planned.items():
+        spent = ledger.count(name)
+        missing = exact and query.budget is None and spent < query.count
+        if spent > query.count or missing:
+            raise LedgerMismatch(
+                f"query {name!r} was planned {query.count} times and answered {spent} times."
+            )
 
 
 def _allows(query: Query, released: Query) -> bool:

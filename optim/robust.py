@@ -81,6 +81,7 @@ class Huber(_Robust):
     """
 
     point_loss = HuberLoss
+    curvature = 1.0
     steepest = 1.0
 
 

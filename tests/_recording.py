@@ -8,7 +8,10 @@ the sequence against the plan:
 * the kind, the clipping bound (at the actual distance, for differences), the standard deviation
   (multiplier times bound, exactly) and the number of noisy numbers are what the query says;
 * rows are distinct, all of them, ``batch_size`` of them, a fresh part, or a Poisson sample (whose
-  total size is binomial: false alarm 1e-6 per query);
+  total size is binomial: false alarm 1e-6 per query); under correlated noise no record comes back
+  sooner than the sampler allows;
+* correlated noise is C^-1 z for rows z of independent normals (whose squares sum to a chi-squared
+  number, and neighbouring products to none: false alarm 1e-6 each), one row an answer;
 * no record moves a sum by more than the bound (a few records of every tenth sum, by brute force);
 * counts stay within the plan, equal it for complete runs, and the result verifies.
 """
@@ -48,10 +51,11 @@ class Sum:
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """Noise that was added to ``size`` numbers."""
+    """Noise that was added to ``size`` numbers; correlated noise with its row of C^-1 z."""
 
     size: int
     standard_deviation: float
+    row: np.ndarray | None = None
 
 
 class Recorded(Objective):
@@ -81,6 +85,9 @@ class Recorded(Objective):
         self._note("scalar", (w,), rows, max_loss)
         return self.inner.clipped_loss_sum(w, rows, max_loss)
 
+    def smoothness_when_convex(self, rows):
+        return self.inner.smoothness_when_convex(rows)
+
     def loss(self, w):
         raise AssertionError("the exact loss was asked for")
 
@@ -91,6 +98,7 @@ class Recorded(Objective):
 @contextmanager
 def _listening(happened, *, noiseless):
     record, add = Ledger.record, oracle_module.add_gaussian
+    correlate = oracle_module.add_correlated
 
     def recorded(ledger, query, count=1):
         happened.append(Entry(query, count))
@@ -100,9 +108,14 @@ def _listening(happened, *, noiseless):
         happened.append(Noise(len(out), standard_deviation))
         add(out, 0.0 if noiseless else standard_deviation, generator)
 
+    def correlated(out, standard_deviation, row):
+        happened.append(Noise(len(out), standard_deviation, row.copy()))
+        correlate(out, 0.0 if noiseless else standard_deviation, row)
+
     with (
         mock.patch.object(Ledger, "record", recorded),
         mock.patch.object(oracle_module, "add_gaussian", added),
+        mock.patch.object(oracle_module, "add_correlated", correlated),
     ):
         yield
 
@@ -137,6 +150,8 @@ class _Audit:
         self.used = {}
         self.part = {}
         self.shares = 0.0
+        self.streams = {query.name: [] for query in plan.queries if query.correlation}
+        self.latest = {}
 
     def answer(self, asked, events):
         query = self.plan.query(asked.name)
@@ -152,6 +167,9 @@ class _Audit:
         assert same, f"{asked} is not the plan's {query}"
         if query.proportional and (not events or isinstance(events[0], Entry)):
             return  # between equal parameters: an exact zero, no record read, no noise
+        if query.kind == "one pass":
+            self._one_pass(query, number, events)
+            return
         happened = events.popleft()
         assert isinstance(happened, Sum), f"{happened} where a sum was due"
         kind = "gradient" if query.kind == "gradient norm" else query.kind
@@ -169,6 +187,20 @@ class _Audit:
         )
         vector = query.kind in ("gradient", "gradient difference")
         assert noise.size == (self.objective.dimension if vector else 1)
+        assert (noise.row is not None) == (query.correlation is not None)
+        if noise.row is not None:
+            self.streams[query.name].append(noise.row)
+
+    def _one_pass(self, query, number, events):
+        """One gradient of each record of a part, all clipped alike, and then noise."""
+        sums = [events.popleft() for _ in range(query.batch_size)]
+        assert all(isinstance(one, Sum) and len(one.rows) == 1 for one in sums)
+        assert {(one.kind, one.bound) for one in sums} == {("gradient", sums[0].bound)}
+        self._rows(query, number, np.concatenate([one.rows for one in sums]))
+        noise = events.popleft()
+        assert noise == Noise(self.objective.dimension, query.noise_multiplier * query.max_norm), (
+            f"{noise} where the noise of one pass was due"
+        )
 
     def _rows(self, query, number, rows):
         n = self.plan.n
@@ -184,6 +216,14 @@ class _Audit:
             assert not used & set(rows), f"a record is in two parts of partition {name!r}"
             used |= set(rows)
             self.part[query.name] = set(rows)
+        elif query.separation is not None:
+            latest = self.latest.setdefault(query.name, np.full(n, -n - number))
+            gaps = number - latest[rows]
+            assert (gaps >= query.separation).all(), "a record came back too soon"
+            if query.sampler != "min-separation" and number >= query.separation:
+                seen = latest[rows] >= 0
+                assert (gaps[seen] % query.separation == 0).all()
+            latest[rows] = number
         elif query.sampler == "full":
             assert len(rows) == n
         elif query.sampler == "fixed-size":
@@ -204,7 +244,21 @@ class _Audit:
             rounding = 1e-12 * (1 + len(rows)) * happened.bound
             assert np.linalg.norm(whole - without) <= happened.bound + rounding
 
+    def _stream(self, query):
+        """Undo the correlation, and test that what is left are independent normals."""
+        rows = np.array(self.streams[query.name])
+        z = query.correlation.strategy.matrix()[: len(rows), : len(rows)] @ rows
+        square = float((z**2).sum())
+        chance = 2 * min(stats.chi2.cdf(square, z.size), stats.chi2.sf(square, z.size))
+        assert chance > 1e-6, f"squares of z sum to {square}, of {z.size} normals"
+        if len(z) > 1:
+            product = float((z[1:] * z[:-1]).sum()) / math.sqrt(z[1:].size)
+            assert abs(product) < 5.5, "rows of z are correlated"
+
     def finish(self, result):
+        for query in self.plan.queries:
+            if query.correlation and self.streams[query.name]:
+                self._stream(query)
         for query in self.plan.queries:
             asked = self.counts[query.name]
             exact = result.complete and not result.early and query.budget is None

@@ -78,5 +78,7 @@ def test_length_and_support():
     assert len(account) == 13
     assert account.supports(events.ComposedDpEvent([STEPS[2], STEPS[0]]))
     assert not account.supports(events.ComposedDpEvent([STEPS[2], events.UnsupportedDpEvent()]))
-    assert not Account(neighboring_relation="replace-one").supports(STEPS[0])
+    mixture = events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.9, 0.1])
+    assert account.supports(mixture)
+    assert not Account(neighboring_relation="replace-one").supports(mixture)
     assert len(account) == 13

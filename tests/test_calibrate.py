@@ -85,6 +85,10 @@ def test_everything_allowed():
 def test_targets_that_nothing_meets_or_everything_meets():
     with pytest.raises(TargetUnreachable, match="sampling alone meets the target"):
         calibrate.noise_multiplier(lambda s: dpsgd(1e-6, s, 10), epsilon=1.0, delta=1e-3)
+    with pytest.raises(TargetUnreachable, match="1e-2, the smallest that is tried, already"):
+        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=6_000.0, delta=1e-3)
+    with pytest.raises(TargetUnreachable, match="too small for the cost of its samples"):
+        calibrate.noise_multiplier(lambda s: dpsgd(0.9, s, 10), epsilon=1e6, delta=1e-3)
     with pytest.raises(TargetUnreachable, match="non-private"):
         calibrate.noise_multiplier(lambda s: events.NonPrivateDpEvent(), epsilon=1.0, delta=1e-3)
 
@@ -202,3 +206,13 @@ def test_a_grid_of_targets_meets_each_as_tightly_as_one():
         assert accountants.epsilon(function(sigma * (1 - 1e-6)), delta=1e-6) > 1.5
     with pytest.raises(ValueError, match="single or of one length"):
         calibrate.noise_multipliers(functions, epsilon=[1.0, 2.0], delta=1e-6)
+
+
+@pytest.mark.parametrize("bound", [5e-324, 1e-300, 1e200])
+def test_bounds_at_which_doubles_end_are_refused(bound):
+    # Noise of 0.4 times 5e-324 is zero: the sum would be released as it is.
+    with pytest.raises(ValueError, match=r"max_norm must be in \[1e-140, 1e\+140\]"):
+        _query(max_norm=bound, noise_multiplier=0.4)
+    with pytest.raises(ValueError, match=r"cap must be in"):
+        _query(kind="gradient difference", proportional=True, cap=bound)
+    assert _query(max_norm=1e-140).max_norm == 1e-140

@@ -257,8 +257,8 @@ def replaced(option, value):
         (["epsilon", *replaced("--steps", "2.5"), "--delta", "1e-6"], "--steps"),
         (["epsilon", *replaced("--steps", "inf"), "--delta", "1e-6"], "--steps"),
         (
-            ["epsilon", *MECHANISM, "--delta", "1e-6", "--neighboring-relation", "replace-one"],
-            "replace-one",
+            ["epsilon", *MECHANISM, "--delta", "1e-6", "--neighboring-relation", "replace-two"],
+            "replace-two",
         ),
         (["calibrate", *TARGET], "--noise-multiplier"),
         (["calibrate", *MECHANISM, *TARGET], "--noise-multiplier"),
@@ -342,7 +342,7 @@ def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     ("words", "named"),
     [
         (["--optimizer", "adam"], "optimizer must be one of 'dpsgd', 'noisy_gd'"),
-        (["--optimizer", "noisy_gd"], "max_norm must be given where constants.lipschitz is no"),
+        (["--optimizer", "noisy_gd"], "noisy_gd needs lipschitz: give --max-norm, or"),
         (["--optimizer", "noisy_gd", "--epochs", "2"], "--epochs is not for --optimizer noisy_gd"),
     ],
 )
@@ -410,8 +410,9 @@ def edited(table, line, text):
         (None, ["--delta", "2"], "delta"),
         (None, ["--epsilon", "-1"], "epsilon"),
         (None, ["--max-norm", "0"], "max_norm"),
+        (None, ["--max-norm", "1e300"], "max_norm"),
         (None, ["--learning-rate", "nan"], "learning_rate"),
-        (None, ["--learning-rate", "1e308", "--max-norm", "1e300"], "infinite"),
+        (None, ["--learning-rate", "1e308", "--max-norm", "1e140"], "infinite"),
         (None, ["--l2", "-1"], "l2"),
         (None, ["--seed", "-1"], "seed"),
         (None, ["--test-fraction", "1"], "test_fraction"),

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from dpcal import calibrate
-from dpcal.accountants import epsilon
+from dpcal import calibrate, plot
+from dpcal.accountants import correlated, epsilon, events
 from dpcal.accountants.matrix import (
     Banded,
     FixedEpochs,
@@ -18,7 +18,7 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
-from dpcal.calibrate.strategies import Calibrated
+from dpcal.calibrate.strategies import Calibrated, SampledBatches
 from dpcal.cli import main
 from dpcal.errors import UnsupportedEvent
 
@@ -108,6 +108,101 @@ def test_other_pricings_plug_in_and_may_refuse():
         calibrate.compare_strategies(
             steps=9, strategies=(SquareRoot(9),), pricing=OnlyBanded(), **TARGET
         )
+
+
+def test_random_batches_are_priced_by_the_sampler():
+    q = 0.1
+    run = (Identity(32), LambdaCGD(32, 0.5), SquareRoot(32))
+    table = calibrate.compare_strategies(
+        steps=32, sampler=correlated.Poisson(q), strategies=run, **TARGET
+    )
+    assert [row.label for row in table.rows] == ["exact", "certified", "certified"]
+    exact = calibrate.noise_multiplier(
+        lambda z: events.dpsgd(sampling_probability=q, noise_multiplier=z, steps=32), **TARGET
+    )
+    assert table.rows[0].noise_multiplier == pytest.approx(exact, rel=1e-6)
+    for row in table.rows[1:]:
+        # The reported multiplier is the standard deviation of z: the accountant takes it as it is.
+        asked = {"delta": 1e-6, "statistics": "none"}
+        price = correlated.epsilon(
+            row.strategy, correlated.Poisson(q), noise_multiplier=row.noise_multiplier, **asked
+        )
+        assert price <= 2.0
+        less = correlated.epsilon(
+            row.strategy,
+            correlated.Poisson(q),
+            noise_multiplier=0.99 * row.noise_multiplier,
+            **asked,
+        )
+        assert less > 2.0
+    known = calibrate.compare_strategies(
+        steps=32, participation=MinSeparation(1), strategies=run, **TARGET
+    )
+    for sampled, full in zip(table.rows, known.rows, strict=True):
+        assert sampled.noise_multiplier < full.noise_multiplier
+    assert "sampling_probability=0.1" in str(table).splitlines()[0]
+
+
+def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
+    run, sampler = (LambdaCGD(16, 0.7), SquareRoot(16)), correlated.Poisson(0.1)
+    proved, drawn, few = (
+        calibrate.compare_strategies(
+            steps=16,
+            epsilon=1.0,
+            delta=delta,
+            strategies=run,
+            pricing=SampledBatches(sampler, statistics=statistics, draws=2048, seed=2),
+        )
+        for delta, statistics in ((1e-2, "none"), (1e-2, "certified"), (1e-7, "certified"))
+    )
+    for certain, likely in zip(proved.rows, drawn.rows, strict=True):
+        assert likely.label == "statistical with certified confidence"
+        assert likely.noise_multiplier < certain.noise_multiplier
+    assert few.rows[1].label == "certified"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"sampler": "poisson"}, TypeError, "sampler must be one of the samplers"),
+        ({"participation": Single()}, ValueError, "must not be given with participation"),
+        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "No theorem here prices"),
+        ({"sampler": correlated.FixedSize(4, 40)}, UnsupportedEvent, "exactly 4 of 40"),
+    ],
+)
+def test_random_batches_without_a_theorem_are_refused(options, error, sentence):
+    asked = {"steps": 8, "strategies": (LambdaCGD(8, 0.5),), "sampler": correlated.Poisson(0.1)}
+    with pytest.raises(error, match=sentence):
+        calibrate.compare_strategies(**{**asked, **TARGET, **options})
+
+
+def test_picture_shows_what_the_table_says():
+    pytest.importorskip("matplotlib")
+    table = calibrate.compare_strategies(
+        steps=16,
+        sampler=correlated.Poisson(0.2),
+        strategies=(Identity(16), LambdaCGD(16, 0.5)),
+        **TARGET,
+    )
+    (axes,) = plot.strategies(table).axes
+    points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    for row in table.rows:
+        assert {(row.noise_multiplier, row.mean_error), (row.noise_multiplier, row.max_error)} <= (
+            points
+        )
+    assert [text.get_text() for text in axes.texts] == [
+        "identity",
+        "lambda-CGD, decay 0.5 (certified)",
+    ]
+
+
+def test_command_prices_random_batches(capsys):
+    words = ["strategies", "--steps", "24", "--epsilon", "2", "--delta", "1e-4"]
+    assert main([*words, "--sampling-probability", "0.2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert {row["label"] for row in document["rows"]} == {"exact", "certified"}
+    assert main([*words, "--draws", "100"]) == 2
+    assert "go with --sampling-probability" in capsys.readouterr().err
 
 
 def test_table_as_text_and_json():

@@ -5,6 +5,7 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 
 import math
 import pickle
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,15 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated.table import EXACT, LABELS, STATISTICAL, WITH_CONFIDENCE, chosen
+from dpcal.accountants.correlated.table import (
+    EXACT,
+    LABELS,
+    STATISTICAL,
+    WITH_CONFIDENCE,
+    chosen,
+    render,
+)
+from dpcal.accountants.matrix import BISR, Banded, LambdaCGD, MinSeparation
 from dpcal.calibrate.correlated import noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
@@ -78,7 +87,7 @@ def test_the_identity_is_the_sampled_gaussian():
     assert answer == accountants.epsilon(event, delta=1e-6)
     assert answer.label == EXACT
     scaled = correlated.epsilon(
-        strategy([3.0] + [0.0] * (T - 1)), correlated.Poisson(0.1), noise_multiplier=2.0, delta=1e-6
+        strategy([3.0] + [0.0] * (T - 1)), correlated.Poisson(0.1), noise_multiplier=6.0, delta=1e-6
     )
     assert scaled == pytest.approx(answer, rel=1e-12)
 
@@ -95,7 +104,7 @@ def test_known_deltas_of_a_thousand_sampled_gaussians():
 def test_banded_noise_with_cyclic_groups_is_a_composition():
     # Six eligible rounds of a record in the worst group; the last columns of C are shorter.
     C = STRATEGIES["banded"].matrix()
-    norms = np.linalg.norm(C, axis=0)[::4] / np.linalg.norm(C[:, 0])
+    norms = np.linalg.norm(C, axis=0)[::4]
     event = events.ComposedDpEvent(
         [events.PoissonSampledDpEvent(0.3, events.GaussianDpEvent(2.0 / x)) for x in norms]
     )
@@ -113,7 +122,7 @@ def test_the_worst_group_is_not_always_the_first():
     )
     late = events.ComposedDpEvent(
         [
-            events.PoissonSampledDpEvent(0.3, events.GaussianDpEvent(2.0 / x))
+            events.PoissonSampledDpEvent(0.3, events.GaussianDpEvent(1.0 / x))
             for x in np.diagonal(C)[1::2]
         ]
     )
@@ -173,15 +182,80 @@ def test_statistics_agree_across_methods():
     assert pair[1].lower <= pair[0]
 
 
+def test_rare_participation_with_much_noise_has_an_upper_end():
+    # Adding a record is decided far out, some forty times beyond the mean of a participation.
+    answer = correlated.epsilon(
+        LambdaCGD(300, 0.5),
+        correlated.Poisson(0.01),
+        noise_multiplier=2.0 / math.sqrt(1 - 0.5**2),
+        delta=1e-5,
+        statistics="asymptotic",
+        draws=12_288,
+        seed=1,
+    )
+    assert answer.label == STATISTICAL
+    assert answer.method.endswith(" and ShiftAdd")
+    assert 0 < answer.lower < answer < 1.1 * answer.lower
+    assert answer < answer.certified < math.inf
+
+
 def test_too_few_draws_name_enough():
     run = strategy(0.9 ** np.arange(200), 0.9)
-    options = {"noise_multiplier": 0.5, "delta": 1e-6, "seed": 0}
+    options = {"noise_multiplier": 1.2, "delta": 1e-6, "seed": 0}
     with pytest.raises(ValueError, match=r"draws=2000 cannot .* choose draws >= (\d+)"):
         correlated.epsilon(run, correlated.MinSeparation(5, 0.05), draws=2000, **options)
     with pytest.raises(ValueError, match="failure_probability must be less than delta"):
         correlated.epsilon(
             run, correlated.MinSeparation(5, 0.05), failure_probability=0.1, **options
         )
+
+
+def normalised(run, sigma):
+    """What the literature calls z: it divides by the largest norm of a column of C."""
+    return sigma / np.linalg.norm(run.matrix(), axis=0).max()
+
+
+def test_reading_a_multiplier_as_normalised_would_understate_epsilon():
+    # A run whose noise has standard deviation z, priced as if z were normalised, that is, as if
+    # its noise were z * norm, would be sold for less than it costs.
+    run, sampler, sigma = STRATEGIES["banded"], correlated.CyclicPoisson(4, 0.3), 2.0
+    misread = correlated.epsilon(run, sampler, delta=1e-5, noise_multiplier=sigma)
+    z = normalised(run, sigma)
+    assert z == pytest.approx(sigma / math.sqrt(1 + 0.25 + 0.0625))
+    true = correlated.epsilon(run, sampler, delta=1e-5, noise_multiplier=z)
+    assert true.lower > 1.1 * misread
+    # Columns of larger norm cost more at the same multiplier, in proportion.
+    twice = SimpleNamespace(steps=T, matrix=lambda: 2 * run.matrix(), decay=None)
+    doubled = correlated.epsilon(twice, sampler, delta=1e-5, noise_multiplier=2 * sigma)
+    assert doubled == pytest.approx(misread, rel=1e-12)
+    with pytest.raises(TypeError, match="noise_standard_deviation"):
+        correlated.epsilon(
+            run, sampler, delta=1e-5, noise_multiplier=2.0, noise_standard_deviation=1
+        )
+
+
+@pytest.mark.parametrize("run", [LambdaCGD(T, 0.7), Banded(T, 3, [1.0, 0.5, 0.25]), BISR(T, 3)])
+def test_every_record_at_every_round_is_the_event_without_sampling(run):
+    # One noise multiplier, two accountants: as q -> 1 all participate always, and the run is one
+    # Gaussian mechanism of sensitivity ||C 1||.
+    sigma, delta = 8.0, 1e-5
+    event = run.event(sigma, MinSeparation(1))
+    unsampled = accountants.epsilon(event, delta=delta, neighboring_relation="replace-special")
+    sure = correlated.epsilon(
+        run, correlated.Poisson(1.0), noise_multiplier=sigma, delta=delta, statistics="none"
+    )
+    assert sure.label == "certified"
+    assert sure == pytest.approx(unsampled, rel=1e-6)
+    nearly = correlated.epsilon(
+        run, correlated.Poisson(1 - 1e-9), noise_multiplier=sigma, delta=delta, statistics="none"
+    )
+    assert nearly == pytest.approx(unsampled, rel=1e-6)
+    drawn = correlated.delta(
+        run, correlated.Poisson(1.0), noise_multiplier=sigma, epsilon=1.0, draws=20_000, seed=5
+    )
+    exact = accountants.delta(event, epsilon=1.0, neighboring_relation="replace-special")
+    assert drawn.lower <= exact <= drawn
+    assert drawn - exact < 0.1
 
 
 def test_arguments_are_checked():
@@ -271,3 +345,8 @@ def test_exact_calibration_agrees_with_the_exact_solver():
     )
     assert found.label == EXACT
     assert found.noise_multiplier == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_page_shows_the_table():
+    page = (Path(__file__).parent.parent / "docs" / "correlated.md").read_text()
+    assert f"\n\n{render()}\n\n" in page

@@ -48,10 +48,17 @@ def lower_toeplitz(column):
     return np.where(lag >= 0, np.asarray(column)[np.abs(lag)], 0.0)
 
 
-def ar1(T, decay, noise_multiplier):
-    C = lower_toeplitz(decay ** np.arange(T))
+def from_normalised(column, z):
+    """The standard deviation that the literature names by z: it divides by the largest column."""
+    return z * np.linalg.norm(column)
+
+
+def ar1(T, decay, z):
+    column = decay ** np.arange(T)
+    C = lower_toeplitz(column)
     return Mechanism.of(
-        SimpleNamespace(steps=T, matrix=lambda: C, decay=decay), noise_multiplier=noise_multiplier
+        SimpleNamespace(steps=T, matrix=lambda: C, decay=decay),
+        noise_multiplier=from_normalised(column, z),
     )
 
 
@@ -234,6 +241,10 @@ def test_orthogonal_bins_against_a_certified_bracket():
             assert reading.lower <= high
             assert low <= reading.upper
             assert reading.standard_error < 0.3 * reading.mean
+    add = simulate(Bins(np.eye(10), "add"), draws=40_000, seed=4)
+    for epsilon in (0.1, 0.5):
+        bound = certified.variational_bins_delta(np.eye(10), epsilon)
+        assert add.at(epsilon, **SURE).lower <= bound
     assert Bins(np.eye(100), "remove", 2).log_moment == pytest.approx(0.0170368632, abs=1e-9)
     assert Bins(np.eye(100), "remove", 3).log_moment == pytest.approx(0.0515876988, abs=1e-9)
 

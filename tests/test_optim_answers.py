@@ -452,6 +452,23 @@ def test_a_filter_refuses_before_anything_is_touched():
         oracle_for(asked, relation="replace-special", filter=purse)
 
 
+def test_a_filter_is_not_paid_for_samples_where_parts_are_asked():
+    # All answers are about one part: as one Gaussian release of multiplier 6 / sqrt(20) to it.
+    purse = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
+    asked = parted("q", 2, 20, each=20, noise_multiplier=6.0)
+    oracle = oracle_for(asked, relation="replace-one", filter=purse)
+    for _ in range(20):
+        oracle.gradient(W, "q")
+    paid = purse.order * (2 / (6.0 / math.sqrt(20))) ** 2 / 2
+    assert purse.spent == pytest.approx(paid, rel=1e-12)
+    assert asked.event(N) == events.GaussianDpEvent(6.0)
+    many = parted("q", 2, 20, noise_multiplier=6.0)
+    budget = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
+    oracle = oracle_for(many, relation="replace-one", filter=budget)
+    oracle.descend(W, "q", learning_rates=[0.1] * 20)
+    assert budget.spent == pytest.approx(budget.order * (2 / 6.0) ** 2 / 2, rel=1e-12)
+
+
 def test_two_runs_may_share_a_filter():
     purse = PrivacyFilter(epsilon=1.0, delta=1e-5, kind="gdp", neighboring_relation="replace-one")
     asked = query(noise_multiplier=30.0, count=5)

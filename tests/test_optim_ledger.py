@@ -15,7 +15,7 @@ from dpcal.accountants.events import (
     SelfComposedDpEvent,
 )
 from dpcal.calibrate import Plan, Query
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import LedgerMismatch, UnsupportedEvent
 from dpcal.optim import Ledger
 
 GRADIENT = Query(
@@ -131,3 +131,60 @@ def test_disjoint_parts_are_not_priced_where_no_theorem_covers_them():
     ledger.record(dataclasses.replace(GRADIENT, composition="disjoint"), 2)
     with pytest.raises(UnsupportedEvent):
         _ = ledger.event
+
+
+PARTS = Query(
+    name="parts",
+    kind="gradient",
+    sampler="fixed-size",
+    batch_size=5,
+    max_norm=1.0,
+    noise_multiplier=2.0,
+    count=4,
+    composition="disjoint",
+    answers_per_part=2,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 5),
+        ({"sampler": "full", "batch_size": None}, 3),
+        ({"partition": "p", "answers_per_part": 1}, 3),
+    ],
+)
+def test_parts_that_cannot_be_disjoint_have_no_price(changes, count):
+    # Ten records are two parts of five: of a third one some record would be in two.
+    ledger = Ledger(10, "replace-one", entries=[PARTS])
+    assert ledger.epsilon(1e-5) > 0
+    ledger = Ledger(10, "replace-one", entries=[dataclasses.replace(PARTS, count=count, **changes)])
+    with pytest.raises(LedgerMismatch, match="there are 10"):
+        ledger.epsilon(1e-5)
+
+
+def test_parts_are_not_priced_under_another_relation_that_is_asked_for():
+    ledger = Ledger(10, "replace-one", entries=[PARTS])
+    plan = Plan(
+        optimizer="x",
+        n=10,
+        queries=(PARTS,),
+        epsilon=9.0,
+        delta=1e-5,
+        neighboring_relation="replace-one",
+    )
+    for price in (ledger.epsilon, plan.price):
+        assert price(1e-5, neighboring_relation="replace-special") < price(1e-5)
+        with pytest.raises(UnsupportedEvent, match="disjoint parts"):
+            price(1e-5, neighboring_relation="add-or-remove-one")
+
+
+def test_a_multiplier_that_is_refused_leaves_the_ledger_as_it_was():
+    query = dataclasses.replace(
+        GRADIENT, sampler="full", sampling_probability=None, noise_multiplier=2.0, budget=2.0
+    )
+    ledger = Ledger(10)
+    with pytest.raises(ValueError, match="noise_multiplier must be"):
+        ledger.record_chosen(query, [4.0, float("inf")])
+    assert ledger.entries == ()
+    assert ledger.count("gradient") == ledger.share(2.0) == 0

@@ -126,3 +126,79 @@ def test_fingerprints_tell_shapes_types_and_order_apart():
     values = {fingerprint(case)["value"] for case in cases}
     assert len(values) == len(cases)
     assert fingerprint([a]) == fingerprint([np.arange(6.0)])
+
+
+def _rewritten(document, change):
+    false = copy.deepcopy(document)
+    for run in false["runs"]:
+        change(run)
+    return [row["holds"] for row in verify(false)]
+
+
+def test_verify_finds_a_claim_inside_a_wide_interval(document, monkeypatch):
+    # A lower bound of zero is true of everything: a claim above it is no proof.
+    from dpcal.accountants import Epsilon
+
+    monkeypatch.setattr(Epsilon, "to_dict", _with_no_lower_bound(Epsilon.to_dict))
+    false = copy.deepcopy(document)
+    false["runs"][0]["epsilon"]["upper"] = 0.01
+    assert [row["holds"] for row in verify(false)] == [False, True, True]
+
+
+def _with_no_lower_bound(to_dict):
+    return lambda self: {**to_dict(self), "lower": 0.0}
+
+
+def test_verify_finds_a_ledger_outside_its_plan(document):
+    def quieter(run):
+        run["ledger"]["entries"][0]["noise_multiplier"] = 50.0
+
+    def larger(run):
+        run["ledger"]["n"] = 10**6
+
+    def unknown(run):
+        run["ledger"]["entries"][0]["name"] = "another"
+
+    for change in (quieter, larger, unknown):
+        assert _rewritten(document, change) == [False] * 3
+
+
+def test_verify_names_the_delta_and_the_confidence(document, tmp_path, capsys):
+    assert {row["delta"] for row in verify(document)} == {1e-5}
+    (tmp_path / "report.json").write_text(json.dumps(document))
+    assert main(["verify", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("1e-05") == 3
+    false = copy.deepcopy(document)
+    false["runs"][0]["epsilon"]["label"] = "exact"
+    assert [row["holds"] for row in verify(false)] == [False, True, True]
+
+
+def test_runs_that_stopped_early_cost_their_plans_together():
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=9.0,
+        count=8,
+    )
+    plan = Plan(optimizer="dpsgd", n=50, queries=(query,), epsilon=5.0, delta=1e-5)
+    X = np.random.default_rng(0).standard_normal((50, 2))
+    task = Logistic(X, X[:, 0] > 0)
+    run = dpsgd(task, plan, seed=0, callback=lambda progress: progress.step == 2, callback_every=1)
+    assert run.ledger.count("gradient") == 2
+    together = composed_epsilon([run], 1e-5)
+    assert together["epsilon"]["upper"] == pytest.approx(plan.price(), rel=1e-9)
+    written = {"format": FORMAT, "runs": [released(run)], "everything": together}
+    assert all(row["holds"] for row in verify(written))
+    written["everything"] = composed_epsilon([run.ledger], 1e-5)
+    written["runs"][0]["epsilon"] = run.ledger.epsilon(1e-5).to_dict()
+    assert [row["holds"] for row in verify(written)] == [False, False]
+
+
+def test_runs_under_different_relations_have_no_price_together(document):
+    false = copy.deepcopy(document)
+    for part in ("plan", "ledger"):
+        false["runs"][1][part]["neighboring_relation"] = "replace-special"
+    with pytest.raises(ValueError, match="share one neighboring relation"):
+        verify(false)

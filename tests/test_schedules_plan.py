@@ -94,7 +94,7 @@ def test_kl_plan_needs_a_floor_below_the_start():
 def test_vacuous_theorem_says_where_it_bites():
     constants = {"d": 784, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
     with pytest.warns(VacuousSchedule, match="it bites from about n="):
-        plan = load("spiderboost").plan(n=1000, **constants)
+        plan = load("spiderboost").plan(n=400, **constants)
     size = plan.parameters["bites_at"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", VacuousSchedule)

@@ -13,7 +13,7 @@ confidence`` or ``statistical``.
 ...     banded, correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
 ...     noise_multiplier=1.0, delta=1e-5)
 >>> print(f"{answer:.6f} {answer.label}")
-1.144782 exact
+1.578946 exact
 """
 
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon

@@ -21,8 +21,7 @@ positive measure: log M_t is smooth, convex and decreasing.
 >>> from dpcal.accountants.correlated.samplers import Poisson
 >>> C = np.tril(0.6 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
 >>> strategy = SimpleNamespace(steps=8, matrix=lambda: C, decay=0.6)
->>> norm = np.sqrt((C * C).sum(axis=0).max())
->>> mechanism = Mechanism.of(strategy, noise_multiplier=1.1 / norm)
+>>> mechanism = Mechanism.of(strategy, noise_multiplier=1.1)
 >>> x = 1.5 * np.sin(np.arange(1, 9))[:, None]
 >>> engine = GridEngine(mechanism, Poisson(0.2).automaton(8), nodes=48)
 >>> print(f"{engine.log_ratio(mechanism.fields(x))[0]:.12f}")

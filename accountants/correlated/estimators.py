@@ -14,6 +14,11 @@ estimator           direction  law                                   range of th
 :class:`ShiftAdd`   add        Q, moved against the mean             a half-space bound
 :class:`Bins`       both       as above, in one dimension a bin      1, or the Renyi bound
 =================== ========== ===================================== ===============================
+
+>>> bins = Bins(np.eye(50), "remove", order=2)
+>>> kept = bins.draw(1000, np.random.default_rng(0))
+>>> bool(bins.terms(kept, 0.5).max() <= bins.largest(0.5) < 0.2)
+True
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ from dpcal.accountants.events import (
 )
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["delta", "epsilon", "revealed_delta"]
+__all__ = ["compositions", "delta", "epsilon", "revealed_delta"]
 
 STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
@@ -250,38 +250,58 @@ class _Question:
         # A single draw that carries much of the mean tells of more that were not seen.
         return reading.effective_draws if reading.largest_share < 0.2 else 0.0
 
-    def adding(self, level: float, proved: bool) -> tuple[Estimator | None, float]:
+    def adding(
+        self, level: float, proved: bool, level_of: Callable[[Sample], float]
+    ) -> tuple[Estimator | None, float]:
         """The estimator for adding a record near a level, and a bound that may settle it first."""
         if self.route == "bins":
-            return Bins(self._bin_gram, "add"), 1.0
-        setting = self.setting("add")
+            gram = self._bin_gram
+            return Bins(gram, "add"), proofs.variational_bins_delta(gram, level)
         if level >= -self.law.never:
             return None, 0.0
+        setting = self.setting("add")
         if not self.independent:
-            return Direct(setting, "add"), 1.0
+            return Direct(setting, "add"), self.proved_delta(level)[0]
         bound, share = proofs.variational_delta(setting, level)
         if not proved:
-            return self._shifted(setting, level), bound
+            return self._shifted(setting, level, level_of), bound
         _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
         scale = (level - kappa) / (mu * mu)
         if scale <= 0.1:
             return Direct(setting, "add"), bound
         return ShiftAdd(setting, share, scale), bound
 
-    def _shifted(self, setting: Setting, level: float) -> Estimator:
-        """The shift with the most effective draws in a pilot."""
+    def _shifted(
+        self, setting: Setting, level: float, level_of: Callable[[Sample], float]
+    ) -> Estimator:
+        """The shift with the most effective draws in a pilot, near what the pilot is to decide."""
         rng = _generator(self.options)
         best: tuple[float, Estimator] = (0.0, Direct(setting, "add"))
-        for scale in (0.5, 1.0, 2.0, 4.0, 8.0):
-            shift = ShiftAdd(setting, 1.0, scale, proved=False)
+        # Moved by this, the linear part of log L reaches the level in the mean.
+        reach = level / ShiftAdd(setting, 1.0, 1.0).half_space[2] ** 2
+        for part in (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4):
+            shift = ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False)
             pilot = Sample(shift, shift.draw(1024, rng), 0)
-            best = max(best, (self._effective(pilot, level), shift), key=lambda item: item[0])
+            effective = self._effective(pilot, level_of(pilot))
+            best = max(best, (effective, shift), key=lambda item: item[0])
         return best[1]
 
     # --- deterministic bounds ------------------------------------------------------------------
 
     def proved_delta(self, epsilon: float) -> tuple[float, str]:
         return proofs.revealed_delta(self.mechanism, self.law, epsilon), "participations revealed"
+
+    def proved_adding(self, target: float) -> float:
+        """The least epsilon that a deterministic bound proves for adding a record."""
+
+        def bound(epsilon: float) -> float:
+            if self.route == "bins":
+                return proofs.variational_bins_delta(self._bin_gram, epsilon)
+            if not self.independent:
+                return self.proved_delta(epsilon)[0]
+            return proofs.variational_delta(self.setting("add"), epsilon)[0]
+
+        return proofs.least_epsilon(bound, target)
 
     def proved_epsilon(self, target: float) -> tuple[float, str]:
         """The least epsilon that a deterministic bound proves for both directions."""
@@ -299,7 +319,7 @@ class _Question:
         # Adding a record, at this epsilon or above.
         add = remove
         if proofs.variational_delta(setting, remove)[0] > target:
-            add = proofs.least_epsilon(lambda e: proofs.variational_delta(setting, e)[0], target)
+            add = self.proved_adding(target)
         return min(best, (max(remove, add), method))
 
 
@@ -315,7 +335,7 @@ def _options(options: dict[str, Any]) -> Options:
     return replace(known, seed=secrets.randbits(63)) if known.seed is None else known
 
 
-def _events(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
+def compositions(mechanism: Mechanism, sampler: Sampler) -> list[DpEvent]:
     """Compositions of sampled Gaussians, one for each group that may be the worst."""
     norms = np.sqrt(mechanism.energies)
     if isinstance(sampler, Poisson):
@@ -384,19 +404,27 @@ def _gamma(options: Options, target: float | None) -> float:
 
 def _trusted(sample: Sample, epsilon: float) -> None:
     """Refuse an importance sample whose mean hangs on few draws."""
+    reason = _distrust(sample, epsilon)
+    if reason is not None:
+        raise ValueError(reason)
+
+
+def _distrust(sample: Sample, epsilon: float) -> str | None:
+    """Why the mean of an importance sample hangs on few draws, or None."""
     if sample.estimator.largest(epsilon) is not None:
-        return
+        return None
     reading = sample.at(epsilon, failure_probability=_ASYMPTOTIC)
     if reading.effective_draws < _LEAST_EFFECTIVE or reading.largest_share > _LARGEST_SHARE:
         needed = sample.draws * max(
             _LEAST_EFFECTIVE / max(reading.effective_draws, 1.0),
             reading.largest_share / _LARGEST_SHARE,
         )
-        raise ValueError(
+        return (
             f"draws={sample.draws} leave {reading.effective_draws:.0f} effective draws at "
             f"epsilon={epsilon:.4g}, the largest with {reading.largest_share:.0%} of the mean; "
             f"choose draws >= {math.ceil(2 * needed)}."
         )
+    return None
 
 
 def _solved(
@@ -414,7 +442,12 @@ def _solved(
 
 
 def epsilon(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, delta: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    delta: float,
+    noise_multiplier: float,
+    **options: Any,
 ) -> CorrelatedEpsilon:
     """Return the epsilon of a run with correlated noise and random batches.
 
@@ -425,11 +458,12 @@ def epsilon(
         ``C[t, u] = decay^(t - u)``.
     sampler
         One of this package's samplers.
-    noise_multiplier
-        Standard deviation of Z over the largest norm of a column of C, in units of the clipping
-        norm.
     delta
         A number in (0, 1).
+    noise_multiplier
+        Standard deviation > 0 of Z, in units of the clipping norm. It is not divided by a norm of
+        C: papers that write z for sigma over the largest column norm mean ``z *
+        Mechanism.of(strategy, noise_multiplier=1).largest_column`` here.
     statistics
         ``"certified"`` (default): draws with a confidence bound that holds at every sample size,
         and whose failure probability is part of delta. ``"asymptotic"``: importance sampling with a
@@ -466,16 +500,14 @@ def epsilon(
         return _exact_epsilon(question, target)
     bound, method = question.proved_epsilon(target)
     if question.options.statistics == "none":
-        return CorrelatedEpsilon(
-            bound, lower=0.0, method=method, label=CERTIFIED, estimate=bound, certified=bound
-        )
-    return _sampled_epsilon(question, target, bound)
+        return _certified_epsilon(bound, method)
+    return _sampled_epsilon(question, target, bound, method)
 
 
 def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
     found = [
         event_epsilon(event, delta=target)
-        for event in _events(question.mechanism, question.sampler)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedEpsilon(
@@ -488,7 +520,9 @@ def _exact_epsilon(question: _Question, target: float) -> CorrelatedEpsilon:
     )
 
 
-def _sampled_epsilon(question: _Question, target: float, bound: float) -> CorrelatedEpsilon:
+def _sampled_epsilon(
+    question: _Question, target: float, bound: float, method: str
+) -> CorrelatedEpsilon:
     options = question.options
     half = 0.5 * _gamma(options, target)
 
@@ -511,17 +545,16 @@ def _sampled_epsilon(question: _Question, target: float, bound: float) -> Correl
             f"No epsilon bounds delta={target:g} from draws={sample.draws}; choose more draws."
         )
     _trusted(sample, estimate)
-    other, settled = question.adding(upper, proved)
+    other, settled = question.adding(upper, proved, level_of)
     names = type(estimator).__name__
     if other is not None and settled > target - added:
-        if proved:
-            _require_enough(other, options, target, half)
-        second = options.simulate(other, 1)
-        add = _solved(second, target, gamma, added)
+        add, name = _adding_epsilon(question, other, target, gamma, proved)
         lower, estimate, upper = (
             max(a, b) for a, b in zip((lower, estimate, upper), add, strict=True)
         )
-        names += f" and {type(other).__name__}"
+        names += f" and {name}"
+    if bound <= upper:
+        return _certified_epsilon(bound, method)
     return CorrelatedEpsilon(
         upper,
         lower=0.0 if _one_sided(estimator) else min(lower, upper),
@@ -535,6 +568,33 @@ def _sampled_epsilon(question: _Question, target: float, bound: float) -> Correl
     )
 
 
+def _certified_epsilon(bound: float, method: str) -> CorrelatedEpsilon:
+    return CorrelatedEpsilon(
+        bound, lower=0.0, method=method, label=CERTIFIED, estimate=bound, certified=bound
+    )
+
+
+def _adding_epsilon(
+    question: _Question, estimator: Estimator, target: float, gamma: float, proved: bool
+) -> tuple[tuple[float, float, float], str]:
+    """Lower end, estimate and upper end for adding a record, and what found the upper end."""
+    options = question.options
+    if proved:
+        _require_enough(estimator, options, target, gamma)
+    sample = options.simulate(estimator, 1)
+    lower, estimate, upper = _solved(sample, target, gamma, 2 * gamma if proved else 0.0)
+    if math.isfinite(upper) and _distrust(sample, estimate) is None:
+        return (lower, estimate, upper), type(estimator).__name__
+    # The draws do not tell; a bound that needs none may.
+    bound = question.proved_adding(target)
+    if math.isinf(bound):
+        raise TargetUnreachable(
+            f"No epsilon bounds delta={target:g} of adding a record from draws={sample.draws}; "
+            "choose more draws."
+        )
+    return (0.0, 0.0, bound), "a bound for adding"
+
+
 def _one_sided(estimator: Estimator) -> bool:
     """Whether the likelihoods are bounds or estimates that can only raise delta."""
     setting = getattr(estimator, "setting", None)
@@ -542,7 +602,12 @@ def _one_sided(estimator: Estimator) -> bool:
 
 
 def delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float, **options: Any
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
+    **options: Any,
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
 
@@ -555,15 +620,14 @@ def delta(
         return _exact_delta(question, at)
     bound, method = question.proved_delta(at)
     if question.options.statistics == "none":
-        return CorrelatedDelta(
-            bound, lower=0.0, method=method, label=CERTIFIED, estimate=bound, certified=bound
-        )
-    return _sampled_delta(question, at, bound)
+        return _certified_delta(bound, method)
+    return _sampled_delta(question, at, bound, method)
 
 
 def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
     found = [
-        event_delta(event, epsilon=at) for event in _events(question.mechanism, question.sampler)
+        event_delta(event, epsilon=at)
+        for event in compositions(question.mechanism, question.sampler)
     ]
     worst = max(found, key=lambda answer: answer.upper)
     return CorrelatedDelta(
@@ -576,7 +640,13 @@ def _exact_delta(question: _Question, at: float) -> CorrelatedDelta:
     )
 
 
-def _sampled_delta(question: _Question, at: float, bound: float) -> CorrelatedDelta:
+def _certified_delta(bound: float, method: str) -> CorrelatedDelta:
+    return CorrelatedDelta(
+        bound, lower=0.0, method=method, label=CERTIFIED, estimate=bound, certified=bound
+    )
+
+
+def _sampled_delta(question: _Question, at: float, bound: float, method: str) -> CorrelatedDelta:
     options = question.options
     half = 0.5 * _gamma(options, None)
     estimator = question.removing(lambda sample: at, max(1e-300, min(bound, 1e-3)))
@@ -584,19 +654,28 @@ def _sampled_delta(question: _Question, at: float, bound: float) -> CorrelatedDe
     gamma = half if proved else 0.5 * (options.failure_probability or _ASYMPTOTIC)
     sample = options.simulate(estimator, 0)
     _trusted(sample, at)
-    readings = [sample.at(at, failure_probability=gamma)]
-    other, settled = question.adding(at, proved)
+    reading = sample.at(at, failure_probability=gamma)
+    lower, estimate, upper = reading.lower, reading.mean, reading.upper
+    other, settled = question.adding(at, proved, lambda sample: at)
     names = type(estimator).__name__
-    if other is not None and settled > readings[0].upper:
-        readings.append(options.simulate(other, 1).at(at, failure_probability=gamma))
+    if other is not None and settled > upper:
+        second = options.simulate(other, 1)
+        add = second.at(at, failure_probability=gamma)
         names += f" and {type(other).__name__}"
-    upper = max(reading.upper for reading in readings) + (2 * half if proved else 0.0)
+        if _distrust(second, at) is None:
+            lower, estimate = max(lower, add.lower), max(estimate, add.mean)
+            upper = max(upper, min(settled, add.upper))
+        else:
+            upper = settled
+    upper += 2 * half if proved else 0.0
+    if bound <= upper:
+        return _certified_delta(bound, method)
     return CorrelatedDelta(
         min(upper, 1.0),
-        lower=0.0 if _one_sided(estimator) else max(reading.lower for reading in readings),
+        lower=0.0 if _one_sided(estimator) else min(lower, upper),
         method=f"{question.route}: {names}",
         label=WITH_CONFIDENCE if proved else STATISTICAL,
-        estimate=max(reading.mean for reading in readings),
+        estimate=min(estimate, upper),
         failure_probability=2 * gamma,
         draws=sample.draws,
         seed=options.seed,
@@ -605,13 +684,17 @@ def _sampled_delta(question: _Question, at: float, bound: float) -> CorrelatedDe
 
 
 def revealed_delta(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, epsilon: float
+    strategy: Any,
+    sampler: Sampler,
+    *,
+    epsilon: float,
+    noise_multiplier: float,
 ) -> CorrelatedDelta:
     """Return a bound on delta that needs no secret about who took part in which round.
 
     Parameters
     ----------
-    strategy, noise_multiplier, epsilon
+    strategy, epsilon, noise_multiplier
         As for :func:`delta`.
     sampler
         Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of

@@ -13,8 +13,8 @@ with s the law of the record's participations (Choquette-Choo et al. 2024; Dong 
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
 >>> strategy = SimpleNamespace(steps=2, matrix=lambda: C, coefficients=None, bands=None, decay=0.5)
 >>> mechanism = Mechanism.of(strategy, noise_multiplier=2.0)
->>> mechanism.kind, round(mechanism.sigma, 6)
-('lambda-CGD', 2.236068)
+>>> mechanism.kind, mechanism.sigma, round(mechanism.largest_column, 6)
+('lambda-CGD', 2.0, 1.118034)
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Mechanism:
     matrix
         C >= 0, lower triangular, of shape (steps, steps).
     sigma
-        Standard deviation of the entries of Z, in units of the clipping norm.
+        Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
     decay
         The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None.
     bands
@@ -74,14 +74,14 @@ class Mechanism:
         strategy
             Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``.
         noise_multiplier
-            sigma over the largest norm of a column of C.
+            sigma > 0, not divided by a norm of C.
 
         Raises
         ------
         UnsupportedEvent
             If C has signs that no diagonal change of signs removes.
         """
-        z = _validate.positive(noise_multiplier=noise_multiplier)
+        sigma = _validate.positive(noise_multiplier=noise_multiplier)
         C = _nonnegative(np.asarray(strategy.matrix(), dtype=float), strategy.steps)
         bands = _bands(C)
         decay = getattr(strategy, "decay", None)
@@ -96,13 +96,17 @@ class Mechanism:
             kind = "lambda-CGD"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        largest = math.sqrt(float((C * C).sum(axis=0).max()))
-        return cls(kind, C, z * largest, decay, bands)
+        return cls(kind, C, sigma, decay, bands)
 
     @property
     def steps(self) -> int:
         """Number of rounds."""
         return int(self.matrix.shape[0])
+
+    @property
+    def largest_column(self) -> float:
+        """Largest norm of a column of C: sigma over it is what the literature often calls z."""
+        return math.sqrt(float((self.matrix * self.matrix).sum(axis=0).max()))
 
     @property
     def variance(self) -> float:

@@ -41,7 +41,8 @@ STATISTICAL = "statistical"
 
 LABELS = (EXACT, CERTIFIED, WITH_CONFIDENCE, STATISTICAL)
 
-_SAMPLED = f"{WITH_CONFIDENCE}; {STATISTICAL} by importance sampling; {CERTIFIED} without draws"
+_SAMPLED = f"{WITH_CONFIDENCE}; {CERTIFIED} without draws"
+_BY_IMPORTANCE = f"{STATISTICAL} by importance sampling where participations are independent"
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ _TABLE = (
         "always",
         "grid",
         "backward recursion on a grid of states and Monte Carlo",
-        _SAMPLED,
+        f"{_SAMPLED}; {_BY_IMPORTANCE}",
     ),
     Row(
         ("dense",),
@@ -144,7 +145,7 @@ _TABLE = (
         "always",
         "particles",
         "look-ahead particles and Monte Carlo, conservative on average",
-        f"{WITH_CONFIDENCE}; {CERTIFIED} without draws",
+        _SAMPLED,
     ),
     Row(
         KINDS,
@@ -152,7 +153,7 @@ _TABLE = (
         "always",
         "bins",
         "Monte Carlo in one dimension a bin, Renyi-tilted",
-        f"{WITH_CONFIDENCE}; {CERTIFIED} without draws",
+        _SAMPLED,
     ),
     Row(
         KINDS,

@@ -129,10 +129,16 @@ def _single_release(epsilon: float, delta: float, relation: str) -> float:
 
 
 class _Families:
-    """Refreshes over all records and differences over Poisson batches, on one noise scale."""
+    """Refreshes over all records and differences over batches, on one noise scale.
 
-    def __init__(self, n: int, steps: int, period: int, batch: int, inner: int = 1) -> None:
+    Batches are Poisson samples, or of a fixed size where a record is replaced.
+    """
+
+    def __init__(
+        self, n: int, steps: int, period: int, batch: int, relation: str, inner: int = 1
+    ) -> None:
         self.n, self.batch = n, batch
+        self.sampler = "fixed-size" if relation == "replace-one" else "poisson"
         self.refreshes = -(-steps // period)
         self.differences = max(0, steps * inner - self.refreshes)
         self.refresh_scale = max(1.0, math.sqrt(steps / period))
@@ -152,14 +158,16 @@ class _Families:
         )
         if not self.differences:
             return (refresh,)
-        sampled = self.batch < self.n
+        sampler = self.sampler if self.batch < self.n else "full"
         difference = Query(
             name="difference",
             kind="gradient difference",
-            sampler="poisson" if sampled else "full",
-            sampling_probability=self.batch / self.n if sampled else None,
+            sampler=sampler,
+            sampling_probability=self.batch / self.n if sampler == "poisson" else None,
+            batch_size=self.batch if sampler == "fixed-size" else None,
             max_norm=per_distance,
             proportional=True,
+            cap=2 * max_norm,
             noise_multiplier=scale * self.difference_scale,
             count=self.differences,
         )
@@ -233,7 +241,7 @@ def _variance_reduced(
         values[rate_name] = rate
         settle(schedule, names, values)
         _, steps, period, batch = (values[name] for name in names)
-        return _Families(n, steps, min(period, steps), batch, inner)
+        return _Families(n, steps, min(period, steps), batch, relation, inner)
 
     return _fixed_point(families, n, d, epsilon, delta, relation)
 
@@ -262,29 +270,31 @@ def spiderboost(
     neighboring_relation
         Relation of the guarantee.
     """
+    from dpcal.calibrate.constants import Constants
+    from dpcal.calibrate.spiderboost import spiderboost as plan_of
+
+    _inputs(n, d=d, L0=L0, L1=L1, F0=F0)
+    return plan_of(
+        Constants(lipschitz=float(L0), smoothness=float(L1), gap=float(F0)),
+        n=n,
+        dimension=_validate.count(d=d),
+        epsilon=epsilon,
+        delta=delta,
+        preset="theory",
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def spiderboost_counts(
+    *, n: int, d: float, L0: float, L1: float, F0: float, target: tuple[float, float, str]
+) -> tuple[int, int, int]:
+    """Return steps, period and batch size of Theorem 9, corrected, at the exact noise scale."""
     from dpcal.calibrate.schedules.spiderboost import SCHEDULE
 
     values = _inputs(n, d=d, L0=L0, L1=L1, F0=F0)
     caps = (math.sqrt(F0 * L1) / L0, "abar <= 1 and sqrt(F0 L1) abar <= L0")
-    family, scale, rate = _variance_reduced(
-        SCHEDULE, values, ("T1", "T", "q", "b2"), caps, d, (epsilon, delta, neighboring_relation)
-    )
-    settle(SCHEDULE, ["eta"], values)
-
-    def accuracy(size: float) -> float:
-        here = _rate_at(size, n, rate, scale, (epsilon, delta, neighboring_relation))
-        steps = max((F0 * L1) ** (1 / 3) * L0 ** (-2 / 3) * here ** (-4 / 3), 1 / here)
-        return math.sqrt(40 * F0 * L1 / steps + 24 * (L0 * steps * here**2) ** 2)
-
-    record = judged("spiderboost", accuracy(n), ("Lipschitz constant", float(L0)), accuracy, n)
-    return _assembled(
-        "spiderboost",
-        values,
-        ("T", "q", "b2", "eta"),
-        family.queries(scale, L0, L1),
-        (epsilon, delta, neighboring_relation),
-        record,
-    )
+    _variance_reduced(SCHEDULE, values, ("T1", "T", "q", "b2"), caps, d, target)
+    return values["T"], min(values["q"], values["T"]), values["b2"]
 
 
 def dp_rgda(

@@ -1,0 +1,36 @@
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.gradients import ClippedSum
+
+def follow(
+    kernel: ClippedSum,
+    w: NDArray[np.float64],
+    v: NDArray[np.float64],
+    estimate: NDArray[np.float64],
+    *,
+    first: int,
+    steps: int,
+    period: int,
+    learning_rate: float,
+    sampling: np.random.Generator,
+    noise: np.random.Generator,
+    refresh: Mapping[str, float],
+    difference: Mapping[str, float],
+    l2: float,
+    penalized: int,
+) -> int: ...
+def one_pass(
+    kernel: ClippedSum,
+    w: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    scales: NDArray[np.float64],
+    pull: NDArray[np.float64],
+    target: NDArray[np.float64],
+    *,
+    learning_rate: float,
+    max_norm: float,
+    radius: float,
+) -> NDArray[np.float64]: ...

@@ -1,0 +1,344 @@
+"""Loops for stationary points, fused: SpiderBoost, and one pass of stochastic gradient descent.
+
+SpiderBoost (Wang et al. 2019; private: Arora et al. 2022, Algorithm 1): every ``period`` steps the gradient estimate is asked afresh; in between, differences are added to
+it. Sampling, clipping, noise and steps happen without the interpreter and without allocation.
+
+>>> import numpy as np
+>>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> kernel = LinearClippedSum(SquaredLoss(), np.eye(2), np.ones(2), intercept=False)
+>>> w, v, estimate = np.zeros((3, 2))
+>>> everyone = {"sampling_probability": 1.0, "batch_size": 0, "expected_batch_size": 2.0}
+>>> exact = {**everyone, "max_norm": 9.0, "noise_multiplier": 0.0}
+>>> sampling, noise = np.random.default_rng(0).spawn(2)
+>>> follow(kernel, w, v, estimate, first=0, steps=3, period=2, learning_rate=2.0, sampling=sampling,
+...        noise=noise, refresh=exact, difference={**exact, "cap": 9.0}, l2=0.0, penalized=2)
+3
+>>> w.tolist()  # (w - 1) / 2 vanishes after a full step
+[1.0, 1.0]
+"""
+
+cimport cython
+from libc.math cimport fmin, isfinite, sqrt
+from libc.stdint cimport uint64_t
+from numpy.random cimport bitgen_t
+from numpy.random.c_distributions cimport random_bounded_uint64
+
+from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
+
+import numpy as np
+
+from dpcal._ext.gradients import aligned_zeros
+
+cdef enum:
+    BLOCK = 1024
+
+# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+cdef double NEGLIGIBLE = 1e-290
+
+
+@cython.final
+cdef class _Sample:
+    """Fresh samples of the records, drawn from the stream as numpy's own methods would draw them.
+
+    A sample comes in blocks: Poisson samples of at most ``BLOCK`` rows, batches of a fixed size as
+    a whole.
+    """
+
+    cdef bitgen_t* bits
+    cdef double rate
+    cdef Py_ssize_t n, size, position
+    cdef bint shuffled
+    cdef Py_ssize_t[::1] rows, order, swaps
+    cdef unsigned char[::1] taken
+
+    def __init__(self, Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size):
+        self.n, self.size = n, batch_size
+        self.rate = skip_rate(sampling_probability)
+        self.rows = np.empty(batch_size or BLOCK, dtype=np.intp)
+        # Where numpy.random.Generator.choice shuffles the tail of all row numbers, and where it
+        # draws numbers one by one (Floyd's algorithm).
+        self.shuffled = n > 10_000 and batch_size > n // 20
+        if self.shuffled:
+            self.order = np.arange(n, dtype=np.intp)
+            self.swaps = np.empty(batch_size, dtype=np.intp)
+        elif batch_size:
+            self.taken = np.zeros(n, dtype=np.uint8)
+
+    cdef void begin(self) noexcept nogil:
+        self.position = 0
+
+    cdef Py_ssize_t block(self) noexcept nogil:
+        """Fill ``rows``; return how many there are, none when the sample is complete."""
+        cdef Py_ssize_t count
+        if not self.size:
+            if self.position >= self.n:
+                return 0
+            count = next_rows(
+                self.bits, self.rate, self.n, &self.position, &self.rows[0], BLOCK
+            )
+            if count < BLOCK:
+                self.position = self.n
+            return count
+        if self.position:
+            return 0
+        self.position = 1
+        if self.shuffled:
+            self.shuffle_tail()
+        else:
+            self.draw()
+        return self.size
+
+    cdef void draw(self) noexcept nogil:
+        cdef Py_ssize_t i, row
+        cdef Py_ssize_t first = self.n - self.size
+        for i in range(self.size):
+            row = <Py_ssize_t>random_bounded_uint64(self.bits, 0, <uint64_t>(first + i), 0, 0)
+            if self.taken[row]:
+                row = first + i
+            self.taken[row] = 1
+            self.rows[i] = row
+        for i in range(self.size):
+            self.taken[self.rows[i]] = 0
+
+    cdef void shuffle_tail(self) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef Py_ssize_t first = self.n - self.size
+        for i in range(self.n - 1, first - 1, -1):
+            j = <Py_ssize_t>random_bounded_uint64(self.bits, 0, <uint64_t>i, 0, 0)
+            self.swaps[i - first] = j
+            self.order[i], self.order[j] = self.order[j], self.order[i]
+        for i in range(self.size):
+            self.rows[i] = self.order[first + i]
+        for i in range(first, self.n):
+            j = self.swaps[i - first]
+            self.order[i], self.order[j] = self.order[j], self.order[i]
+
+
+@cython.final
+cdef class _Walk:
+    """The state of the walk: iterate, the one before, the estimate, and scratch space."""
+
+    cdef ClippedSum kernel
+    cdef _Sample everyone, batch
+    cdef bitgen_t* noise
+    cdef double max_norm, refresh_multiplier, refresh_size
+    cdef double per_distance, cap, difference_multiplier, difference_size
+    cdef double l2
+    cdef Py_ssize_t penalized
+    cdef double[::1] w, v, estimate, total
+
+    cdef void refresh(self) noexcept nogil:
+        """Set the estimate to a noisy gradient at ``w``."""
+        cdef Py_ssize_t count, j
+        self.total[:] = 0.0
+        self.everyone.begin()
+        count = self.everyone.block()
+        while count:
+            self.kernel.add(
+                &self.w[0], &self.everyone.rows[0], count, self.max_norm, &self.total[0]
+            )
+            count = self.everyone.block()
+        add_normals(
+            self.noise,
+            self.refresh_multiplier * self.max_norm,
+            &self.total[0],
+            self.kernel.dimension,
+        )
+        for j in range(self.kernel.dimension):
+            self.estimate[j] = self.total[j] / self.refresh_size
+            if j < self.penalized:
+                self.estimate[j] += self.l2 * self.w[j]
+
+    cdef bint correct(self) noexcept nogil:
+        """Add a noisy difference between ``w`` and ``v``; false if their distance overflows."""
+        cdef Py_ssize_t count, j
+        cdef double bound
+        cdef double squares = 0
+        for j in range(self.kernel.dimension):
+            squares += (self.w[j] - self.v[j]) * (self.w[j] - self.v[j])
+        bound = fmin(self.per_distance * sqrt(squares), self.cap)
+        if not isfinite(squares) or not isfinite(bound):
+            return False
+        self.total[:] = 0.0
+        self.batch.begin()
+        count = self.batch.block()
+        while count:
+            if bound >= NEGLIGIBLE:
+                self.kernel.add_difference(
+                    &self.w[0], &self.v[0], &self.batch.rows[0], count, bound, &self.total[0]
+                )
+            count = self.batch.block()
+        if bound >= NEGLIGIBLE:
+            add_normals(
+                self.noise,
+                self.difference_multiplier * bound,
+                &self.total[0],
+                self.kernel.dimension,
+            )
+        for j in range(self.kernel.dimension):
+            self.estimate[j] += self.total[j] / self.difference_size
+            if j < self.penalized:
+                self.estimate[j] += self.l2 * self.w[j] - self.l2 * self.v[j]
+        return True
+
+    cdef bint move(self, double learning_rate) noexcept nogil:
+        """Step against the estimate; false, at the iterate before, if that overflows."""
+        cdef Py_ssize_t j
+        cdef double squares = 0
+        for j in range(self.kernel.dimension):
+            self.total[j] = self.w[j] - learning_rate * self.estimate[j]
+            squares += self.total[j] * self.total[j]
+        if not isfinite(squares):
+            return False
+        for j in range(self.kernel.dimension):
+            self.v[j] = self.w[j]
+            self.w[j] = self.total[j]
+        return True
+
+
+def follow(
+    ClippedSum kernel not None,
+    double[::1] w not None,
+    double[::1] v not None,
+    double[::1] estimate not None,
+    *,
+    Py_ssize_t first,
+    Py_ssize_t steps,
+    Py_ssize_t period,
+    double learning_rate,
+    sampling,
+    noise,
+    refresh,
+    difference,
+    double l2,
+    Py_ssize_t penalized,
+):
+    """Take SpiderBoost steps number ``first`` to ``first + steps - 1``, in place.
+
+    Ranges are the caller's to check: :class:`dpcal.optim.PrivateOracle` is the only caller that
+    meets real records.
+
+    Parameters
+    ----------
+    kernel
+        Clipped sums of the records.
+    w, v, estimate
+        Iterate, the iterate before it, and the estimate of the gradient at ``v``, shape
+        (dimension,) each; overwritten.
+    first, steps, period
+        Steps whose number is a multiple of ``period`` ask for the gradient afresh.
+    learning_rate
+        Step size.
+    sampling, noise
+        Two ``numpy.random.Generator`` with distinct bit generators.
+    refresh, difference
+        Mappings with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
+        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences ``max_norm``
+        is per unit of distance, and ``cap`` bounds it.
+    l2, penalized
+        Strength >= 0 of the regulariser, and how many leading coordinates it covers.
+
+    Returns
+    -------
+    int
+        Steps taken: fewer if iterates would overflow, when the last finite one is kept.
+    """
+    cdef Py_ssize_t d = kernel.dimension
+    if w.shape[0] != d or v.shape[0] != d or estimate.shape[0] != d:
+        raise ValueError(f"w, v and estimate must have shape ({d},).")
+    if sampling.bit_generator is noise.bit_generator:
+        raise ValueError("sampling and noise must be distinct generators, got the same one twice.")
+    cdef _Walk walk = _Walk()
+    walk.kernel = kernel
+    walk.everyone = _Sample(kernel.n, refresh["sampling_probability"], refresh["batch_size"])
+    walk.batch = _Sample(
+        kernel.n, difference["sampling_probability"], difference["batch_size"]
+    )
+    walk.everyone.bits = bits_of(sampling)
+    walk.batch.bits = walk.everyone.bits
+    walk.noise = bits_of(noise)
+    walk.max_norm = refresh["max_norm"]
+    walk.refresh_multiplier = refresh["noise_multiplier"]
+    walk.refresh_size = refresh["expected_batch_size"]
+    walk.per_distance = difference["max_norm"]
+    walk.cap = difference["cap"]
+    walk.difference_multiplier = difference["noise_multiplier"]
+    walk.difference_size = difference["expected_batch_size"]
+    walk.l2 = l2
+    walk.penalized = penalized
+    walk.w, walk.v = kernel.padded(w), kernel.padded(v)
+    walk.estimate = kernel.padded(estimate)
+    walk.total = aligned_zeros(kernel.stride)
+    cdef Py_ssize_t t
+    cdef Py_ssize_t taken = 0
+    with sampling.bit_generator.lock, noise.bit_generator.lock, nogil:
+        for t in range(first, first + steps):
+            if t % period == 0:
+                walk.refresh()
+            elif not walk.correct():
+                break
+            if not walk.move(learning_rate):
+                break
+            taken += 1
+    w[:] = walk.w[:d]
+    v[:] = walk.v[:d]
+    estimate[:] = walk.estimate[:d]
+    return taken
+
+
+def one_pass(
+    ClippedSum kernel not None,
+    w,
+    rows,
+    const double[::1] scales not None,
+    const double[::1] pull not None,
+    const double[::1] target not None,
+    *,
+    double learning_rate,
+    double max_norm,
+    double radius,
+):
+    """Return the mean of the iterates at which one pass asks for gradients, a record at a time.
+
+    ``w <- P(w - eta (s_i clipped gradient + pull * (w - target)))``, P being the projection onto
+    the ball around the origin. Ranges are the caller's to check.
+
+    Parameters
+    ----------
+    kernel
+        Clipped gradient sums of the records.
+    w
+        Where to start, shape (dimension,).
+    rows, scales
+        Records in the order in which they are asked, and s_i for each, shape (m,).
+    pull, target
+        Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
+    learning_rate, max_norm, radius
+        Step size, clipping bound and radius, > 0; the radius may be infinite.
+    """
+    cdef const Py_ssize_t[::1] order = kernel.checked(rows)
+    cdef double[::1] at = kernel.padded(w)
+    cdef double[::1] gradient = aligned_zeros(kernel.stride)
+    cdef Py_ssize_t d = kernel.dimension
+    cdef Py_ssize_t i, j
+    cdef double squares
+    if pull.shape[0] != d or target.shape[0] != d or scales.shape[0] != order.shape[0]:
+        raise ValueError("pull and target must have shape (dimension,), scales one number a row.")
+    mean = np.zeros(d)
+    cdef double[::1] averaged = mean
+    with nogil:
+        for i in range(order.shape[0]):
+            for j in range(d):
+                averaged[j] += (at[j] - averaged[j]) / (i + 1)
+            gradient[:] = 0.0
+            kernel.add(&at[0], &order[i], 1, max_norm, &gradient[0])
+            squares = 0
+            for j in range(d):
+                at[j] -= learning_rate * (scales[i] * gradient[j] + pull[j] * (at[j] - target[j]))
+                squares += at[j] * at[j]
+            if squares > radius * radius:
+                squares = radius / sqrt(squares)
+                for j in range(d):
+                    at[j] *= squares
+    return mean

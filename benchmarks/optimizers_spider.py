@@ -1,0 +1,246 @@
+"""How do SpiderBoost, embedded models and their loops do? Slopes in n and d, and microseconds.
+
+    python -m benchmarks.optimizers_spider [--quick] [--json]
+
+* ``slopes``: gradient norms against n on a family of losses whose hardness follows n (a long ramp
+  of slope g; the worst g counts), SpiderBoost and noisy gradient descent, with 95% intervals over
+  seeds. Theory: -2/3 and -1/2.
+* ``flatness``: gradient norms against d at rank 20, direct and embedded. Theory: 1/3 and 0.
+* ``speed``: CPU microseconds per difference step of the fused loop, of numpy that scales a matrix
+  of per-record differences, and of numpy that clips by norms of rank-one gradients.
+
+Each study is a function that returns its data.
+"""
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+
+
+def restart_with_one_thread():
+    """Restart with one BLAS thread, because our loops use one."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(
+            sys.executable, [sys.executable, "-m", "benchmarks.optimizers_spider", *sys.argv[1:]]
+        )
+
+
+def hard_problem(n, slope, *, d=20):
+    """A ramp of length F0 / slope in one coordinate, quadratics in the others; its gradient too."""
+    import numpy as np
+
+    from dpcal.optim import FromGradients
+
+    rng = np.random.default_rng(n)
+    curvature = rng.choice([0.5, 1.0], size=n)
+    points = rng.standard_normal((n, d - 1))
+    points *= 0.2 / np.linalg.norm(points, axis=1, keepdims=True)
+    mean_curvature, mean_pull = curvature.mean(), curvature @ points / n
+
+    def ramp(w):
+        return min(0.0, max(-slope, w[0] - 1 / slope - slope))
+
+    def gradients(w, rows):
+        table = np.empty((len(rows), d))
+        table[:, 0] = ramp(w)
+        table[:, 1:] = curvature[rows, np.newaxis] * (w[1:] - points[rows])
+        return table
+
+    def norm(w):
+        return math.hypot(ramp(w), np.linalg.norm(mean_curvature * w[1:] - mean_pull))
+
+    return FromGradients(gradients, n=n, dimension=d, block=10**6), norm
+
+
+def worst_norm(name, n, seed, *, hardnesses):
+    """Mean gradient norm over the iterates of a run, at the worst slope of the ramp."""
+    import numpy as np
+
+    from dpcal import calibrate, optim
+
+    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+    plan = getattr(calibrate, name)(constants, n=n, dimension=20, epsilon=1.0, delta=1e-6)
+    scale = math.sqrt(1 / (plan.parameters["learning_rate"] * plan.parameters["steps"]))
+    found = []
+    for factor in np.geomspace(0.5, 2.0, hardnesses):
+        objective, norm = hard_problem(n, min(0.5, scale * factor))
+        norms = []
+        getattr(optim, name)(
+            objective,
+            plan,
+            seed=seed,
+            callback=lambda p, kept=norms, norm=norm: kept.append(norm(p.w)),
+            callback_every=1,
+        )
+        found.append(np.mean(norms))
+    return max(found)
+
+
+def slopes(*, sizes=(1_000, 3_000, 10_000), seeds=4, hardnesses=4):
+    """Return worst gradient norms by method, n and seed, and log-log slopes with 95% intervals."""
+    import numpy as np
+    from scipy import stats
+
+    data = {}
+    for name in ("spiderboost", "noisy_gd"):
+        table = np.array(
+            [
+                [worst_norm(name, n, seed, hardnesses=hardnesses) for n in sizes]
+                for seed in range(seeds)
+            ]
+        )
+        per_seed = np.array([np.polyfit(np.log(sizes), np.log(row), 1)[0] for row in table])
+        half = stats.t.ppf(0.975, seeds - 1) * per_seed.std(ddof=1) / math.sqrt(seeds)
+        data[name] = {
+            "sizes": list(sizes),
+            "norms": table.tolist(),
+            "slope": per_seed.mean(),
+            "interval": [per_seed.mean() - half, per_seed.mean() + half],
+        }
+    return data
+
+
+def flatness(*, dimensions=(400, 1_000, 2_000, 4_000), seeds=3, n=5_000):
+    """Return mean gradient norms by method and d, and log-log slopes in d."""
+    import numpy as np
+
+    from dpcal import calibrate, optim
+
+    constants = calibrate.Constants(lipschitz=0.2963, smoothness=0.15406, gap=0.25)
+    data = {name: {"dimensions": list(dimensions), "norms": []} for name in ("direct", "embedded")}
+    for d in dimensions:
+        found = {"direct": [], "embedded": []}
+        for seed in range(seeds):
+            rng = np.random.default_rng(seed)
+            span, _ = np.linalg.qr(rng.standard_normal((d, 20)))
+            X = rng.standard_normal((n, 20)) @ span.T
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+            y = (X @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
+            objective = optim.Sigmoid(X, y, fit_intercept=False)
+            target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
+            direct = calibrate.spiderboost(constants, **target)
+            embedded = calibrate.jl_glm(constants, **target)
+            for name, w in (
+                ("direct", optim.spiderboost(objective, direct, seed=seed).w),
+                ("embedded", optim.jl_glm(objective, embedded, seed=seed).w),
+            ):
+                found[name].append(float(np.linalg.norm(objective.gradient(w))))
+        for name, norms in found.items():
+            data[name]["norms"].append(norms)
+    for row in data.values():
+        means = np.mean(row["norms"], axis=1)
+        row["slope"] = float(np.polyfit(np.log(dimensions), np.log(means), 1)[0])
+    return data
+
+
+def speed(*, shapes=((10_000, 30, 50), (10_000, 1_000, 1_000)), rounds=5):
+    """Return the least CPU microseconds per step of each contestant, by (n, d, batch)."""
+    return [
+        {
+            "n": n,
+            "d": d,
+            "batch": b,
+            **step_times(n, d, b, steps=max(100, 50_000 // b), rounds=rounds),
+        }
+        for n, d, b in shapes
+    ]
+
+
+def step_times(n, d, b, *, steps, rounds):
+    """Time difference steps of logistic regression on Poisson samples."""
+    import numpy as np
+
+    from dpcal.calibrate import Plan, Query
+    from dpcal.optim import Logistic, PrivateOracle
+    from dpcal.optim.oracle import Estimate
+
+    rng = np.random.default_rng(0)
+    X, signs = rng.standard_normal((n, d)) / math.sqrt(d), rng.choice([-1.0, 1.0], size=n)
+    lengths = np.linalg.norm(X, axis=1)
+    shared = {"noise_multiplier": 1.0, "count": 10**9}
+    refresh = Query(name="refresh", kind="gradient", sampler="full", max_norm=1.0, **shared)
+    difference = Query(
+        name="difference",
+        kind="gradient difference",
+        sampler="poisson",
+        sampling_probability=b / n,
+        max_norm=0.25,
+        proportional=True,
+        cap=2.0,
+        **shared,
+    )
+    plan = Plan(optimizer="spiderboost", n=n, queries=(refresh, difference), epsilon=1, delta=1e-6)
+    oracle = PrivateOracle(Logistic(X, signs, fit_intercept=False), plan, seed=0)
+    walk = {"period": 10**9, "learning_rate": 1e-3}
+    names = ("refresh", "difference")
+    state = oracle.follow(Estimate.start(rng.standard_normal(d)), *names, steps=2, **walk)
+
+    def ours():
+        oracle.follow(state, *names, steps=steps, **walk)
+
+    def with_numpy(clipped):
+        def run():
+            w, v, estimate = state.w, state.previous, state.gradient
+            for _ in range(steps):
+                rows = np.flatnonzero(rng.random(n) < b / n)
+                bound = min(0.25 * np.linalg.norm(w - v), 2.0)
+                total = clipped(rows, w, v, bound) + bound * rng.standard_normal(d)
+                estimate = estimate + total / b
+                w, v = w - 1e-3 * estimate, w
+
+        return run
+
+    def slopes_at(w, records, targets):
+        return -targets / (1 + np.exp(targets * (records @ w)))
+
+    def per_record(rows, w, v, bound):
+        records, targets = X[rows], signs[rows]
+        at_w = slopes_at(w, records, targets)[:, np.newaxis] * records
+        at_v = slopes_at(v, records, targets)[:, np.newaxis] * records
+        change = at_w - at_v
+        norms = np.linalg.norm(change, axis=1, keepdims=True)
+        return (change * np.minimum(1, bound / np.maximum(norms, 1e-300))).sum(axis=0)
+
+    def rank_one(rows, w, v, bound):
+        records, targets = X[rows], signs[rows]
+        change = slopes_at(w, records, targets) - slopes_at(v, records, targets)
+        norms = np.abs(change) * lengths[rows]
+        return (change * np.minimum(1, bound / np.maximum(norms, 1e-300))) @ records
+
+    runs = {"ours": ours, "numpy": with_numpy(per_record), "numpy_rank_one": with_numpy(rank_one)}
+    best = dict.fromkeys(runs, math.inf)
+    for _ in range(rounds):
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            best[name] = min(best[name], (time.process_time() - start) / steps * 1e6)
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Slopes, flatness and speed.")
+    parser.add_argument("--quick", action="store_true", help="fewer seeds and sizes")
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    options = parser.parse_args()
+    small = {"sizes": (1_000, 3_000), "seeds": 2, "hardnesses": 2} if options.quick else {}
+    data = {"speed": speed(), "flatness": flatness(), "slopes": slopes(**small)}
+    if options.json:
+        print(json.dumps(data))
+        return
+    for row in data["speed"]:
+        print({k: round(v, 1) for k, v in row.items()})
+    for name, row in data["flatness"].items():
+        means = [sum(norms) / len(norms) for norms in row["norms"]]
+        print(f"{name:10} {[f'{v:.4f}' for v in means]}, slope in d {row['slope']:+.3f}")
+    for name, row in data["slopes"].items():
+        low, high = row["interval"]
+        print(f"{name:12} slope in n {row['slope']:.3f}, 95% interval [{low:.3f}, {high:.3f}]")
+
+
+if __name__ == "__main__":
+    restart_with_one_thread()
+    main()

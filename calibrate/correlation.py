@@ -1,0 +1,86 @@
+"""How is a query's noise correlated from answer to answer, and how is its price computed?
+
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> correlation = Correlation(strategy=LambdaCGD(100, 0.5), statistics="none")
+>>> correlation.to_dict()["strategy"]
+{'strategy': 'lambda-CGD', 'steps': 100, 'decay': 0.5}
+>>> Correlation.from_dict(correlation.to_dict()) == correlation
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpcal import _validate
+
+if TYPE_CHECKING:
+    from dpcal.accountants.matrix import Strategy
+
+__all__ = ["STATISTICS", "Correlation"]
+
+STATISTICS = ("certified", "asymptotic", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation:
+    """The strategy of a matrix mechanism, and how the price of a whole run is computed.
+
+    Parameters
+    ----------
+    strategy
+        A :class:`dpcal.accountants.matrix.Strategy`, or the JSON values that it writes: answer t's
+        noise is row t of C^-1 z.
+    statistics
+        Where no exact price is known: ``"certified"`` (draws, with a confidence bound whose failure
+        probability is part of delta), ``"asymptotic"`` (draws, with a normal interval) or
+        ``"none"`` (proved bounds only).
+    draws
+        Monte Carlo draws >= 1 for each direction.
+    seed
+        Fixes the draws, so that a plan and a ledger have the same price; None for fresh ones.
+    failure_probability
+        In (0, 1), of one answer; by default a hundredth of delta for all of them, or 0.05 for
+        normal intervals.
+    confirmations
+        How many answers, each with fresh draws, there may have been until one met the target: all
+        their failure probabilities are part of delta.
+    """
+
+    strategy: Strategy
+    statistics: str = "certified"
+    draws: int = 100_000
+    seed: int | None = None
+    failure_probability: float | None = None
+    confirmations: int = 1
+
+    def __post_init__(self) -> None:
+        from dpcal.accountants.matrix import Strategy
+
+        if isinstance(self.strategy, Mapping):
+            object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
+        if not isinstance(self.strategy, Strategy):
+            raise TypeError(f"strategy must be a Strategy, got {self.strategy!r}.")
+        _validate.choice(STATISTICS, statistics=self.statistics)
+        _validate.count(draws=self.draws)
+        _validate.count(confirmations=self.confirmations)
+        if self.failure_probability is not None:
+            _validate.probability(failure_probability=self.failure_probability)
+
+    @property
+    def accounting(self) -> dict[str, Any]:
+        """How the price is computed, by the names of the event's fields."""
+        names = [each.name for each in dataclasses.fields(self) if each.name != "strategy"]
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values that :meth:`from_dict` reads."""
+        return {"strategy": self.strategy.to_dict(), **self.accounting}
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Correlation:
+        """Return the correlation that :meth:`to_dict` wrote."""
+        return cls(**document)

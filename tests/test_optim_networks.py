@@ -1,0 +1,155 @@
+"""Networks: gradients against finite differences, clipped sums against brute force, splines."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline
+from scipy.optimize import check_grad
+
+from dpcal import calibrate
+from dpcal.optim import KAN, MLP, dpsgd
+
+N, D = 40, 5
+RNG = np.random.default_rng(7)
+X = RNG.uniform(-1, 1, (N, D))
+TWO = X[:, 0] * X[:, 1] > 0.1
+THREE = np.digitize(X[:, 0] + X[:, 2], [-0.4, 0.4])
+NETWORKS = {
+    "mlp": MLP(X, THREE, width=6, l2=0.1),
+    "mlp, two classes": MLP(X, TWO, width=3),
+    "kan": KAN(X, TWO, width=6, intervals=4, l2=0.1),
+    "kan, three intervals": KAN(X, TWO, width=3, intervals=3, seed=1),
+}
+
+
+@pytest.fixture(params=NETWORKS)
+def network(request):
+    return NETWORKS[request.param]
+
+
+def single(network, w, row):
+    """The gradient of one record's loss, by central differences of the loss."""
+    steps = 1e-5 * np.eye(network.dimension)
+    rows = np.array([row])
+    ask = network.clipped_loss_sum
+    return np.array([(ask(w + h, rows, np.inf) - ask(w - h, rows, np.inf)) / 2e-5 for h in steps])
+
+
+def test_gradients_are_those_of_the_loss(network):
+    w = network.initial(seed=3)
+    error = check_grad(network.loss, network.gradient, w, epsilon=1e-7)
+    assert error < 2e-5 * max(1.0, np.linalg.norm(network.gradient(w)))
+
+
+def test_clipped_sums_are_sums_of_clipped_gradients(network):
+    w = network.initial(seed=4)
+    rows = np.array([0, 3, 3, 17, 39])
+    each = [single(network, w, row) for row in rows]
+    norms = np.linalg.norm(each, axis=1)
+    bound = float(np.median(norms))  # some are clipped, some are not
+    brute = sum(g * min(1.0, bound / size) for g, size in zip(each, norms, strict=True))
+    assert np.abs(network.clipped_sum(w, rows, bound) - brute).max() < 1e-7 * bound
+    nothing = network.clipped_sum(w, np.array([], dtype=np.intp), bound)
+    assert not nothing.any()
+
+
+def test_clipped_differences_are_those_of_the_gradients(network):
+    w, v = network.initial(seed=5), network.initial(seed=6)
+    rows = np.array([1, 2, 30])
+    changes = [single(network, w, row) - single(network, v, row) for row in rows]
+    bound = float(np.median(np.linalg.norm(changes, axis=1)))
+    brute = sum(g * min(1.0, bound / np.linalg.norm(g)) for g in changes)
+    assert np.abs(network.clipped_difference_sum(w, v, rows, bound) - brute).max() < 1e-6 * bound
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e150, 1e308])
+def test_no_record_moves_a_sum_by_more_than_the_bound(network, scale):
+    # Also where activations saturate, products overflow, or nothing is a number any more.
+    w = scale * np.clip(network.initial(seed=8), -1.0, 1.0)
+    for bound in (1e-3, 1.0):
+        for row in range(N):
+            moved = network.clipped_sum(w, np.array([row]), bound)
+            assert np.isfinite(moved).all()
+            # The bound holds to the last bit, in exact arithmetic on the sum of one record.
+            assert math.fsum(x * x for x in moved) <= bound**2 * (1 + 2.0**-50)
+
+
+def test_blocks_do_not_change_sums(network, monkeypatch):
+    w, rows = network.initial(seed=9), np.arange(N)
+    whole = network.clipped_sum(w, rows, 0.5)
+    monkeypatch.setattr("dpcal.optim.networks._BLOCK", 7)
+    assert network.clipped_sum(w, rows, 0.5) == pytest.approx(whole, rel=1e-12, abs=1e-14)
+
+
+def test_splines_are_a_partition_of_unity_with_known_values():
+    network = NETWORKS["kan"]
+    x = np.linspace(-1, 1, 201)[:, np.newaxis] * np.ones((1, D))
+    values = network._basis(x).reshape(201, D, 7)
+    assert values.sum(axis=2) == pytest.approx(1.0, abs=1e-14)
+    assert values.max() == pytest.approx(2 / 3, abs=1e-14)
+    # sup ||h(v)|| is that of (1/6, 2/3, 1/6), at a knot.
+    assert np.linalg.norm(values, axis=2).max() == pytest.approx(1 / math.sqrt(2), abs=1e-12)
+    beyond = network._basis(np.array([[-3.0] * D, [3.0] * D]))
+    assert (beyond == network._basis(np.array([[-1.0] * D, [1.0] * D]))).all()
+
+
+def test_the_kan_is_the_composition_of_splines_that_it_says():
+    network = KAN(X, TWO, width=4, intervals=5, seed=2)
+    w = network.initial(seed=0)
+    knots = -1 + 0.4 * np.arange(-3, 9)
+    second = np.random.default_rng(2).standard_normal((8, 4))
+    first = np.hstack([BSpline(knots, np.eye(8), 3)(X[:, k]) for k in range(D)])
+    units = np.tanh(first @ w.reshape(4, -1).T / math.sqrt(D))
+    each = [BSpline(knots, second[:, j], 3)(units[:, j]) for j in range(4)]
+    assert network.decision(X, w) == pytest.approx(np.sum(each, axis=0) / 2, abs=1e-13)
+
+
+def test_the_gradient_of_a_kan_has_a_bound_that_needs_no_data():
+    # sup |tanh'| * sup ||h'|| * sup ||h|| * ||c|| / sqrt(m), with d rows of h in one record's norm
+    # against the 1 / d of the scores.
+    network = KAN(X, TWO, width=8, intervals=4, seed=0)
+    second = np.random.default_rng(0).standard_normal((7, 8))
+    slope = math.sqrt(13) / (4 * 0.5)
+    bound = slope / math.sqrt(2) * np.linalg.norm(second) / math.sqrt(8)
+    for seed in range(5):
+        w = 3 * network.initial(seed=seed)
+        for row in range(N):
+            gradient = network.clipped_sum(w, np.array([row]), np.inf)
+            assert np.linalg.norm(gradient) <= bound * (1 + 1e-12)
+
+
+def test_networks_learn_what_no_linear_model_can():
+    rng = np.random.default_rng(1)
+    records = rng.uniform(-1, 1, (4_000, 2))
+    mixed = records[:, 0] * records[:, 1] > 0
+    plan = calibrate.dpsgd(n=4_000, batch_size=400, steps=300, epsilon=8.0, delta=1e-5)
+    for network, rate in (
+        (MLP(records, mixed, width=16), 1.0),
+        (KAN(records, mixed, width=16), 4.0),
+    ):
+        start = network.initial(seed=0)
+        result = dpsgd(network, plan, seed=2, initial=start, learning_rate=rate)
+        assert (network.predict(records, result.w) == mixed).mean() > 0.85
+        again = dpsgd(network, plan, seed=2, initial=start, learning_rate=rate)
+        assert (again.w == result.w).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: MLP(X, TWO, width=0), "width must be a whole number >= 1"),
+        (lambda: KAN(X, TWO, width=2, intervals=0), "intervals must be a whole number >= 1"),
+        (lambda: KAN(X, THREE, width=2), "y must hold two classes, got 3"),
+        (lambda: MLP(X, TWO[:-1], width=2), r"y must have shape \(40,\)"),
+        (lambda: MLP(X, np.zeros(N), width=2), "two classes or more"),
+        (lambda: MLP(X, TWO, width=2, l2=-1.0), "l2 must be"),
+        (
+            lambda: NETWORKS["kan"].decision(X[:, :2], np.zeros(3)),
+            r"w must have shape \(210,\)|X must",
+        ),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
