@@ -108,12 +108,14 @@ def _ratio_rounding(tilt: Tilt, log_ratio: Complexes, step: float, least: float 
     """Rounding of a tilt's psi at the nodes, in units and relative to it.
 
     A sum of weights has an absolute error, of the size of psi - 1 (or ``least``) and of the terms
-    that cancel in it, the mean among them: where psi is small, that is more of it.
+    that cancel in it: where psi is small, that is more of it. Points off by e, all of them, change
+    psi by i t e, which the line's mean accounts for, and the sum, whose mean is 0 by construction,
+    only by i t e (psi - 1).
     """
     nodes = len(log_ratio)
     size = np.maximum(np.minimum(np.abs(log_ratio), 2.0), least)
     error = 8 * tilt.amplification * size + 4 * _growth(tilt, step, nodes)
-    error += tilt.mean_rounding * step * np.arange(nodes)
+    error += tilt.mean_rounding * step * np.arange(nodes) * size
     return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
 
 

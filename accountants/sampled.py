@@ -293,7 +293,7 @@ class _Lattice:
         self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
     ) -> Reals:
         """Sizes of the terms of the logarithms of weights on the shifted line."""
-        u = (x - 0.5) / self.sigma**2 + 1j * self.angle
+        u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
         sizes = exponents_of(ell, weights, power, log_mass)
         return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
 

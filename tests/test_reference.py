@@ -31,7 +31,10 @@ def test_delta_matches_the_reference_and_brackets_it(row):
     assert bounds.method == "contour"
     assert bounds.lower <= truth + rounding
     assert truth - rounding <= bounds.upper
-    assert abs(math.expm1(bounds.upper - truth)) < 1e-11
+    # Widest at the sparsest row, 0.001-0.7-0.5: tilted weights of losses above 3 are exponentials
+    # of terms of size 150, and what that may do to the mean of a step moves the phase of 2000 of
+    # them by up to 1.4e-11.
+    assert abs(math.expm1(bounds.upper - truth)) < 2e-11
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
