@@ -42,7 +42,7 @@ __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope",
 Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
-_ACCEPTED_WIDTH = 2e-10
+_ACCEPTED_WIDTH = 5e-10
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # A contour that takes more complex multiplications a part than this is tried in two parts.
