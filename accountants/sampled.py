@@ -542,7 +542,7 @@ class TrimmedLoss:
         sizes = power * mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
         sizes += log_ndtr((self.cut - x) / self._blur)
         counted = np.flatnonzero(sizes > sizes.max() + math.log(_QUADRATURE_TOLERANCE) - 8.0)
-        if counted[-1] >= len(x) - 2:
+        if not len(counted) or counted[-1] >= len(x) - 2:
             raise OutOfReach
         return float(x[counted[-1] + 1])
 
