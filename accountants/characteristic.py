@@ -49,6 +49,8 @@ _ACCEPTED_ERROR = 1e-11
 _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
+# Shares of epsilon at which delta is asked where it is out of reach.
+_FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
 # The same for compositions of more than so many distinct losses, and of crowds of them: every look
@@ -385,7 +387,22 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
+        bounds = _before(total, epsilon, _chernoff_bounds(total, epsilon))
+        return _best(bounds, direction, epsilon), None
+
+
+def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
+    """The same, or with the upper bound at a smaller epsilon, as delta falls.
+
+    Close to the largest loss no contour may reach where one does further inside.
+    """
+    if math.isfinite(total.upper) and len(total.parts) <= _CROWD:
+        for share in _FURTHER_INSIDE:
+            with contextlib.suppress(OutOfReach):
+                found = Inversion.at(total, share * epsilon).log_bounds(share * epsilon)
+                if found.upper < bounds.upper:
+                    return Bounds(bounds.lower, found.upper, found.method)
+    return bounds
 
 
 def _chernoff_bounds(total: Total, epsilon: float) -> Bounds:
