@@ -42,17 +42,21 @@ __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope",
 Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
-_ACCEPTED_WIDTH = 2e-10
+_ACCEPTED_WIDTH = 5e-10
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # A contour that takes more complex multiplications a part than this is tried in two parts.
 _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
+# Shares of epsilon at which delta is asked where it is out of reach.
+_FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
-# The same for compositions of more than so many distinct losses.
+# The same for compositions of more than so many distinct losses, and of crowds of them: every look
+# at such a law takes as many quadratures, so that crowds are cut in fewer ways too.
 _MANY_PARTS, _FEW_POINTS = 8, 4
+_CROWD, _FEWEST_POINTS = 24, 2
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further.
@@ -253,7 +257,7 @@ class Inversion:
 def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inversion]:
     """Contours for a bulk and its jumps, cut at the valleys of the integrands near tilt c."""
     found = []
-    for factor in _CUTS:
+    for factor in _CUTS[:1] if len(total.parts) > _CROWD else _CUTS:
         with contextlib.suppress(OutOfReach):
             pieces = split(total.parts, factor * c)
             if pieces is not None:
@@ -278,10 +282,15 @@ def _pair(bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
     return Inversion([*contours, second], nothing)
 
 
+def _trims(total: Total) -> tuple[tuple[float, float], ...]:
+    """How to trim a law, in turn."""
+    return _TRIMS[::3] if len(total.parts) > _CROWD else _TRIMS
+
+
 def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
     """A contour without rare large losses, which are cut where they are negligible; or none."""
     log_delta = _FIRST_GUESS
-    for gap, sharpness in _TRIMS:
+    for gap, sharpness in _trims(total):
         with contextlib.suppress(OutOfReach):
             for _ in range(_GUESSES):
                 measure = trim(total.parts, log_delta + gap, sharpness)
@@ -378,7 +387,22 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
+        bounds = _before(total, epsilon, _chernoff_bounds(total, epsilon))
+        return _best(bounds, direction, epsilon), None
+
+
+def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
+    """The same, or with the upper bound at a smaller epsilon, as delta falls.
+
+    Close to the largest loss no contour may reach where one does further inside.
+    """
+    if math.isfinite(total.upper) and len(total.parts) <= _CROWD:
+        for share in _FURTHER_INSIDE:
+            with contextlib.suppress(OutOfReach):
+                found = Inversion.at(total, share * epsilon).log_bounds(share * epsilon)
+                if found.upper < bounds.upper:
+                    return Bounds(bounds.lower, found.upper, found.method)
+    return bounds
 
 
 def _chernoff_bounds(total: Total, epsilon: float) -> Bounds:
@@ -458,7 +482,7 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         plain = Inversion([_contour(total, _saddle(total, epsilon), epsilon)])
         if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
             return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
-    for gap, sharpness in _TRIMS:
+    for gap, sharpness in _trims(total):
         measure = trim(total.parts, log_delta + gap, sharpness)
         if measure is None:
             break
@@ -565,6 +589,8 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
     costly = _FEW_POINTS if len(direction.parts) > _MANY_PARTS else _COSTLY_POINTS
+    crowd = len(direction.parts) > _CROWD
+    costly = _FEWEST_POINTS if crowd else costly
     while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
         # The secant's point, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
@@ -578,7 +604,7 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
     # Close to the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in _JUST_BELOW:
+    for share in () if crowd else _JUST_BELOW:
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
             proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []

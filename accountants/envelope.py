@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf
+from scipy.special import erf, erfc
 
 from dpcal import _validate
 from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
@@ -38,7 +38,12 @@ from dpcal.accountants.loss import (
     log_gaussian_delta,
     log_mgf_by_tilts,
 )
-from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p, exponents_of
+from dpcal.accountants.quadrature import (
+    QuadratureTilt,
+    argument_sizes,
+    complex_log1p,
+    exponents_of,
+)
 from dpcal.accountants.sampled import log_expm1_over, restricted_moments
 
 __all__ = ["AtomAndRest", "FixedBatchGaussian", "HalfLine"]
@@ -248,18 +253,21 @@ class _FixedBatchTilt(QuadratureTilt):
         self._y = y[kept], y[lost].conj()
         self.log_mgf = float(log_mgf)
         # The atom stands first: its value has no imaginary part.
-        values = np.concatenate([[0.0], gains, losses.conj()])
+        values: Complexes = np.concatenate([[0j], gains, losses.conj()])
         scale = math.exp(-log_mgf)
         weights = np.concatenate([[(loss.atom + rest) * scale], gain_weights, loss_weights.conj()])
         # The mean on this line is that on the real one: take out what rounding left between them.
-        values = values - (float((weights @ values).real) - mean)
+        values = values - float((weights @ (values - mean)).real)
         real = loss._lattice(max(power, 1 - power))
         restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
         moments = (float(mean), float(variance), float(fourth))
         merged = (rest * scale, float(np.abs(ell[0])))
         exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
-        # The density's logarithm has terms that cancel.
-        exponents[1:] += np.abs(np.concatenate([y[kept], y[lost]]) + loss._mu / 2) ** 2
+        # The density's logarithm has terms that cancel, and so has the argument of log w.
+        q, mu = loss.sampling_probability, loss._mu
+        y, ell = np.concatenate([y[kept], y[lost]]), np.concatenate([ell[kept], ell[lost]])
+        exponents[1:] += np.abs(y + mu / 2) ** 2
+        exponents[1:] += max(power, 1 - power) * argument_sizes(q, mu * y, ell)
         super().__init__(
             values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
         )
@@ -320,9 +328,14 @@ class AtomAndRest:
         powers = 1.0 + c
         log_mgf, mean, variance, _ = self.loss.cumulants(c).T
         atoms = np.zeros((len(c), 4))
-        atoms[:, 0] = math.log(self.loss.atom)
+        distance = self.loss._distance
+        # One minus the atom, keeping its digits.
+        rest = erfc(self.loss._mu / math.sqrt(8)) + self.loss.sampling_probability * distance
+        atoms[:, 0] = math.log1p(-rest) if rest < 0.5 else math.log(self.loss.atom)
         # What is left when the atom's mass is taken away; the atom adds nothing to sums of losses.
-        log_mass = log_mgf + np.log(-np.expm1(atoms[:, 0] - log_mgf))
+        near = np.abs(log_mgf) < 1.0
+        beyond = log_mgf + np.log(-np.expm1(atoms[:, 0] - np.where(near, 10.0, log_mgf)))
+        log_mass = np.where(near, np.log(np.expm1(np.where(near, log_mgf, 0.0)) + rest), beyond)
         share = np.exp(log_mgf - log_mass)
         center = share * mean
         spread = share * (variance + mean**2) - center**2
@@ -346,7 +359,7 @@ class AtomAndRest:
         weights[0] = whole.merged[0]
         weights = weights * scale
         weights = weights / weights.sum()
-        values = values - (float((weights @ values).real) - mean)
+        values = values - float((weights @ (values - mean)).real)
         values[0] = 0.0
         moments = (float(mean), float(variance), float(fourth))
         merged = (whole.merged[0] * scale, whole.merged[1])

@@ -98,11 +98,48 @@ class Measure(ABC):
         return float(mean), float(variance)
 
 
-def _growth(tilts: Sequence[tuple[Tilt, int]], step: float, nodes: int) -> Reals:
-    """The tilts' growth along a contour; found at few nodes, as it rises from one to the next."""
-    known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
-    total = sum(times * tilt.growth(step * known) for tilt, times in tilts)
-    return np.asarray(np.broadcast_to(total, known.shape)[np.searchsorted(known, np.arange(nodes))])
+class _Few:
+    """Few of the nodes of a contour, for errors that rise with the time but fall over its square.
+
+    Parameters
+    ----------
+    step, nodes
+        Distance of the nodes and their number.
+    """
+
+    def __init__(self, step: float, nodes: int) -> None:
+        known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
+        self.t = step * known
+        self._after = np.searchsorted(known, np.arange(nodes))
+        self._before = np.maximum(self._after - 1, 0)
+        self._growth = (np.arange(nodes) / known[self._before]) ** 2
+
+    def above(self, values: Reals) -> Reals:
+        """Upper bounds at all nodes on what rises, from its values at these."""
+        return np.asarray(values[self._after])
+
+    def between(self, values: Reals) -> Reals:
+        """Sharper ones on what also falls over the square of the time."""
+        return np.asarray(np.minimum(values[self._after], values[self._before] * self._growth))
+
+
+def _ratio_rounding(tilt: Tilt, log_ratio: Complexes, few: _Few) -> Reals:
+    """Rounding of a tilt's psi at the nodes, in units and relative to it.
+
+    It is an absolute error: where psi is small, it is more of it.
+    """
+    plain, relative = (few.between(part) for part in tilt.sum_rounding(few.t))
+    error = plain + relative * np.minimum(np.abs(log_ratio), 2.0)
+    error += 4 * few.above(tilt.growth(few.t))
+    return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
+
+
+def _mass_rounding(tilts: Sequence[tuple[Tilt, int]], log_masses: Sequence[float]) -> float:
+    """Rounding of log masses, in units: that of a sum of weights, less where it is near 1."""
+    pairs = zip(tilts, log_masses, strict=True)
+    return sum(
+        4 * times * tilt.amplification * min(abs(size), 1.0) for (tilt, times), size in pairs
+    )
 
 
 class ProductLine(Line):
@@ -118,18 +155,18 @@ class ProductLine(Line):
         self._offset = sum(times * tilt.mean for tilt, times in tilts) - self.mean
         self.decays = any(tilt.decays for tilt, _ in tilts)
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in tilts)
+        self.log_mass_rounding = _mass_rounding(tilts, log_masses)
         self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Sum of the parts' logarithms."""
         total = 1j * self._offset * step * np.arange(nodes)
         self._rounding = 8.0
+        few = _Few(step, nodes)
         for tilt, times in self.tilts:
             part = tilt.log_ratio(step, nodes)
             total = total + times * part
-            # A sum of weights has an absolute error, relative to its value where that is small.
-            size = np.minimum(np.abs(part), 2.0) * np.exp(np.minimum(-part.real, 600.0))
-            self._rounding = self._rounding + 4 * tilt.amplification * times * size
+            self._rounding = self._rounding + times * _ratio_rounding(tilt, part, few)
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
@@ -141,7 +178,7 @@ class ProductLine(Line):
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """Each part's logarithm is a rounded sum, taken to its power."""
-        return self._rounding + 4 * _growth(self.tilts, step, len(log_ratio)), 0.0
+        return np.asarray(self._rounding + 0 * log_ratio.real), 0.0
 
 
 def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
@@ -281,7 +318,8 @@ class Trimmed(Measure):
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted characteristic functions."""
         tilts = [(piece.tilt(c), times) for piece, times in self._parts]
-        return ProductLine(tilts, self.cumulants([c])[0], [])
+        log_masses = [float(piece.cumulants([c])[0, 0]) for piece, _ in self._parts]
+        return ProductLine(tilts, self.cumulants([c])[0], log_masses)
 
 
 def trim(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Trimmed | None:
@@ -341,9 +379,18 @@ class Bulk(Measure):
             (piece.tilts(c)[0] if isinstance(piece, Split) else piece.tilt(c), times)
             for piece, times in self.pieces
         ]
-        line = ProductLine(tilts, self.cumulants([c])[0], [])
-        line.log_mass_rounding = _bulk_rounding(self.pieces, c)
+        line = ProductLine(tilts, self.cumulants([c])[0], _log_masses(self.pieces, c))
+        line.log_mass_rounding += _bulk_rounding(self.pieces, c)
         return line
+
+
+def _log_masses(pieces: SplitParts, c: float) -> list[float]:
+    """Log masses of the bulks."""
+    rows = [
+        piece.cumulants([c])[0] if isinstance(piece, Split) else piece.cumulants([c])
+        for piece, _ in pieces
+    ]
+    return [float(row[0, 0]) for row in rows]
 
 
 def _bulk_rounding(pieces: SplitParts, c: float) -> float:
@@ -406,6 +453,21 @@ class Jumps(Measure):
         return JumpLine(self.pieces, c, self.cumulants([c])[0])
 
 
+def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
+    """By how much prod A^T (exp(rho) - 1) moves with one A at a fixed B, relative to both.
+
+    With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
+    exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
+    """
+    whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = np.abs((whole - rest) / (1 - rest))
+        # Free of cancellation where both are near 1.
+        bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
+    small = np.abs(1 - rest) < 0.1
+    return np.asarray(np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact))
+
+
 class JumpLine(Line):
     """The transform of :class:`Jumps` along a vertical line."""
 
@@ -413,9 +475,7 @@ class JumpLine(Line):
 
     def __init__(self, pieces: SplitParts, c: float, cumulants: Reals) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
-        # Logarithms of bulk and jumps may cancel where the bulk is periodic.
-        self._ends = any(isinstance(piece, EndsAndSegment) for piece, _ in pieces)
-        self.log_mass_rounding = _bulk_rounding(pieces, c)
+        self._rounding: Reals = np.zeros(0)
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
         for piece, times in pieces:
@@ -436,6 +496,15 @@ class JumpLine(Line):
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in self._plain)
         for base, extra, odds, times in self._split:
             self.mean_rounding += times * (base.mean_rounding + odds * extra.mean_rounding)
+        # The part that stands for a piece where it does not jump, in the order of the pieces.
+        split, plain = iter(self._split), iter(self._plain)
+        bases: list[tuple[Tilt, int]] = []
+        for piece, times in pieces:
+            bases.append((next(split)[0] if isinstance(piece, Split) else next(plain)[0], times))
+        self.log_mass_rounding = _bulk_rounding(pieces, c)
+        self.log_mass_rounding += _mass_rounding(bases, _log_masses(pieces, c))
+        amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
+        self.log_mass_rounding += 4 * amplification * self._rho / -math.expm1(-self._rho)
 
     def _log_expm1(self, rho: float) -> float:
         return rho + math.log(-math.expm1(-rho))
@@ -444,13 +513,24 @@ class JumpLine(Line):
         """Log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
         total = 1j * self._offset * step * np.arange(nodes)
         rho = np.zeros(nodes, dtype=complex)
+        self._rounding = np.full(nodes, 8.0)
+        few = _Few(step, nodes)
         for tilt, times in self._plain:
-            total += times * tilt.log_ratio(step, nodes)
+            part = tilt.log_ratio(step, nodes)
+            total += times * part
+            self._rounding += times * _ratio_rounding(tilt, part, few)
+        bulks = []
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
             total += times * log_bulk
             ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
-            rho += times * complex_log1p(ratio)
+            log_whole = complex_log1p(ratio)
+            rho += times * log_whole
+            self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
+            error = times * _ratio_rounding(bulk, log_bulk, few)
+            bulks.append((error, log_whole))
+        for error, log_whole in bulks:
+            self._rounding += error * _sensitivity(log_whole, rho)
         # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
         with np.errstate(divide="ignore"):
             log_excess = rho + np.log(-np.expm1(-rho))
@@ -467,12 +547,5 @@ class JumpLine(Line):
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """As a product, and the rounding of rho, which is absolute in size."""
-        times = float(sum(times for _, times in self._plain))
-        times += float(sum(times for _, _, _, times in self._split))
-        bulks = max(bulk.amplification for bulk, _, _, _ in self._split)
-        most = times if self._ends else np.minimum(np.abs(log_ratio), times)
-        relative = np.asarray(8.0 + 8 * bulks * most + 0 * np.abs(log_ratio))
-        growing = [*self._plain, *((bulk, times) for bulk, _, _, times in self._split)]
-        relative = relative + 4 * _growth(growing, step, len(log_ratio))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
-        return relative, 8 * amplification * self._rho / -math.expm1(-self._rho)
+        return self._rounding, 8 * amplification * self._rho / -math.expm1(-self._rho)

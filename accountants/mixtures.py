@@ -191,6 +191,12 @@ class _Side:
         self.weights = np.array([weight for _, weight in ordered])
         self.spread = float(self.means[-1] - self.means[0])
 
+    def posterior_mean(self, x: float) -> float:
+        """Mean of the component that x came from; it rises with x."""
+        sizes = self.means * x - self.means**2 / 2
+        shares = self.weights * np.exp(sizes - sizes.max())
+        return float(shares @ self.means / shares.sum())
+
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
         """Log of the density ratio at x, keeping the digits of small values."""
         exponents = np.multiply.outer(self.means, x) - (self.means**2 / 2)[:, None]
@@ -213,9 +219,7 @@ class _Lattice:
         self.highest = highest
         self._above, self._below = above, below
         spread = max(above.spread, below.spread)
-        low = float(below.means[0])
-        high = highest * float(above.means[-1]) - (highest - 1) * float(below.means[0])
-        self._low, self._high = low - _RANGE, high + _RANGE
+        self._low, self._high = float(below.means[0]) - _RANGE, self._last_mode() + _RANGE
         self.angle = min(_MAX_ANGLE, _MAX_ANGLE / spread) if spread > 0 else _MAX_ANGLE
         for _ in range(_MAX_HALVINGS):
             self.step = 2 * math.pi * self.angle / (4.0 - _LOG_TOLERANCE + 2 * self.angle**2)
@@ -227,6 +231,22 @@ class _Lattice:
             raise OutOfReach
         ell, base = self.line(0.0)
         self.ell, self.log_base = ell.real.copy(), base.real.copy()
+
+    def _last_mode(self) -> float:
+        """A point beyond which every integrand falls like a normal density.
+
+        With a(x) and b(x) the posterior means, its logarithm has slope -x + p a + (1 - p) b, at
+        most -x + p max(a) + (1 - p) b(x), which is linear in p and, for p >= 1, falls in x at least
+        as fast as -x.
+        """
+        top, p = float(self._above.means[-1]), self.highest
+        low = max(top, float(self._below.means[-1]))
+        high = max(low, p * top - (p - 1) * float(self._below.means[0]))
+        while high - low > 0.1:
+            middle = (low + high) / 2
+            slope = -middle + p * top - (p - 1) * self._below.posterior_mean(middle)
+            low, high = (middle, high) if slope > 0 else (low, middle)
+        return high
 
     def _points(self) -> Reals:
         if not (self._high - self._low) / self.step < _MAX_POINTS:
@@ -274,17 +294,22 @@ class _MixtureTilt(QuadratureTilt):
         ell, weights, x = points(lattice.angle)
         near = points(min(lattice.angle, 0.6))[:2]
         # The mean on this line is that on the real one: take out what rounding left between them.
-        ell = ell - (float((weights @ ell).real) - mean)
+        ell = ell - float((weights @ (ell - mean)).real)
         moments = (float(mean), float(variance), float(fourth))
         restricted = restricted_moments(
             lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
         )
+        exponents = exponents_of(ell, weights, power, float(log_mgf))
+        # The density's logarithm has terms that cancel, and so have those of both mixtures.
+        exponents += np.abs(x) ** 2
+        for side, times in zip(loss._sides, (abs(power), abs(1 - power)), strict=True):
+            reach = float(np.abs(side.means).max())
+            exponents += times * reach * (np.abs(x) + reach / 2)
         super().__init__(
             ell,
             weights,
             moments,
-            # The density's logarithm has terms that cancel.
-            exponents=exponents_of(ell, weights, power, float(log_mgf)) + np.abs(x) ** 2,
+            exponents=exponents,
             restricted=restricted,
             nearer=near,
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcal._ext.contour import power_sums, second_order_sums
 from dpcal.accountants.loss import OutOfReach, Tilt
 
-__all__ = ["QuadratureTilt", "complex_log1p", "exponents_of"]
+__all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
 
 # A time after which a law that has not decayed is taken to have an atom.
 _NEVER = 1e200
@@ -45,6 +45,11 @@ def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: flo
     with np.errstate(divide="ignore"):
         size = np.maximum(np.log(np.abs(weights)), -1e3)
     return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
+
+
+def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
+    """Size of u in ell = log(1 - q + q exp(u)): its rounding moves ell as the posterior says."""
+    return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
 
 
 class QuadratureTilt(Tilt):
@@ -92,10 +97,10 @@ class QuadratureTilt(Tilt):
         self.points = len(weights)
         self._sizes = np.abs(weights)
         self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
-        # A rounded term is off by half a unit of its size.
-        self.amplification = float((self._sizes * (1 + 0.125 * exponents)).sum())
+        # A rounded term is off by a unit of its size: four times this counts.
+        self.amplification = float((self._sizes * (1 + 0.25 * self.exponents)).sum())
         self.mean_rounding = 2 * float(
-            (self._sizes * (1 + 0.25 * exponents)) @ np.abs(self._centered)
+            (self._sizes * (1 + 0.5 * self.exponents)) @ np.abs(self._centered)
         )
         self._half_time: float | None = None
         # An atom keeps abs(psi)^2 above its square: the time looked for is when psi is half way.
@@ -126,6 +131,17 @@ class QuadratureTilt(Tilt):
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
         return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
+
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return errors of psi(t) in units, for weights w off by w d each.
+
+        As the points are shifted to a mean of 0, psi is off by the sum of w d (exp(i s) - 1 - i s
+        psi), where s = t x. The line's mean accounts for i s psi, which leaves abs(exp(i s) - 1) at
+        far points; near ones have s^2 / 2 and s times abs(psi - 1).
+        """
+        phases = np.outer(t, np.abs(self._centered))
+        errors = self._sizes * (8 + self.exponents)
+        return np.minimum(0.5 * phases**2, 2.0) @ errors, np.minimum(phases, 2.0) @ errors
 
     def growth(self, t: Reals) -> Reals:
         """Return what the terms of first order add up to at points with large phases.

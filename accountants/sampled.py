@@ -30,7 +30,7 @@ from dpcal.accountants.loss import (
     log_gaussian_delta,
     log_mgf_by_tilts,
 )
-from dpcal.accountants.quadrature import QuadratureTilt, exponents_of
+from dpcal.accountants.quadrature import QuadratureTilt, argument_sizes, exponents_of
 
 __all__ = [
     "SampledGaussian",
@@ -289,6 +289,14 @@ class _Lattice:
         sizes += np.log1p(((self.ell - moments[1]) ** 2 + 4.0) / moments[2])
         return np.flatnonzero(sizes > math.log(_QUADRATURE_TOLERANCE) - 20.0)
 
+    def exponents(
+        self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
+    ) -> Reals:
+        """Sizes of the terms of the logarithms of weights on the shifted line."""
+        u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
+        sizes = exponents_of(ell, weights, power, log_mass)
+        return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
+
     def log_density(self, x: Reals, angle: float) -> Complexes:
         """log(step phi_sigma(x + i angle sigma^2))."""
         scaled = x / self.sigma
@@ -335,6 +343,7 @@ class _SampledTilt(QuadratureTilt):
         ell, weights, self._x = lattice.tilted(power, moments, lattice.angle)
         near, sizes, _ = lattice.tilted(power, moments, min(lattice.angle, 0.6 / lattice.sigma))
         self._angle = lattice.angle
+        exponents = lattice.exponents(ell, weights, self._x, power, float(log_mgf))
         if loss.direction == "add":
             weights, ell = weights.conj(), -ell.conj()
         restricted = restricted_moments(lattice.ell, lattice.log_base, power, moments)
@@ -342,7 +351,7 @@ class _SampledTilt(QuadratureTilt):
             ell,
             weights,
             (float(mean), float(variance), float(fourth)),
-            exponents=exponents_of(ell, weights, power, log_mgf),
+            exponents=exponents,
             restricted=restricted,
             nearer=(near, sizes),
         )
@@ -455,18 +464,19 @@ def _shared_tilt(
     lattice: _Lattice, power: float, moments: Reals, argument: Any, log_base: Reals
 ) -> QuadratureTilt:
     """The tilt of one side of a cut, whose share of each point is the normal law of -argument."""
-    ell, weights, _ = lattice.tilted(power, moments, lattice.angle, log_ndtr(-argument))
+    ell, weights, x = lattice.tilted(power, moments, lattice.angle, log_ndtr(-argument))
     if not abs(weights.sum() - 1) <= _SPLIT_TOLERANCE:
         raise OutOfReach
     # The law has mass 1 and its own mean by definition: take out what rounding left.
     weights = weights / weights.sum()
     mean = float(moments[1])
-    ell = ell - ((weights @ ell) - mean)
+    exponents = lattice.exponents(ell, weights, x, power, float(moments[0]))
+    ell = ell - weights @ (ell - mean)
     return QuadratureTilt(
         ell,
         weights,
         (mean, float(moments[2]), float(moments[3])),
-        exponents=exponents_of(ell, weights, power, float(moments[0])),
+        exponents=exponents,
         restricted=restricted_moments(lattice.ell, log_base, power, moments),
     )
 

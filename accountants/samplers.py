@@ -35,6 +35,9 @@ Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
 # Stands for a chance below the range of a double.
 _SMALLEST = 1e-300
+# Relative error that binomial chances may have; those of scipy 1.17 are within 2e-10 of sums at 40
+# digits, for up to 1e7 trials.
+_MARGIN = 1e-9
 # Chance, a step, of so many draws of one record that they are taken to reveal it.
 _RARE = 1e-18
 
@@ -125,7 +128,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     however the shifts point, N(0) being given, half-lines give every N(2 k) its largest chance
     at once.
 
-    Draws beyond the number that a chance of 1e-18 leaves are taken to reveal everything.
+    Draws beyond the number that a chance of 1e-18 leaves are taken to reveal everything. More draws
+    cost more: chances are rounded up at the expense of that of the fewest.
 
     Parameters
     ----------
@@ -146,27 +150,35 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
         )
-    beyond = float(binom.sf(most, batch, 1 / size)) * (1 + 1e-9)
+    beyond = float(binom.sf(most, batch, 1 / size)) * (1 + _MARGIN)
     remove: PrivacyLoss
     add: PrivacyLoss
     if relation == "add-or-remove-one":
-        counts = range(most + 1)
-        total = math.fsum(chances[: most + 1])
-        shares = [chances[k] / total for k in counts]
+        shares = _leaning_up(chances[: most + 1])
         remove, add = mixture_of_gaussians(
-            [2.0 * k for k in counts], shares, standard_deviation=sigma
+            [2.0 * k for k in range(most + 1)], shares, standard_deviation=sigma
         )
     else:
         drawn = -math.expm1(batch * math.log1p(-1 / size))
-        total = math.fsum(chances[1 : most + 1])
+        drawn = min(drawn * (1 + _MARGIN), math.nextafter(1.0, 0.0))
         choices = [
-            (chances[k] / total, FixedBatchGaussian(drawn, sigma / (2 * k)))
-            for k in range(1, most + 1)
+            (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
+            for k, share in enumerate(_leaning_up(chances[1 : most + 1]), start=1)
+            if share > 0
         ]
         remove = add = RevealedChoice(tuple(choices))
     if beyond > 0:
         return Defective(remove, beyond), Defective(add, beyond)
     return remove, add
+
+
+def _leaning_up(chances: list[float]) -> list[float]:
+    """The law on 0, 1, ... proportional to chances, every tail of it rounded up."""
+    total = math.fsum(chances)
+    tails = [
+        min(1.0, math.fsum(chances[k:]) / total * (1 + 2 * _MARGIN)) for k in range(len(chances))
+    ]
+    return [tail - further for tail, further in zip(tails, [*tails[1:], 0.0], strict=True)]
 
 
 def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: str) -> Pairs:
@@ -176,6 +188,9 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     is revealed. If fewer were, the sample is not truncated. If so many were, the batch is full
     either way, and the record is in it with probability P(Bin(size, q) > batch) batch / size over
     that of the condition, in another one's place. (Compare Ganesh et al. 2025, arXiv:2508.15089.)
+
+    Binomial tails have a relative error: what it leaves open is the chance of a third case, a
+    record that displaces another one with probability q, which dominates both.
 
     Parameters
     ----------
@@ -198,13 +213,21 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     if q == 1:
         return without_replacement(size, batch, sigma, relation)
     full = float(binom.sf(batch - 1, size - 1, q))
-    # A chance below the range of a double is raised to it; the share, to its bound q.
-    share = min(q, float(binom.sf(batch, size, q)) * batch / (full * size)) if full else q
-    full = max(full, _SMALLEST)
-    short = max(float(binom.cdf(batch - 1, size - 1, q)), _SMALLEST)
-    plain, displacing = poisson(q, sigma, relation), _displacing(share, sigma, relation)
+    short = float(binom.cdf(batch - 1, size - 1, q))
+    # A share that is not known to a double is raised to its bound q.
+    share = q
+    if full > _SMALLEST:
+        drawn = float(binom.sf(batch, size, q)) * (1 + 3 * _MARGIN)
+        share = min(q, drawn * batch / (full * size))
+    # The rarer case decides how far off the other, its complement, may be.
+    rare = max(min(short, full), _SMALLEST)
+    common, least = 1 - rare * (1 + _MARGIN), rare * (1 - _MARGIN)
+    chances = (common, least) if full < short else (least, common)
+    open_chance = max(2 * _MARGIN * rare, _SMALLEST)
+    plain, truncated = poisson(q, sigma, relation), _displacing(share, sigma, relation)
+    either = _displacing(q, sigma, relation)
     remove, add = (
-        RevealedChoice(((short, untruncated), (full, truncated)))
-        for untruncated, truncated in zip(plain, displacing, strict=True)
+        RevealedChoice(tuple(zip((*chances, open_chance), losses, strict=True)))
+        for losses in zip(plain, truncated, either, strict=True)
     )
     return remove, add

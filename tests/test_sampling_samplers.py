@@ -179,7 +179,8 @@ def test_draws_with_replacement_are_bounded_by_revealing_their_number():
         for k in range(1, batch + 1)
     )
     event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
-    assert single(event, math.exp(epsilon), "replace-one") == pytest.approx(expected, rel=1e-9)
+    # Chances are rounded up by a few parts in 1e9, and never down.
+    assert expected <= single(event, math.exp(epsilon), "replace-one") <= expected * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
