@@ -198,7 +198,9 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
     return [
         Round(
             level=level,
-            threshold=max((1 - number(p, "tolerance")) * G, number({"least_norm": 0.0, **p}, "least_norm")),
+            threshold=max(
+                (1 - number(p, "tolerance")) * G, number({"least_norm": 0.0, **p}, "least_norm")
+            ),
             steps=steps,
             length=length,
             shares=(need / whole / V, need / whole * drift / V),  # 13
