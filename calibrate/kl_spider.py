@@ -195,12 +195,11 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
         found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
     needs = [1.0 if p["preset"] == "theory" else (V / G) ** 2 for _, G, _, _, _, V in found]
     whole = math.fsum(needs)
+    least = number({"least_norm": 0.0, **p}, "least_norm")
     return [
         Round(
             level=level,
-            threshold=max(
-                (1 - number(p, "tolerance")) * G, number({"least_norm": 0.0, **p}, "least_norm")
-            ),
+            threshold=max((1 - number(p, "tolerance")) * G, least),
             steps=steps,
             length=length,
             shares=(need / whole / V, need / whole * drift / V),  # 13

@@ -92,6 +92,15 @@ def test_the_fused_loop_is_the_textbook_loop(relation, batch_size):
     assert fused.ledger == single.ledger
 
 
+def test_the_fused_loop_of_several_classes_is_the_textbook_loop():
+    objective = Softmax(X, CLASSES, l2=0.1)
+    plan = boost_plan(objective, steps=43, batch_size=60)
+    fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
+    single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
+    np.testing.assert_allclose(fused.w, single.w, rtol=1e-11)
+    assert fused.ledger == single.ledger
+
+
 def test_steps_are_the_paper_s_pseudocode():
     plan = boost_plan(steps=30, batch_size=60, neighboring_relation="replace-one")
     refresh, difference = plan.queries
