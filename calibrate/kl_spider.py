@@ -35,6 +35,9 @@ __all__ = ["Round", "kl_spider", "schedule"]
 # quarter over L1 long, and each brings F down by a 64th over L1.
 _THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
 
+# Steps of the one round that is left where nothing is promised.
+_CAUTIOUS_STEPS = 16
+
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
@@ -192,10 +195,11 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
         found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
     needs = [1.0 if p["preset"] == "theory" else (V / G) ** 2 for _, G, _, _, _, V in found]
     whole = math.fsum(needs)
+    least = number({"least_norm": 0.0, **p}, "least_norm")
     return [
         Round(
             level=level,
-            threshold=(1 - number(p, "tolerance")) * G,
+            threshold=max((1 - number(p, "tolerance")) * G, least),
             steps=steps,
             length=length,
             shares=(need / whole / V, need / whole * drift / V),  # 13
@@ -310,9 +314,32 @@ def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
     best = min(accuracy for _, accuracy, *_ in tried)
     _, accuracy, rounds, nu, c = min(row for row in tried if row[1] <= 1.1 * best)
     if not rounds:
-        nu, c = 1 / 4, 2.0
-    settled = _settled(problem, per_distance, nu, c, max(1, rounds))
-    return {**settled, "accuracy": accuracy, "vacuous": not rounds}
+        return _cautious(problem, per_distance)
+    settled = _settled(problem, per_distance, nu, c, rounds)
+    return {**settled, "accuracy": accuracy, "vacuous": False}
+
+
+def _cautious(p: Problem, per_distance: float) -> dict[str, Parameter]:
+    """Return one round that goes on only while every step is sure to lower F, but for beta.
+
+    With estimates wrong by at most e, a step of length h along one of norm g brings F down by at
+    least h (g - e) - L1 h^2 / 2. The steps are as long as doubles e in all.
+    """
+    settled = _settled(p, per_distance, 1 / 4, 2.0, 1)
+    level = p.F0 / 2
+    length = p.L0 / per_distance / _CAUTIOUS_STEPS
+    drift = min(per_distance * length, 2 * p.L0) / p.L0
+    V = p.sensitivity * (1 + (_CAUTIOUS_STEPS - 1) * drift)
+    error = chi_quantile(p.d, p.beta / _CAUTIOUS_STEPS) * V / math.sqrt(2 * p.rho)
+    work = p.gamma**2 * p.L1 * level ** ((p.kappa - 2) / p.kappa)
+    return {
+        **settled,
+        "stride": length * p.L1 * p.gamma / level ** (1 / p.kappa),
+        "descent": work / _CAUTIOUS_STEPS,
+        "least_norm": (error + p.L1 * length / 2) * (1 + 1e-9),
+        "accuracy": p.F0,
+        "vacuous": True,
+    }
 
 
 def _settled(

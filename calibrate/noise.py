@@ -48,12 +48,20 @@ _BIAS = 3e-5
 # Neighbors from which the next answer of a grid is extrapolated.
 _NEIGHBORS = 4
 
+# Noise multipliers are sought between these.
+_LEAST, _MOST = 1e-5, 1e9
+
+_TOO_MUCH_BESIDES = (
+    "No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}: what the event "
+    "holds beside this noise already costs more. Choose a larger epsilon or delta, or make the "
+    "rest of it cheaper."
+)
 _NO_NOISE = (
     "Every noise multiplier gives epsilon={epsilon!r} at delta={delta!r}: sampling alone meets the "
     "target. Choose a smaller delta."
 )
 _TOO_LITTLE_NOISE = (
-    "Noise multiplier 1e-2, the smallest that is tried, already gives epsilon={epsilon!r} at "
+    "Noise multiplier 1e-5, the smallest that is tried, already gives epsilon={epsilon!r} at "
     "delta={delta!r}. Choose a smaller epsilon or delta."
 )
 
@@ -204,12 +212,14 @@ def noise_multiplier(
     Returns
     -------
     float
-        sigma with epsilon(sigma) <= target and epsilon(sigma (1 - 1e-6)) > target.
+        sigma with epsilon(sigma) <= target and epsilon(sigma (1 - 1e-6)) > target, epsilon being
+        the accountant's upper bound. It is looser beyond some 10^4, where sigma is up to 1e-4 too
+        large.
 
     Raises
     ------
     TargetUnreachable
-        If no value between 1e-2 and 1e9 separates meeting the target from missing it.
+        If no value between 1e-5 and 1e9 separates meeting the target from missing it.
     """
     target = _Target(epsilon, delta, neighboring_relation)
     return _noise_multiplier(event_of_sigma, target, None)
@@ -309,27 +319,23 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
 
     def excess(x: float) -> tuple[float, float | None]:
         sigma, change = math.exp(x), 1e-6
-        try:
-            return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
-        except OutOfReach:
-            raise TargetUnreachable(
-                f"Noise multiplier {sigma:.3g} is on the way to epsilon={epsilon!r} at "
-                f"delta={delta!r}, and too small for the cost of its samples to be bounded. Choose "
-                "a smaller epsilon."
-            ) from None
+        return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
 
     epsilon, delta = target.epsilon, target.delta
     if target.met_by_sampling(event_of_sigma(1.0)):
         raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
-    lowest, highest = math.log(1e-2), math.log(1e9)
+    lowest, highest = math.log(_LEAST), math.log(_MOST)
     meet = None if start is None else _near_root(excess, min(max(start - _BIAS, lowest), highest))
     near = meet is not None
     if meet is None:
-        miss, meet = safe_root(excess, 0.0, lowest, highest, _RELATIVE_WIDTH)
-        if math.isnan(meet):
-            raise TargetUnreachable(
-                f"No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}."
-            )
+        first = value, slope = excess(0.0)
+        # Where more noise hardly helps, none at all may: then that is all there is to find out.
+        flat = slope is None or value + slope * highest > 0
+        if value > 0 and flat and excess(highest)[0] > 0:
+            raise TargetUnreachable(_TOO_MUCH_BESIDES.format(epsilon=epsilon, delta=delta))
+        miss, meet = safe_root(
+            lambda x: first if x == 0 else excess(x), 0.0, lowest, highest, _RELATIVE_WIDTH
+        )
         if math.isnan(miss):
             raise TargetUnreachable(_TOO_LITTLE_NOISE.format(epsilon=epsilon, delta=delta))
     sigma = math.exp(meet)

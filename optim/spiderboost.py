@@ -24,6 +24,9 @@ True
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
@@ -35,7 +38,7 @@ from dpcal.optim.result import Result
 
 __all__ = ["spiderboost"]
 
-OUTPUTS = ("last", "random")
+OUTPUTS = ("last", "random", "smallest-norm")
 
 
 def spiderboost(
@@ -72,7 +75,8 @@ def spiderboost(
         records.
     output
         ``"last"`` returns the last iterate; ``"random"`` one of w_0, ..., w_{T-1}, uniformly, as
-        bounds on the mean squared gradient norm are about.
+        bounds on the mean squared gradient norm are about; ``"smallest-norm"`` the one whose
+        estimate V_t was shortest. Estimates are released anyway, so that choosing costs nothing.
     callback
         Called with a :class:`dpcal.optim.dpsgd.Progress` every ``callback_every`` steps and after
         the last; a true answer stops the run, which then costs all that was planned.
@@ -114,12 +118,13 @@ def spiderboost(
     drawn = int(oracle.public.integers(steps)) if output == "random" else steps
     difference = rest[0].name if rest else None
     fused = objective.kernel is not None
-    estimate, picked = Estimate.start(run.w), run.w
+    estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
     while run.going:
         if run.step == drawn:
             picked = run.w
         if fused:
             until = min(run.until_noted, drawn - run.step if run.step < drawn else steps)
+            until = 1 if output == "smallest-norm" else until
             before = estimate.step
             estimate = oracle.follow(
                 estimate, refresh.name, difference, steps=until, period=period, learning_rate=eta
@@ -132,7 +137,10 @@ def spiderboost(
             with run.answering():
                 estimate = _step(oracle, estimate, refresh.name, difference, period, eta)
                 run.move(estimate.w)
-    return run.result(picked if output == "random" else None)
+        norm = float(np.linalg.norm(estimate.gradient))
+        if output == "smallest-norm" and norm < shortest:
+            picked, shortest = estimate.previous, norm
+    return run.result(None if output == "last" else picked)
 
 
 def _step(

@@ -7,6 +7,7 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
@@ -82,13 +83,46 @@ def test_everything_allowed():
     assert calibrate.steps(lambda t: dpsgd(0.01, 50.0, t), epsilon=2.0, delta=1e-6, at_most=7) == 7
 
 
+@pytest.mark.parametrize("epsilon", [4e3, 6e3, 1e5, 1e8])
+def test_hardly_any_noise_for_a_huge_epsilon_is_that_of_the_closed_form(epsilon):
+    # delta = Phi(1 / (2 z) - epsilon z) up to a term that is smaller by orders of magnitude.
+    delta = 1e-6
+    z = calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=epsilon, delta=delta)
+    t = stats.norm.isf(delta)
+    # epsilon z^2 - t z - 1 / 2 = 0, and the term that is left out only makes delta smaller.
+    largest = (t + math.sqrt(t**2 + 2 * epsilon)) / (2 * epsilon)
+    # Beyond some 10^4 the accountant's bounds are looser, and so is the answer.
+    assert largest * (1 - 0.1 / math.sqrt(epsilon)) < z < largest * (1 + 1e-4)
+    spent = accountants.epsilon(events.GaussianDpEvent(z), delta=delta)
+    assert epsilon * (1 - 1e-4) < spent <= epsilon
+
+
+@pytest.mark.parametrize(("q", "steps", "epsilon"), [(0.9, 10, 1e6), (0.01, 10, 1e4)])
+def test_samples_never_ask_for_more_noise_than_all_records(q, steps, epsilon):
+    z = calibrate.noise_multiplier(lambda s: dpsgd(q, s, steps), epsilon=epsilon, delta=1e-3)
+    assert accountants.epsilon(dpsgd(q, z, steps), delta=1e-3) <= epsilon
+    # Where no quadrature is affordable the bound is a Renyi bound.
+    assert accountants.epsilon(dpsgd(1.0, z, steps), delta=1e-3) >= epsilon * (1 - 1e-3)
+
+
+def test_a_remainder_that_costs_too_much_is_found_at_once():
+    asked = []
+
+    def event(noise_multiplier):
+        asked.append(noise_multiplier)
+        rest = events.GaussianDpEvent(0.5)
+        return events.ComposedDpEvent([rest, dpsgd(0.01, noise_multiplier, 1_000)])
+
+    with pytest.raises(TargetUnreachable, match="what the event holds beside this noise already"):
+        calibrate.noise_multiplier(event, epsilon=1.0, delta=1e-6)
+    assert len(asked) <= 6
+
+
 def test_targets_that_nothing_meets_or_everything_meets():
     with pytest.raises(TargetUnreachable, match="sampling alone meets the target"):
         calibrate.noise_multiplier(lambda s: dpsgd(1e-6, s, 10), epsilon=1.0, delta=1e-3)
-    with pytest.raises(TargetUnreachable, match="1e-2, the smallest that is tried, already"):
-        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=6_000.0, delta=1e-3)
-    with pytest.raises(TargetUnreachable, match="1e-2, the smallest that is tried, already"):
-        calibrate.noise_multiplier(lambda s: dpsgd(0.9, s, 10), epsilon=1e6, delta=1e-3)
+    with pytest.raises(TargetUnreachable, match="1e-5, the smallest that is tried, already"):
+        calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=1e10, delta=1e-3)
     with pytest.raises(TargetUnreachable, match="non-private"):
         calibrate.noise_multiplier(lambda s: events.NonPrivateDpEvent(), epsilon=1.0, delta=1e-3)
 

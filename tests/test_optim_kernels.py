@@ -182,3 +182,28 @@ def test_aligned_zeros_start_a_cache_line(size):
     assert buffer.shape == (size,)
     assert not buffer.any()
     assert size == 0 or buffer.ctypes.data % 64 == 0
+
+
+@pytest.mark.parametrize("d", [30, 63, 64, 65, 200])
+@pytest.mark.parametrize("loss", [LogisticLoss, SquaredLoss])
+def test_rows_taken_together_give_the_bits_of_rows_taken_singly(loss, d):
+    # Long rows are summed by fours; two of these are about to overflow.
+    rng = np.random.default_rng(d)
+    X, y = rng.standard_normal((40, d)), rng.choice([-1.0, 1.0], size=40)
+    X[3] *= 1e305
+    X[4], y[4] = 0.0, 1.7e308 if loss is SquaredLoss else 1.0
+    kernel = LinearClippedSum(loss(), X, y, intercept=False)
+    w, v = rng.standard_normal((2, d))
+    for count in (*range(10), 100):
+        rows = rng.integers(0, 40, size=count)
+        rows[:2] = [3, 4][:count]
+        for ask in (
+            lambda some: kernel(w, some, max_norm=0.7),
+            lambda some: kernel.difference(w, v, some, max_norm=0.7),
+        ):
+            total = np.zeros(d)
+            for row in rows:
+                one = ask([row])
+                assert np.linalg.norm(one) <= 0.7
+                total += one
+            assert (ask(rows) == total).all()

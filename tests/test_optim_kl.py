@@ -249,6 +249,40 @@ def test_spider_keeps_its_promise_on_a_loss_that_is_not_convex():
     assert max(excess) <= plan.parameters["accuracy"]
 
 
+def test_spider_never_ends_above_its_start_where_it_promises_nothing():
+    # Each run may fail with a chance of beta = 1 in 10^4.
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((350, 10)), rng.random(350) < 0.5
+    X[:, 0] += np.where(y, 3.0, -3.0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    objective = Logistic(X, y, l2=0.05, fit_intercept=False)
+    constants = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.05, gap=math.log(2))
+    start, moved = objective.loss(np.zeros(10)), {}
+    for epsilon in (0.5, 2.0):
+        plan = calibrate.kl_spider(
+            constants,
+            n=350,
+            dimension=10,
+            epsilon=epsilon,
+            delta=1e-5,
+            l2=0.05,
+            beta=1e-4,
+            neighboring_relation="replace-one",
+        )
+        assert plan.parameters["vacuous"] is True
+        assert plan.parameters["accuracy"] == plan.parameters["gap"]
+        assert epsilon * (1 - 1e-4) < plan.price() <= epsilon
+        losses = []
+        for seed in range(30):
+            result = kl_spider(objective, plan, seed=seed)
+            assert result.complete
+            assert result.epsilon(1e-5) == plan.price(1e-5)
+            losses.append(objective.loss(result.w))
+        assert max(losses) <= start
+        moved[epsilon] = np.mean(np.array(losses) < start)
+    assert moved[2.0] > 0.9
+
+
 def test_spider_keeps_the_promise_of_its_theory():
     # rho is huge, so that the constants of the theorem bite at few records.
     objective = power(3.0, n=4_000, d=2)

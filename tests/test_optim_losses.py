@@ -278,3 +278,52 @@ def test_softmax_refuses_bad_records():
         Softmax(X, np.zeros(25))
     with pytest.raises(ValueError, match="X must have 4 columns, got 3"):
         Softmax(X, CLASSES).predict(X[:, :3], np.zeros(15))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("d", "K"), [(1, 2), (3, 7), (9, 4), (30, 33), (15, 64)])
+def test_softmax_s_kernel_is_its_products_of_matrices(d, K, intercept):
+    rng = np.random.default_rng(d)
+    X, y = 3 * rng.standard_normal((120, d)), np.arange(120) % K
+    X[5] = 0.0
+    kernel = Softmax(X, y, fit_intercept=intercept)
+    blas = Softmax(X, y, fit_intercept=intercept)
+    assert kernel.kernel is not None
+    blas.kernel = None
+    w = rng.standard_normal(kernel.dimension)
+    v = w + 0.1 * rng.standard_normal(kernel.dimension)
+    for rows in (np.arange(120), np.array([7, 5, 7]), np.empty(0, dtype=np.intp)):
+        for bound in (0.3, math.inf):
+            for name, at in (("clipped_sum", (w,)), ("clipped_difference_sum", (w, v))):
+                mine, other = (getattr(one, name)(*at, rows, bound) for one in (kernel, blas))
+                np.testing.assert_allclose(mine, other, rtol=1e-10, atol=1e-11)
+                for row in rows[:20]:
+                    one = getattr(kernel, name)(*at, np.array([row]), bound)
+                    assert np.linalg.norm(one) <= bound
+            mine, other = (one.clipped_loss_sum(w, rows, bound) for one in (kernel, blas))
+            assert mine == pytest.approx(other, rel=1e-12)
+
+
+def test_softmax_s_kernel_bounds_what_overflows_and_what_vanishes():
+    X = np.array([[1e308, 1e308], [1e-308, 1e-308], [1.0, 1.0]])
+    objective = Softmax(X, [0, 1, 2], fit_intercept=False)
+    everyone = np.arange(3)
+    for scale in (0.0, 1e-300, 1.0, 1e10, 1e300):
+        w = scale * np.array([1.0, -2.0, 3.0, 1.0, 0.5, 4.0])
+        for row in everyone:
+            for bound in (1e-300, 1.0, 1e300):
+                alone = np.array([row])
+                for one in (
+                    objective.clipped_sum(w, alone, bound),
+                    objective.clipped_difference_sum(w, 0.5 * w, alone, bound),
+                ):
+                    largest = np.abs(one).max()
+                    norm = largest * np.linalg.norm(one / largest) if largest else 0.0
+                    assert norm <= bound
+        assert abs(objective.clipped_loss_sum(w, everyone, 2.0)) <= 6.0
+
+
+def test_wide_softmax_has_no_kernel():
+    rng = np.random.default_rng(0)
+    assert Softmax(rng.standard_normal((70, 2)), np.arange(70)).kernel is None
+    assert Softmax(rng.standard_normal((9, 400)), np.arange(9) % 3).kernel is None

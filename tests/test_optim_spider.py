@@ -92,6 +92,15 @@ def test_the_fused_loop_is_the_textbook_loop(relation, batch_size):
     assert fused.ledger == single.ledger
 
 
+def test_the_fused_loop_of_several_classes_is_the_textbook_loop():
+    objective = Softmax(X, CLASSES, l2=0.1)
+    plan = boost_plan(objective, steps=43, batch_size=60)
+    fused = spiderboost(objective, plan, seed=5, learning_rate=0.02)
+    single = spiderboost(Interpreted(objective), plan, seed=5, learning_rate=0.02)
+    np.testing.assert_allclose(fused.w, single.w, rtol=1e-11)
+    assert fused.ledger == single.ledger
+
+
 def test_steps_are_the_paper_s_pseudocode():
     plan = boost_plan(steps=30, batch_size=60, neighboring_relation="replace-one")
     refresh, difference = plan.queries
@@ -162,6 +171,22 @@ def test_a_random_iterate_is_uniform_and_one_of_them():
         drawn += [k for k in range(3) if (iterates[k] == w).all()]
     assert len(drawn) == 300
     assert np.abs(np.bincount(drawn, minlength=3) - 100).max() < 50
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
+def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wrap):
+    # Estimates are w_t - w_{t+1} over the step size; the ledger knows nothing of the choice.
+    plan, iterates = boost_plan(steps=40, batch_size=60), [np.zeros(4)]
+    objective = wrap(OBJECTIVE)
+    last = spiderboost(
+        objective, plan, seed=5, callback=lambda p: iterates.append(p.w), callback_every=1
+    )
+    chosen = spiderboost(objective, plan, seed=5, output="smallest-norm")
+    shortest = np.linalg.norm(np.diff(iterates, axis=0), axis=1).argmin()
+    np.testing.assert_array_equal(chosen.w, iterates[shortest])
+    assert chosen.ledger == last.ledger
+    assert 0 < shortest < 39  # neither the first nor the last
+    check_promises(spiderboost, objective, plan, seed=5, output="smallest-norm")
 
 
 @pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
@@ -339,7 +364,7 @@ def test_plans_that_do_not_fit_are_refused():
             OBJECTIVE,
             dataclasses.replace(plan, parameters={**plan.parameters, "period": 1}),
         )
-    with pytest.raises(ValueError, match="output must be one of 'last', 'random'"):
+    with pytest.raises(ValueError, match="output must be one of 'last', 'random', 'smallest-norm'"):
         spiderboost(OBJECTIVE, plan, output="best")
 
 

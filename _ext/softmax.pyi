@@ -1,0 +1,17 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.gradients import ClippedSum
+
+MOST_CLASSES: int
+
+class SoftmaxClippedSum(ClippedSum):
+    def __init__(
+        self,
+        X: NDArray[np.float64],
+        labels: NDArray[np.intp],
+        classes: int,
+        *,
+        norms: NDArray[np.float64],
+        intercept: bool,
+    ) -> None: ...
