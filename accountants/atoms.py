@@ -277,7 +277,7 @@ def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[Atomi
 def pure(epsilon: float) -> AtomicLoss:
     """Return the loss that dominates every epsilon-private mechanism, the same both ways.
 
-    It is that of binary randomized response (Kairouz, Oh and Viswanath 2015, Theorem 3.4).
+    It is that of binary randomized response (Kairouz, Oh and Viswanath 2015).
 
     Parameters
     ----------

@@ -582,8 +582,8 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
         asked[epsilon] = log_delta_bounds(direction, epsilon)
         return max(asked[epsilon].upper, -1e300) - log_delta
 
-    meet = min(renyi.epsilon_bounds(direction, log_delta).upper, total.upper)
-    method = "Renyi"
+    first = renyi.epsilon_bounds(direction, log_delta)
+    meet, method = first.upper, first.method
     miss, at_miss = 0.0, excess(0.0)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)

@@ -93,6 +93,23 @@ class RepeatedSelection(MomentBound):
         if not self.shape >= 0:
             raise ValueError(f"shape must be a number >= 0, got {self.shape!r}.")
 
+    @property
+    def upper(self) -> float:
+        """Bound on the loss itself: the limit of the theorems at infinite order, rounded up.
+
+        With e the largest loss of a single run, Theorem 2 tends to (2 + eta) e, and Theorem 6 to e
+        plus the mean number of runs times a run's delta(0).
+        """
+        single = max(Total(item.parts).upper for item in self.directions)
+        if math.isinf(single):
+            return math.inf
+        if math.isinf(self.shape):
+            log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
+            # Renyi divergences say little of delta(0): the loss bounds it as well, tanh(e / 2).
+            log_delta = min(log_delta, math.log(math.tanh(single / 2)) if single > 0 else -math.inf)
+            return (single + self.mean_runs * math.exp(log_delta)) * (1 + 16 * UNIT)
+        return (2 + self.shape) * single * (1 + 16 * UNIT)
+
     def _single(self, c: float) -> float:
         """Log M(c) of a single run, in the worse direction, rounded up."""
         found = []

@@ -20,6 +20,12 @@ so that the rule's error is at most 2 / (exp(2 pi abs(y) / H) - 1) times the int
 side (Trefethen and Weideman 2014, Theorem 5.1), whatever t is. As each term of the sum shrinks with
 t, the sum of absolute values at t bounds abs(M_i) everywhere beyond.
 
+Any other loss is replaced by finite laws above and below it (:mod:`cells`), whose transforms are
+finite sums; they need not decay, nor do those of rare sampling. Then a Gaussian loss xi of standard
+deviation eta is added, which is one mechanism more and never lowers delta. As (1 - exp(epsilon + s
+- l - xi))_+ is at most (1 - exp(epsilon - l))_+ unless xi > s, the sum at epsilon + s less P(xi >
+s) is a lower bound.
+
 >>> from dpcal.accountants import events, proof
 >>> from dpcal.accountants.composition import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -32,19 +38,39 @@ t, the sum of absolute values at t bounds abs(M_i) everywhere beyond.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from dpcal.accountants.loss import PrivacyLoss
-from dpcal.accountants.proof import ChernoffProof, ContourProof, Lattice, Proof, SupportProof
+from dpcal.accountants.atoms import AtomicLoss
+from dpcal.accountants.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.envelope import FixedBatchGaussian
+from dpcal.accountants.loss import Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.mixtures import GaussianMixtures
+from dpcal.accountants.proof import (
+    Cells,
+    ChernoffProof,
+    ContourProof,
+    ConvexityProof,
+    Lattice,
+    Proof,
+    SamplingProof,
+    SumProof,
+    SupportProof,
+    ThresholdProof,
+)
 from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.segment import Laplace
 from dpcal.errors import MissingExtra
 
 try:
-    from flint import acb, acb_mat, arb, ctx
+    from flint import acb, acb_mat, arb, arb_poly, ctx
 except ImportError as error:
     raise MissingExtra("Certificates need python-flint: pip install 'dpcal[certify]'.") from error
+
+# It needs python-flint as well.
+from dpcal.accountants import cells
 
 __all__ = ["decimal_down", "decimal_up", "enclose"]
 
@@ -53,9 +79,13 @@ Parts = tuple[tuple[PrivacyLoss, int], ...]
 Ball = Any
 # Lattice points taken together, so that little memory is needed.
 _CHUNK = 1 << 10
+# Relative size of the balls around numbers that were derived in doubles.
+_ROUNDING = 2.0**-50
 
 
-def enclose(proof: Proof, parts: Parts, epsilon: float, *, bits: int) -> tuple[Ball, Ball]:
+def enclose(
+    proof: Proof, parts: Parts, epsilon: float, *, bits: int, rounded: bool = False
+) -> tuple[Ball, Ball]:
     """Return what the proof proves: a lower and an upper bound on delta(epsilon), as balls.
 
     Parameters
@@ -64,116 +94,341 @@ def enclose(proof: Proof, parts: Parts, epsilon: float, *, bits: int) -> tuple[B
         For a contour, any parameters with 0 <= below < tilt < above, steps > 0 and angles in (0,
         pi / 2); bad ones prove little, never anything false.
     parts
-        Gaussian and sampled Gaussian losses, and how often each is used.
+        Losses, and how often each is used.
     epsilon
         Where delta is bounded.
     bits
         Precision of the arithmetic.
+    rounded
+        Whether sampling probabilities and weights are quotients, known to a rounding only.
     """
     with ctx.workprec(bits):
+        # A loss that may be infinite is so with a probability of its own.
+        finite, given = arb(1), []
+        for loss, times in parts:
+            if isinstance(loss, Defective):
+                chance = arb(loss.infinite)
+                if rounded:
+                    chance *= arb(1, _ROUNDING)
+                finite *= (1 - chance) ** times
+                given += [(loss.given, times)] if loss.given.upper else []
+            else:
+                given.append((loss, times))
+        lower, upper = _Enclosure(tuple(given), arb(epsilon), rounded).bounds(proof)
+        return 1 - finite + finite * lower, 1 - finite + finite * upper
+
+
+class _Enclosure:
+    """What proofs prove about one direction at one epsilon."""
+
+    def __init__(self, parts: Parts, epsilon: Ball, rounded: bool) -> None:
+        self.parts, self.epsilon, self.rounded = parts, epsilon, rounded
+        self._sources: dict[tuple[int, bool, Any], _Source] = {}
+
+    def bounds(self, proof: Proof) -> tuple[Ball, Ball]:
+        """Lower and upper bound; 0 and 1 where the proof is silent."""
+        zero, one = arb(0), arb(1)
         if isinstance(proof, SupportProof):
-            return arb(0), arb(0 if _largest_loss(parts) <= epsilon else 1)
+            return zero, zero if _largest_loss(self.parts, self.rounded) <= self.epsilon else one
         if isinstance(proof, ChernoffProof):
-            return arb(0), _chernoff(proof.tilt, proof.sums, parts, epsilon)
-        return _contour(proof, parts, epsilon)
+            return zero, self._failing(proof.sums) + self._chernoff(proof.tilt, proof, True)
+        if isinstance(proof, ConvexityProof):
+            return zero, self._convexity(arb(proof.tilt))
+        if isinstance(proof, SamplingProof):
+            return zero, self._sampling()
+        if isinstance(proof, SumProof):
+            return self._sum(proof.sums[0])
+        if isinstance(proof, ThresholdProof):
+            return self._threshold(proof), one
+        return self._contour(proof)
+
+    # -- transforms
+
+    def _source(self, index: int, lattice: Lattice | Cells | None, upper: bool) -> _Source:
+        """The transform of one part, or of the finite law above or below it."""
+        upper = upper or not isinstance(lattice, Cells)
+        key = (index, upper, lattice)
+        if key not in self._sources:
+            loss, _ = self.parts[index]
+            if isinstance(lattice, Cells):
+                make = cells.above if upper else cells.below
+                values, masses, _ = make(loss, lattice, self.rounded)
+                self._sources[key] = _Atoms(values, masses)
+            elif isinstance(loss, SampledGaussian):
+                self._sources[key] = _Line(loss, _given(lattice), self.rounded)
+            elif isinstance(loss, Gaussian):
+                self._sources[key] = _Normal(1 / arb(loss.noise_multiplier))
+            else:
+                raise ValueError(f"cells must be given for {loss!r}, got {lattice!r}.")
+        return self._sources[key]
+
+    def _failing(self, sums: Sequence[Lattice | Cells | None]) -> Ball:
+        """Chance that an output lies beyond the cells above, where its loss is infinite."""
+        finite = arb(1)
+        for (loss, times), item in zip(self.parts, sums, strict=True):
+            if isinstance(item, Cells):
+                finite *= (1 - cells.above(loss, item, self.rounded)[2]) ** times
+        return 1 - finite
+
+    def _chernoff(self, tilt: float, proof: ContourProof | ChernoffProof, upper: bool) -> Ball:
+        """Bound exp(a (e - epsilon)) delta(e) for every e, a = tilt.
+
+        The bound is M(a) exp(-a epsilon) times sup_l (1 - exp(-l)) exp(-a l) = a^a / (1 + a)^(1 +
+        a).
+        """
+        if tilt == 0:
+            return arb(1)
+        value = _chernoff_factor(arb(tilt), self.epsilon)
+        for index, ((_, times), item) in enumerate(zip(self.parts, proof.sums, strict=True)):
+            source = self._source(index, item, upper)
+            value *= source.transforms(arb(tilt), arb(1), 1)[0].real ** times
+        if isinstance(proof, ContourProof):
+            value *= _Normal(arb(proof.smoothing)).transforms(arb(tilt), arb(1), 1)[0].real
+        return value
+
+    # -- arguments
+
+    def _contour(self, proof: ContourProof) -> tuple[Ball, Ball]:
+        """Finite sum, plus or minus what it leaves out, less the aliases."""
+        total, rest, aliases = self._contour_sum(proof, True)
+        upper = arb.min(total + rest + self._failing(proof.sums), arb(1))
+        if proof.smoothing == 0 and not any(isinstance(item, Cells) for item in proof.sums):
+            return total - rest - aliases, upper
+        moved = _Enclosure(self.parts, self.epsilon + proof.shift, self.rounded)
+        total, rest, aliases = moved._contour_sum(proof, False)
+        lower = total - rest - aliases
+        if proof.smoothing > 0:
+            eta = arb(proof.smoothing)
+            lower -= ((proof.shift - eta * eta / 2) / (eta * arb(2).sqrt())).erfc() / 2
+        return lower, upper
+
+    def _contour_sum(self, proof: ContourProof, upper: bool) -> tuple[Ball, Ball, Ball]:
+        """The sum over the nodes, a bound on all others, and one on the aliases."""
+        c, h = arb(proof.tilt), arb(proof.step)
+        powers: list[tuple[_Source, int]] = [(_Normal(arb(proof.smoothing)), 1)]
+        powers = (powers if proof.smoothing > 0 else []) + [
+            (self._source(index, item, upper), times)
+            for index, ((_, times), item) in enumerate(zip(self.parts, proof.sums, strict=True))
+        ]
+        products = [acb(1)] * proof.nodes
+        for source, times in powers:
+            values = source.transforms(c, h, proof.nodes)
+            products = [a * value**times for a, value in zip(products, values, strict=True)]
+        total = arb(0)
+        for k, product in enumerate(products):
+            z = acb(c, k * h)
+            term = (product * (-self.epsilon * z).exp() / (z * (z + 1))).real
+            total += term if k else term / 2
+        return total * h / arb.pi(), self._rest(proof, upper), self._aliases(proof, upper)
+
+    def _rest(self, proof: ContourProof, upper: bool) -> Ball:
+        """Bound on the sum over all nodes left out; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
+        c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
+        product = (-c * self.epsilon).exp() * (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
+        for index, ((_, times), item) in enumerate(zip(self.parts, proof.tails, strict=True)):
+            product *= self._source(index, item, upper).bound_beyond(c, nodes * h) ** times
+        return product * _Normal(arb(proof.smoothing)).bound_beyond(c, nodes * h)
+
+    def _aliases(self, proof: ContourProof, upper: bool) -> Ball:
+        """Bound on the sum of all aliases: two geometric series."""
+        total = arb(0)
+        for tilt in (proof.below, proof.above):
+            distance = 2 * arb.pi() * abs(arb(tilt) - proof.tilt) / proof.step
+            total += self._chernoff(tilt, proof, upper) / distance.expm1()
+        return total
+
+    def _convexity(self, c: Ball) -> Ball:
+        """The Chernoff bound with w^p replaced by 1 - q + q exp(p u), for p >= 1 and p <= 0."""
+        value = _chernoff_factor(c, self.epsilon)
+        for loss, times in self.parts:
+            value *= self._convex_moment(loss, c) ** times
+        return value
+
+    def _convex_moment(self, loss: PrivacyLoss, c: Ball) -> Ball:
+        if isinstance(loss, Laplace):
+            return (c / arb(loss.scale)).exp()
+        if isinstance(loss, AtomicLoss):
+            return (c * _largest_value(loss)).exp()
+        if not isinstance(loss, Gaussian | SampledGaussian | FixedBatchGaussian):
+            return arb("inf")
+        growth = ((c * c + c) / (2 * arb(loss.noise_multiplier) ** 2)).exp()
+        if isinstance(loss, Gaussian):
+            return growth
+        q = cells.probability(loss.sampling_probability, self.rounded)
+        if isinstance(loss, FixedBatchGaussian):
+            # Where a loss is negative its mirror image's powers are at most 1.
+            growth += (1 - _distance(loss.noise_multiplier)) / 2
+        elif loss.direction == "add":
+            growth = arb.min(growth, (1 + ((1 - q) ** -c - 1) / q))
+        return 1 - q + q * growth
+
+    def _sampling(self) -> Ball:
+        """One minus the chance, under a coupling, that no output differs."""
+        same = arb(1)
+        for loss, times in self.parts:
+            if isinstance(loss, Gaussian | SampledGaussian | FixedBatchGaussian):
+                distance = _distance(loss.noise_multiplier)
+                if not isinstance(loss, Gaussian):
+                    distance *= cells.probability(loss.sampling_probability, self.rounded)
+            elif isinstance(loss, GaussianMixtures):
+                pair = cells.line(loss, self.rounded)
+                assert pair is not None
+                distance = pair.distance
+            else:
+                return arb(1)
+            same *= (1 - distance) ** times
+        return 1 - same
+
+    def _sum(self, item: Cells) -> tuple[Ball, Ball]:
+        """Sum of (1 - exp(epsilon - l))_+ over the finite laws."""
+        ((loss, times),) = self.parts
+        if times > 1 and not isinstance(loss, AtomicLoss | DiscreteGaussian):
+            # Only equally spaced values are convolved.
+            return arb(0), arb(1)
+        bounds = []
+        for make in (cells.below, cells.above):
+            values, masses, infinite = make(loss, item, self.rounded)
+            if times > 1:
+                masses = list((arb_poly(masses) ** times).coeffs())
+                step = values[1] - values[0]
+                values = [times * values[0] + k * step for k in range(len(masses))]
+            total = arb(0)
+            for value, mass in zip(values, masses, strict=True):
+                if not value < self.epsilon:
+                    total += arb.max(mass, arb(0)) * arb.max(
+                        -(self.epsilon - value).expm1(), arb(0)
+                    )
+            bounds.append(total + 1 - (1 - infinite) ** times)
+        return bounds[0], bounds[1]
+
+    def _threshold(self, proof: ThresholdProof) -> Ball:
+        """P(N >= least) - exp(epsilon) Q(N >= least), N the number of large outputs."""
+        chances = [
+            (*_exceeds(loss, threshold, self.rounded), times)
+            for (loss, times), threshold in zip(self.parts, proof.thresholds, strict=True)
+            if threshold is not None
+        ]
+        p, q = (
+            1 - _fewer([(item[side], item[2]) for item in chances], proof.least) for side in (0, 1)
+        )
+        return p - self.epsilon.exp() * q
 
 
-def _largest_loss(parts: Parts) -> Ball:
+def _chernoff_factor(a: Ball, epsilon: Ball) -> Ball:
+    return (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
+
+
+def _distance(noise_multiplier: float) -> Ball:
+    """Total variation distance of N(1, sigma^2) and N(0, sigma^2)."""
+    return (1 / (arb(noise_multiplier) * arb(8).sqrt())).erf()
+
+
+def _exceeds(loss: PrivacyLoss, threshold: float, rounded: bool) -> tuple[Ball, Ball]:
+    """P and Q of a set of large losses."""
+    if isinstance(loss, Laplace):
+        return arb(1) / 2, (-1 / arb(loss.scale)).exp() / 2
+    if isinstance(loss, FixedBatchGaussian):
+        pair = cells.batch(loss, rounded)[0]
+        # Outputs of the sampled pair below its middle are no gains.
+        return pair.tails(arb.max(arb(threshold), arb(0.5)))
+    line = cells.line(loss, rounded)
+    if line is not None:
+        return line.tails(arb(threshold))
+    values, masses, _ = cells.below(loss, Cells(1.0, math.floor(threshold), math.ceil(threshold)))
+    return masses[-1], masses[-1] * (-values[-1]).exp()
+
+
+def _fewer(chances: list[tuple[Ball, int]], least: int) -> Ball:
+    """Probability that fewer than ``least`` independent events occur."""
+    total = [arb(1)]
+    for p, times in chances:
+        terms, term = [], (1 - p) ** times
+        for k in range(min(least, times + 1)):
+            terms.append(term)
+            term *= p * (times - k) / ((1 - p) * (k + 1))
+        product = [arb(0)] * min(least, len(total) + len(terms) - 1)
+        for i, a in enumerate(total):
+            for j, b in enumerate(terms[: len(product) - i]):
+                product[i + j] += a * b
+        total = product
+    return sum(total, arb(0))
+
+
+def _largest_value(loss: AtomicLoss) -> Ball:
+    return arb(loss.unit) * loss.multiples[-1]
+
+
+def _largest_loss(parts: Parts, rounded: bool) -> Ball:
     """Largest sum of the losses: adding a record, each is at most -log(1 - q)."""
     total = arb(0)
     for loss, times in parts:
-        if not (isinstance(loss, SampledGaussian) and loss.direction == "add"):
+        line = cells.line(loss, rounded)
+        if isinstance(loss, Laplace):
+            largest = 1 / arb(loss.scale)
+        elif isinstance(loss, AtomicLoss):
+            largest = _largest_value(loss)
+        elif line is None or line.largest is None:
             return arb("inf")
-        total -= times * (-arb(loss.sampling_probability)).log1p()
+        else:
+            largest = line.largest
+        total += times * largest
     return total
 
 
-def _contour(proof: ContourProof, parts: Parts, epsilon: float) -> tuple[Ball, Ball]:
-    """Finite sum, plus or minus what it leaves out, less the aliases."""
-    c, h = arb(proof.tilt), arb(proof.step)
-    products = [acb(1)] * proof.nodes
-    for (loss, times), lattice in zip(parts, proof.sums, strict=True):
-        values = _along(loss, lattice, c, h, proof.nodes)
-        products = [product * value**times for product, value in zip(products, values, strict=True)]
-    total = arb(0)
-    for k, product in enumerate(products):
-        z = acb(c, k * h)
-        term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
-        total += term if k else term / 2
-    total *= h / arb.pi()
-    rest, aliases = _rest(proof, parts, epsilon), _aliases(proof, parts, epsilon)
-    return total - rest - aliases, arb.min(total + rest, arb(1))
+class _Source(ABC):
+    """A transform, enclosed along a line."""
+
+    @abstractmethod
+    def transforms(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
+        """Enclose M(c + i k h) for k = 0, ..., nodes - 1."""
+
+    @abstractmethod
+    def bound_beyond(self, c: Ball, t: Ball) -> Ball:
+        """Bound abs(M(c + i s)) for every s >= t."""
 
 
-def _rest(proof: ContourProof, parts: Parts, epsilon: float) -> Ball:
-    """Bound on the sum over all nodes that are left out; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
-    c, h, nodes = arb(proof.tilt), arb(proof.step), arb(proof.nodes)
-    product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (arb.pi() * h)
-    for (loss, times), lattice in zip(parts, proof.tails, strict=True):
-        product *= _beyond(loss, lattice, c, nodes * h) ** times
-    return product
+class _Normal(_Source):
+    """A Gaussian loss of standard deviation eta, and mean eta^2 / 2."""
+
+    def __init__(self, eta: Ball) -> None:
+        self.variance = eta * eta
+
+    def transforms(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
+        points = [acb(c, k * h) for k in range(nodes)]
+        return [(self.variance * z * (z + 1) / 2).exp() for z in points]
+
+    def bound_beyond(self, c: Ball, t: Ball) -> Ball:
+        return (self.variance * (c * c + c - t * t) / 2).exp()
 
 
-def _aliases(proof: ContourProof, parts: Parts, epsilon: float) -> Ball:
-    """Bound on the sum of all aliases: two geometric series."""
-    total = arb(0)
-    for tilt in (proof.below, proof.above):
-        distance = 2 * arb.pi() * abs(arb(tilt) - proof.tilt) / proof.step
-        total += _chernoff(tilt, proof.sums, parts, epsilon) / distance.expm1()
-    return total
+class _Atoms(_Source):
+    """A finite law."""
+
+    def __init__(self, values: list[Ball], masses: list[Ball]) -> None:
+        self.values, self.masses = values, masses
+
+    def transforms(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
+        terms = [mass * (c * v).exp() for v, mass in zip(self.values, self.masses, strict=True)]
+        return _matrix_sums([acb(term) for term in terms], self.values, acb(0, h), nodes)
+
+    def bound_beyond(self, c: Ball, t: Ball) -> Ball:
+        pairs = zip(self.values, self.masses, strict=True)
+        return sum((mass * (c * v).exp() for v, mass in pairs), arb(0))
 
 
-def _chernoff(
-    tilt: float, lattices: Sequence[Lattice | None], parts: Parts, epsilon: float
-) -> Ball:
-    """Bound exp(a (e - epsilon)) delta(e) for every e, a = tilt.
-
-    The bound is M(a) exp(-a epsilon) times sup_l (1 - exp(-l)) exp(-a l) = a^a / (1 + a)^(1 + a).
-    """
-    if tilt == 0:
-        return arb(1)
-    a = arb(tilt)
-    value = (-a * epsilon - a * (1 / a).log1p() - a.log1p()).exp()
-    for (loss, times), lattice in zip(parts, lattices, strict=True):
-        value *= _along(loss, lattice, a, arb(1), 1)[0].real ** times
-    return value
-
-
-# -- transforms of one part
-
-
-def _along(loss: PrivacyLoss, lattice: Lattice | None, c: Ball, h: Ball, nodes: int) -> list[Ball]:
-    """Enclose M(c + i k h) for k = 0, ..., nodes - 1."""
-    if isinstance(loss, SampledGaussian):
-        return _Line(loss, _given(lattice)).transforms(c, h, nodes)
-    variance = 1 / arb(_sigma(loss)) ** 2
-    points = [acb(c, k * h) for k in range(nodes)]
-    return [(variance * z * (z + 1) / 2).exp() for z in points]
-
-
-def _beyond(loss: PrivacyLoss, lattice: Lattice | None, c: Ball, t: Ball) -> Ball:
-    """Bound abs(M(c + i s)) for every s >= t."""
-    if isinstance(loss, SampledGaussian):
-        return _Line(loss, _given(lattice)).bound_beyond(c, t)
-    return ((c * c + c - t * t) / (2 * arb(_sigma(loss)) ** 2)).exp()
-
-
-def _sigma(loss: PrivacyLoss) -> float:
-    return float(loss.noise_multiplier)  # type: ignore[attr-defined]
-
-
-def _given(lattice: Lattice | None) -> Lattice:
-    if lattice is None:
-        raise ValueError("lattice must be given for a sampled Gaussian, got None.")
+def _given(lattice: Lattice | Cells | None) -> Lattice:
+    if not isinstance(lattice, Lattice):
+        raise ValueError(f"lattice must be given for a sampled Gaussian, got {lattice!r}.")
     return lattice
 
 
-class _Line:
+class _Line(_Source):
     """The shifted trapezoid rule for one sampled Gaussian: its terms, and bounds on its errors."""
 
-    def __init__(self, loss: SampledGaussian, lattice: Lattice) -> None:
+    def __init__(self, loss: SampledGaussian, lattice: Lattice, rounded: bool = False) -> None:
         self.lattice = lattice
-        self.q, self.sigma = arb(loss.sampling_probability), arb(loss.noise_multiplier)
+        self.q = cells.probability(loss.sampling_probability, rounded)
+        self.sigma = arb(loss.noise_multiplier)
         self.removing = loss.direction == "remove"
         self.variance = self.sigma**2
         self.step, self.angle = arb(lattice.step), arb(lattice.angle)
@@ -195,19 +450,10 @@ class _Line:
         return [density * (power * weight).exp() for density, weight in pairs]
 
     def transforms(self, c: Ball, h: Ball, nodes: int) -> list[Ball]:
-        """Enclose M(c + i k h), k < nodes, as a product of two matrices: k = i + block j."""
         error = arb(0, self._error(c).upper())
         turn = acb(0, h if self.removing else -h)
-        block = math.isqrt(nodes - 1) + 1
-        terms, sums = self._terms(acb(c)), acb_mat(-(-nodes // block), block)
-        for start in range(0, len(terms), _CHUNK):
-            weights = self.log_weight[start : start + _CHUNK]
-            ratios = [(turn * weight).exp() for weight in weights]
-            jumps = [(block * turn * weight).exp() for weight in weights]
-            rows = _powers([acb(1)] * len(weights), jumps, -(-nodes // block))
-            columns = _powers(terms[start : start + _CHUNK], ratios, block)
-            sums += acb_mat(rows) * acb_mat(columns).transpose()
-        return [value + acb(error, error) for value in sums.entries()[:nodes]]
+        values = _matrix_sums(self._terms(acb(c)), self.log_weight, turn, nodes)
+        return [value + acb(error, error) for value in values]
 
     def bound_beyond(self, c: Ball, t: Ball) -> Ball:
         """Bound abs(M(c + i s)) for every s >= t."""
@@ -245,6 +491,20 @@ class _Line:
             share = (((right - center) / scale).erfc() + ((center - left) / scale).erfc()) / 2
             shares.append(share if covered else arb("inf"))
         return shares[0], shares[1]
+
+
+def _matrix_sums(terms: list[Ball], weights: list[Ball], turn: Ball, nodes: int) -> list[Ball]:
+    """Sums of terms times exp(k turn weight), k < nodes, by a product of matrices: k = i + B j."""
+    block = math.isqrt(nodes - 1) + 1
+    sums = acb_mat(-(-nodes // block), block)
+    for start in range(0, len(terms), _CHUNK):
+        chunk = weights[start : start + _CHUNK]
+        ratios = [(turn * weight).exp() for weight in chunk]
+        jumps = [(block * turn * weight).exp() for weight in chunk]
+        rows = _powers([acb(1)] * len(chunk), jumps, -(-nodes // block))
+        columns = _powers(terms[start : start + _CHUNK], ratios, block)
+        sums += acb_mat(rows) * acb_mat(columns).transpose()
+    return list(sums.entries()[:nodes])
 
 
 def _powers(start: list[Ball], ratios: list[Ball], count: int) -> list[list[Ball]]:

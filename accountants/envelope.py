@@ -9,8 +9,8 @@ every ordered pair of neighbors satisfies, for alpha >= 1,
 (Balle, Barthe and Gaboardi 2018, Theorem 9), and so, exchanging the two, ``H_alpha <= 1 - alpha +
 alpha h(1 / alpha)`` for alpha < 1. The two bounds together are convex in alpha, hence the profile
 of one pair (Zhu, Dong and Wang 2022): the sampled pair above alpha = 1, its mirror image below, and
-an atom at loss 0 where they meet at an angle. In trade-off functions this is Theorem 4.2 of Dong,
-Roth and Su (2022). Which of the sampled pair's two directions is worse changes
+an atom at loss 0 where they meet at an angle. In trade-off functions this is the subsampling
+theorem of Dong, Roth and Su (2022). Which of the sampled pair's two directions is worse changes
 with alpha, hence from output to output: composing each direction by itself and taking the larger
 total understates the loss.
 

@@ -90,7 +90,7 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
 def _gaussian_noise(event: events.DpEvent) -> float | None:
     """Noise multiplier of the one Gaussian that several on the same records are worth, if any.
 
-    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, Corollary 3.3).
+    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
     """
     total, stack = 0.0, [(event, 1)]
     while stack:

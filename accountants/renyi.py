@@ -112,7 +112,9 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         c, log_mgf = _closed_form(total, cost)
     value = log_mgf + float(log_chernoff(c)) - log_delta
     margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
-    upper = min(max(0.0, (value + margin) / c), total.upper)
+    upper = max(0.0, (value + margin) / c)
+    if total.upper <= upper:
+        return Bounds(0.0, total.upper, "support")
     return Bounds(0.0, upper, f"Renyi order {1 + c:.6g}")
 
 

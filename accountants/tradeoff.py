@@ -5,7 +5,7 @@ false-positive rate, the most powerful against a dominating pair has
 
     true-positive rate(alpha) = min over all real epsilon of delta(epsilon) + exp(epsilon) alpha,
 
-the convex dual of the privacy profile (Dong, Roth and Su 2022, Proposition 6). For epsilon < 0 the
+the convex dual of the privacy profile (Dong, Roth and Su 2022). For epsilon < 0 the
 profile is that of the other direction, as delta(epsilon) = 1 - exp(epsilon) + exp(epsilon)
 delta'(-epsilon). Every epsilon gives a valid upper bound; convexity in exp(epsilon) gives the lower
 bound from three points around the best one.
@@ -334,8 +334,8 @@ def bayes_success(
 def squared_gdp_mu(direction: Direction) -> float | None:
     """Return mu^2 of a composition of Gaussian mechanisms, rounded up; None if there are others.
 
-    Gaussian mechanisms compose to one with mu^2 = sum 1 / sigma_i^2 (Dong, Roth and Su 2022,
-    Corollary 2).
+    Gaussian mechanisms compose to one with mu^2 = sum 1 / sigma_i^2 (Dong, Roth and Su 2022, on
+    the composition of Gaussian trade-off functions).
     """
     total = 0.0
     for loss, times in direction.parts:

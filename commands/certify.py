@@ -23,9 +23,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--width",
         type=number,
-        default=1e-3,
         metavar="W",
-        help="largest relative width of the bounds (default: %(default)s)",
+        help="largest relative width of the bounds (default: as narrow as can be proved, to 1e-3)",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="where the certificate is written"
@@ -84,9 +83,11 @@ def _text(certificate: Certificate) -> str:
         f"{certificate.quantity} in [{certificate.lower}, {certificate.upper}] at {at}, "
         f"neighboring relation {certificate.neighboring_relation}"
     ]
-    for item in certificate.mechanisms:
-        lines.append(
-            f"sampling probability {item.sampling_probability:g}, "
-            f"noise multiplier {item.noise_multiplier:g}, {item.count} times"
-        )
+    for proof in certificate.proofs:
+        for item in proof.directions:
+            lines.append(
+                f"direction {item.direction}: delta({proof.epsilon:g}) in [{item.lower}, "
+                f"{item.upper}], below by {item.lower_method}, above by {item.upper_method}"
+            )
+    lines += [f"{item.event!r}, {item.count} times" for item in certificate.mechanisms]
     return "\n".join(lines)

@@ -97,7 +97,9 @@ def test_a_gaussian_has_its_closed_form(relation):
 def test_a_bounded_loss_and_no_loss():
     event = events.dpsgd(sampling_probability=0.05, noise_multiplier=0.4, steps=100)
     certificate = certify(event, epsilon=10.0)
-    assert [item.proof for item in certificate.proofs[0].directions][1] == proof.SupportProof()
+    added = certificate.proofs[0].directions[1]
+    assert [item.proof for item in added.arguments] == [proof.SupportProof()]
+    assert added.upper == 0
     assert certify(events.NoOpDpEvent(), epsilon=0.0).upper == 0
     for item in (certificate, certify(events.NoOpDpEvent(), epsilon=0.0)):
         assert verify_certificate(item.to_json()) == item
@@ -167,6 +169,8 @@ def test_any_change_is_rejected(path):
 
 
 REMOVE = ("proofs", 0, "directions", 0)
+SAMPLED = ("mechanisms", 1, "event")
+CONTOUR = (*REMOVE, "arguments", 0)
 FORGERIES = {
     "upper bound lowered": ((*REMOVE, "upper"), lambda text: str(Decimal(text) * Decimal("0.99"))),
     "lower bound raised": ((*REMOVE, "lower"), lambda text: str(Decimal(text) * Decimal("1.01"))),
@@ -174,23 +178,26 @@ FORGERIES = {
     "larger epsilon": (("proofs", 0, "epsilon"), lambda value: value + 0.01),
     "more steps": (("mechanisms", 1, "count"), lambda value: value + 10),
     "fewer steps": (("mechanisms", 1, "count"), lambda value: value - 10),
-    "less noise": (("mechanisms", 1, "noise_multiplier"), lambda value: value * 0.999),
-    "less Gaussian noise": (("mechanisms", 0, "noise_multiplier"), lambda value: value * 0.99),
-    "larger sample": (("mechanisms", 1, "sampling_probability"), lambda value: value * 1.001),
-    "fewer nodes": ((*REMOVE, "proof", "nodes"), lambda value: value // 2),
-    "coarser contour": ((*REMOVE, "proof", "step"), lambda value: value * 2),
-    "coarser lattice": ((*REMOVE, "proof", "sums", 1, "step"), lambda value: value * 2),
-    "shorter lattice": ((*REMOVE, "proof", "sums", 1, "last"), lambda value: value // 2),
-    "no lattice": ((*REMOVE, "proof", "sums", 1), lambda value: None),
-    "little precision": ((*REMOVE, "bits"), lambda value: 8),
-    "huge contour": ((*REMOVE, "proof", "nodes"), lambda value: 10**12),
-    "alias tilt on the wrong side": ((*REMOVE, "proof", "below"), lambda value: 99.0),
-    "angle beyond the strip": ((*REMOVE, "proof", "sums", 1, "angle"), lambda value: 3.0),
+    "less noise": ((*SAMPLED, "event", "noise_multiplier"), lambda value: value * 0.999),
+    "less Gaussian noise": (
+        ("mechanisms", 0, "event", "noise_multiplier"),
+        lambda value: value * 0.99,
+    ),
+    "larger sample": ((*SAMPLED, "sampling_probability"), lambda value: value * 1.001),
+    "fewer nodes": ((*CONTOUR, "proof", "nodes"), lambda value: value // 2),
+    "coarser contour": ((*CONTOUR, "proof", "step"), lambda value: value * 2),
+    "coarser lattice": ((*CONTOUR, "proof", "sums", 1, "step"), lambda value: value * 2),
+    "shorter lattice": ((*CONTOUR, "proof", "sums", 1, "last"), lambda value: value // 2),
+    "no lattice": ((*CONTOUR, "proof", "sums", 1), lambda value: None),
+    "little precision": ((*CONTOUR, "bits"), lambda value: 8),
+    "huge contour": ((*CONTOUR, "proof", "nodes"), lambda value: 10**12),
+    "alias tilt on the wrong side": ((*CONTOUR, "proof", "below"), lambda value: 99.0),
+    "angle beyond the strip": ((*CONTOUR, "proof", "sums", 1, "angle"), lambda value: 3.0),
     "a direction left out": (("proofs", 0, "directions"), lambda value: value[:1]),
     "no direction": (("proofs", 0, "directions"), lambda value: value * 0 + [value[1]]),
-    "another method": ((*REMOVE, "method"), lambda value: "support"),
-    "not a number": ((*REMOVE, "proof", "tilt"), lambda value: math.nan),
-    "text for a number": ((*REMOVE, "proof", "tilt"), str),
+    "another method": ((*CONTOUR, "method"), lambda value: "support"),
+    "not a number": ((*CONTOUR, "proof", "tilt"), lambda value: math.nan),
+    "text for a number": ((*CONTOUR, "proof", "tilt"), str),
     "true for a number": (("mechanisms", 1, "count"), lambda value: True),
     "another format": (("format",), lambda value: "dpcal-certificate-0"),
     "a relation without theorem": (("neighboring_relation",), lambda value: "replace-one"),
@@ -237,15 +244,100 @@ def test_bad_input_gets_a_sentence(options, message):
         certify(DPSGD, **options)
 
 
-@pytest.mark.parametrize("event", [events.LaplaceDpEvent(1.0), events.NonPrivateDpEvent()])
+@pytest.mark.parametrize(
+    "event", [events.ZCDpEvent(0.1), events.NonPrivateDpEvent(), events.UnsupportedDpEvent()]
+)
 def test_uncovered_events_are_refused(event):
-    with pytest.raises(UnsupportedEvent, match="No certificate covers"):
+    with pytest.raises(UnsupportedEvent, match=r"No certificate covers .*: only Gaussian"):
         certify(event, epsilon=1.0)
-    with pytest.raises(UnsupportedEvent, match="replace-one"):
-        certify(DPSGD, epsilon=1.0, neighboring_relation="replace-one")
 
 
 def test_a_width_out_of_reach_is_refused():
-    sparse = events.dpsgd(sampling_probability=1e-9, noise_multiplier=1.0, steps=10**9)
-    with pytest.raises(TargetUnreachable, match=r"relative width 0\.001"):
-        certify(sparse, epsilon=0.01)
+    claim = r"relative width 1e-15; .* of width .*, by finite sum\."
+    with pytest.raises(TargetUnreachable, match=claim):
+        certify(events.LaplaceDpEvent(2.0), epsilon=0.2, width=1e-15)
+
+
+# -- hard corners
+
+SPARSE = events.dpsgd(sampling_probability=1e-4, noise_multiplier=0.4, steps=30)
+CORNERS = {
+    "a few rare large losses": (SPARSE, 15.0, {}, "smoothed contour"),
+    "losses of any size": (
+        events.dpsgd(sampling_probability=1e-9, noise_multiplier=0.5, steps=10**6),
+        1.0,
+        {},
+        "",
+    ),
+    "different rare steps": (
+        events.ComposedDpEvent(
+            [
+                events.dpsgd(sampling_probability=1e-5, noise_multiplier=0.3, steps=100),
+                events.dpsgd(sampling_probability=1e-4, noise_multiplier=0.4, steps=10),
+            ]
+        ),
+        8.0,
+        {},
+        "smoothed contour",
+    ),
+    "a replaced record": (
+        events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0)),
+        0.3,
+        {"neighboring_relation": "replace-one"},
+        "finite sum",
+    ),
+    "batches without replacement": (
+        events.SelfComposedDpEvent(
+            events.SampledWithoutReplacementDpEvent(10_000, 100, events.GaussianDpEvent(2.0)), 1000
+        ),
+        2.0,
+        {},
+        "contour",
+    ),
+    "one batch, a replaced record": (
+        events.SampledWithoutReplacementDpEvent(10_000, 100, events.GaussianDpEvent(2.0)),
+        1.0,
+        {"neighboring_relation": "replace-one"},
+        "finite sum",
+    ),
+    "Laplace noise": (events.LaplaceDpEvent(2.0), 0.2, {}, "finite sum"),
+    "discrete Laplace noise": (
+        events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.2, 2), 50),
+        3.0,
+        {},
+        "finite sum",
+    ),
+    "discrete Gaussian noise": (
+        events.SelfComposedDpEvent(events.DiscreteGaussianDpEvent(10.0, 1), 100),
+        4.0,
+        {},
+        "finite sum",
+    ),
+    "a mixture": (
+        events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.9, 0.09, 0.01]),
+        0.5,
+        {},
+        "finite sum",
+    ),
+    "a claim that may fail": (
+        events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(0.1, 1e-8), 50),
+        2.0,
+        {},
+        "finite sum",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_hard_corners_are_proved(name):
+    event, epsilon, options, method = CORNERS[name]
+    certificate = certify(event, epsilon=epsilon, **options)
+    assert 0 < certificate.lower <= certificate.upper
+    assert verify_certificate(certificate.to_json()) == certificate
+    answer = accountants.log_delta(event, epsilon=epsilon, **options)
+    rounding = 1e-13 * (1 + abs(answer.upper))
+    assert answer.lower <= float(certificate.upper.ln()) + rounding
+    assert answer.upper >= float(certificate.lower.ln()) - rounding
+    assert certificate.width < (0.1 if method else 0.9)
+    worst = max(certificate.proofs[0].directions, key=lambda item: item.upper)
+    assert method in worst.upper_method
