@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 STUDIES = {
-    "accountants": "epsilon and calibration against dp-accounting and prv-accountant",
+    "accountants": "epsilon and calibration beside four other packages",
     "streams": "correlated noise against the normals that it is made from",
     "sweep": "every answer at 10,000 random points against independent bounds",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
@@ -17,7 +17,7 @@ STUDIES = {
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
     "kan": "accuracy of a network over the correlation of its noise, at one price",
-    "mlp_step": "a private step of a network against the same step without privacy",
+    "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }

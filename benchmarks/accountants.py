@@ -1,271 +1,349 @@
-"""How fast, and to how many digits, beside dp-accounting and prv-accountant?
+"""How fast and how exact are accountants, and where does each give up? Beside four packages.
 
-    python -m benchmarks.accountants [--repeats 5] [--json]
+    python -m benchmarks.accountants [--seconds 90] [--megabytes 4096] [--peers NAME ...] [--json]
 
-Warm medians in a single process, each after one untimed call. dp-accounting's PLD is asked as its
-documentation asks it: a fresh ``PLDAccountant`` at interval 1e-4, the event, ``get_epsilon``.
-prv-accountant: a fresh ``PRVAccountant`` at eps_error 0.01 (delta_error = delta / 1000), then
-``compute_epsilon``. Peak memory is measured in a process for each call, and so includes the
-interpreter and the imports.
+Every question is put to dpcal, dp-accounting (PLD and RDP), prv-accountant, Opacus (RDP and PRV)
+and autodp, as :mod:`benchmarks.peers` says, each in a process of its own on one thread: a small
+question first, which pays for imports, then the question itself until a second has passed, ten
+times at most. The table has the median processor time, its ratio to dpcal's, the answer and its
+error against :mod:`benchmarks.truth`, the width of the interval where there is one, and the peak
+resident memory of the process with the interpreter and all imports. Upper ends are what is
+compared: an error below zero is a privacy claim that does not hold.
+
+A question that takes more than ``--seconds`` of processor time or ``--megabytes`` of address space
+ends there, and the table says so. Packages that are not installed are left out with a line that
+says so; ``pip install dpcal[bench]`` gets them all.
 """
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
 import time
+import warnings
 
-Q, SIGMA, STEPS, DELTA = 0.01, 1.0, 10_000, 1e-6
-# Laplace inversion in 140-bit arithmetic.
-TRUTH = 6.907384495
-CALIBRATION_EPSILON = 2.0
+from benchmarks.peers import PEERS
+
+DELTA = 1e-6
+BASE = [(0.01, 1.0, 10_000)]
+DISTINCT = [(0.002 + 0.0001 * i, 0.8 + 0.005 * i) for i in range(200)]
+
+# The steps (q, sigma, count) and delta of each question after epsilon.
+EPSILONS = {
+    "q = 0.01, sigma = 1, T = 10^4, delta = 1e-6": (BASE, DELTA),
+    "the same, delta = 1e-15": (BASE, 1e-15),
+    "the same, delta = 1e-30": (BASE, 1e-30),
+    "200 distinct steps": ([(q, sigma, 1) for q, sigma in DISTINCT], DELTA),
+    "200 distinct steps, 50 times each": ([(q, sigma, 50) for q, sigma in DISTINCT], DELTA),
+    "sigma = 0.3, T = 1000": ([(0.01, 0.3, 1000)], DELTA),
+    "sigma = 100, T = 10^8": ([(0.01, 100.0, 10**8)], DELTA),
+    "sigma = 1, T = 10^8": ([(0.01, 1.0, 10**8)], DELTA),
+}
+CALIBRATION = "sigma for epsilon = 2, T = 10^4"
+PROFILE = "delta at 1000 epsilons, T = 10^4"
+GRID = "sigma for 100 epsilons, T = 10^4"
+STEPS = "epsilon at T = 10^2, ..., 10^8"
+TARGET = 2.0
+PROFILE_DELTAS = (1e-3, 1e-6, 1e-12)
 STEP_COUNTS = tuple(10**k for k in range(2, 9))
-PEER_REPEATS = 3
+SMALL = [(0.01, 1.0, 10)]
+FEWEST_SECONDS, MOST_REPEATS = 1.0, 10
 
 
-def event(sigma=SIGMA, steps=STEPS):
-    from dpcal.accountants import events
-
-    return events.dpsgd(sampling_probability=Q, noise_multiplier=sigma, steps=steps)
+# -- in a process of its own
 
 
-def ours():
-    from dpcal.accountants import epsilon
+def timed(call, *, repeats=MOST_REPEATS):
+    """Median processor seconds of a call, and its answer.
 
-    return float(epsilon(event(), delta=DELTA))
-
-
-def dp_accounting_pld():
-    from dp_accounting.pld import PLDAccountant
-
-    return PLDAccountant(value_discretization_interval=1e-4).compose(event()).get_epsilon(DELTA)
-
-
-def prv():
-    from prv_accountant import PRVAccountant
-    from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
-
-    accountant = PRVAccountant(
-        prvs=[PoissonSubsampledGaussianMechanism(Q, SIGMA)],
-        max_self_compositions=[STEPS],
-        eps_error=0.01,
-        delta_error=DELTA / 1000,
-    )
-    return accountant.compute_epsilon(DELTA, [STEPS])[2]
-
-
-def distinct_steps(repeats):
-    """200 distinct steps, each so many times."""
-    from dpcal.accountants import events
-
-    return events.ComposedDpEvent(
-        [
-            events.dpsgd(
-                sampling_probability=0.002 + 0.0001 * i,
-                noise_multiplier=0.8 + 0.005 * i,
-                steps=repeats,
-            )
-            for i in range(200)
-        ]
-    )
-
-
-def hard_cases():
-    """Event, delta and truth (Laplace inversion in higher precision) by name."""
-    return {
-        "200 distinct steps": (distinct_steps(1), DELTA, 0.7402241),
-        "200 distinct steps, 50 times": (distinct_steps(50), DELTA, 5.2285352),
-        "delta = 1e-15": (event(), 1e-15, 11.7599785),
-        "delta = 1e-30": (event(), 1e-30, 17.6350611),
-    }
-
-
-def hard_study(repeats):
-    """Our seconds, answer and error in the hard cases, and what dp-accounting's PLD answers."""
-    from dpcal.accountants import epsilon
-
-    rows = []
-    for name, (asked, delta, truth) in hard_cases().items():
-        seconds, value = median_seconds(
-            lambda asked=asked, delta=delta: epsilon(asked, delta=delta), repeats
-        )
+    Short calls are timed many at once, for some clocks of processor time tick in milliseconds.
+    """
+    start = time.process_time()
+    answer = call()
+    first = time.process_time() - start
+    together = math.ceil(FEWEST_SECONDS / repeats / max(first, 1e-3))
+    if together == 1 and first >= FEWEST_SECONDS:
+        return first, answer
+    seconds = []
+    while sum(seconds) * together < FEWEST_SECONDS and len(seconds) < repeats:
         start = time.process_time()
-        peer = float(epsilon(asked, delta=delta, accountant="pld"))
-        rows.append(
-            {
-                "case": name,
-                "truth": truth,
-                "seconds": seconds,
-                "epsilon": value,
-                "pld_seconds": time.process_time() - start,
-                "pld_epsilon": peer if math.isfinite(peer) else None,
-            }
-        )
-    return rows
+        for _ in range(together):
+            call()
+        seconds.append((time.process_time() - start) / together)
+    return statistics.median(seconds), answer
 
 
-def profile_and_grid(repeats):
-    """Seconds for a profile of 1000 epsilons, and for the noise multipliers of 100 targets."""
+def profile_points():
+    """A thousand epsilons, among them the true ones of :data:`PROFILE_DELTAS`, and those."""
     import numpy as np
 
-    from dpcal.accountants import log_delta
+    from benchmarks import truth
+
+    known = [truth.epsilon(BASE, delta) for delta in PROFILE_DELTAS]
+    return np.sort([*np.linspace(0.02, 20.0, 1000 - len(known)), *known]), known
+
+
+def ask(peer, question, given):
+    """Put one question to one peer; what it takes is ``given``."""
+    import numpy as np
+
+    if question in EPSILONS:
+        seconds, (lower, upper) = timed(lambda: peer.epsilon(*EPSILONS[question]))
+        upper = float(upper)
+        lower = None if lower is None else float(lower)
+        return {"seconds": seconds, "answer": upper, "lower": lower}
+    if question == CALIBRATION:
+        ((q, _, count),) = BASE
+        seconds, sigma = timed(lambda: peer.noise_multiplier(q, count, TARGET, DELTA))
+        return {"seconds": seconds, "answer": float(sigma)}
+    points, known = (np.array(each) for each in given)
+    seconds, deltas = timed(lambda: peer.deltas(BASE, points))
+    found = np.asarray(deltas)[np.searchsorted(points, known)]
+    return {"seconds": seconds, "relative": [float(x) for x in found / PROFILE_DELTAS - 1.0]}
+
+
+def grid():
+    """Seconds for the noise multipliers of 100 targets."""
+    import numpy as np
+
+    from dpcal.accountants import events
     from dpcal.calibrate import noise_multipliers
 
-    def profile():
-        return [log_delta(event(), epsilon=float(x)) for x in np.linspace(0.01, 20, 1000)][-1]
+    ((q, _, count),) = BASE
 
-    def grid():
-        return noise_multipliers(event, epsilon=np.geomspace(0.5, 8.0, 100), delta=DELTA)[-1]
+    def event(sigma):
+        return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=count)
 
-    return {
-        "profile of 1000 epsilons": median_seconds(profile, 1)[0],
-        "noise multipliers of 100 targets": median_seconds(grid, repeats)[0],
-    }
+    targets = np.geomspace(0.5, 8.0, 100)
+    return timed(lambda: noise_multipliers(event, epsilon=targets, delta=DELTA))[0]
 
 
-def our_calibration():
-    from dpcal.calibrate import noise_multiplier
-
-    return noise_multiplier(event, epsilon=CALIBRATION_EPSILON, delta=DELTA)
-
-
-def dp_accounting_calibration():
-    import dp_accounting
-    from dp_accounting.pld import PLDAccountant
-
-    def guarded(sigma):
-        return event(sigma) if sigma > 0 else dp_accounting.NonPrivateDpEvent()
-
-    return dp_accounting.calibrate_dp_mechanism(PLDAccountant, guarded, CALIBRATION_EPSILON, DELTA)
-
-
-CALLS = {
-    "ours": ours,
-    "dp_accounting_pld": dp_accounting_pld,
-    "prv": prv,
-    "our_calibration": our_calibration,
-    "dp_accounting_calibration": dp_accounting_calibration,
-}
-
-
-def median_seconds(call, repeats):
-    """Median over ``repeats`` of a call's time, after one untimed call; and its answer."""
-    answer = call()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times), float(answer)
-
-
-def steps_study(repeats):
-    """Median seconds of our epsilon at T = 10^2, ..., 10^8; same sigma, and sigma ~ sqrt(T)."""
-    from dpcal.accountants import epsilon
-
-    rows = []
-    for steps in STEP_COUNTS:
-        row = {"steps": steps}
-        for name, sigma in (("fixed", SIGMA), ("scaled", max(SIGMA, math.sqrt(steps) / 100))):
-            asked = event(sigma, steps)
-            seconds, value = median_seconds(
-                lambda asked=asked: epsilon(asked, delta=DELTA), repeats
-            )
-            row[name] = {"sigma": sigma, "seconds": seconds, "epsilon": value}
+def over_steps():
+    """Median seconds of our epsilon at each T: at sigma = 1, and at sigma = sqrt(T) / 100."""
+    peer, rows = PEERS["dpcal"], []
+    for count in STEP_COUNTS:
+        row = {"steps": count}
+        for name, sigma in (("fixed", 1.0), ("scaled", max(1.0, math.sqrt(count) / 100))):
+            steps = [(0.01, sigma, count)]
+            seconds, (_, upper) = timed(lambda steps=steps: peer.epsilon(steps, DELTA))
+            row[name] = {"seconds": seconds, "epsilon": upper}
         rows.append(row)
     return rows
 
 
-def peak_megabytes(name):
-    """Peak resident memory of a fresh process that makes one call."""
-    command = [sys.executable, "-m", "benchmarks.accountants", "--only", name]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(answer.stdout)
+def truths():
+    """The answers in long double, by question."""
+    from scipy.optimize import brentq
+
+    from benchmarks import truth
+
+    ((q, _, count),) = BASE
+    found = {name: truth.epsilon(*asked) for name, asked in EPSILONS.items()}
+    found[CALIBRATION] = brentq(
+        lambda sigma: truth.epsilon([(q, sigma, count)], DELTA) - TARGET, 2.0, 3.0, xtol=1e-13
+    )
+    found[PROFILE] = [list(points) for points in profile_points()]
+    return found
 
 
-def measure(repeats):
-    # Before anything grows here: a child's peak counts its parent's size at the fork.
-    peaks = {name: peak_megabytes(name) for name in CALLS}
-    results = {}
-    for name, call in CALLS.items():
-        few = repeats if name.startswith("our") else min(repeats, PEER_REPEATS)
-        seconds, answer = median_seconds(call, 20 * few if name.startswith("our") else few)
-        results[name] = {
-            "seconds": seconds,
-            "answer": answer,
-            "peak_megabytes": peaks[name],
-        }
+def child(name, question, given):
+    """What one process finds out, as JSON on its standard output."""
+    warnings.simplefilter("ignore")
+    answer = {}
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            if name == "truth":
+                answer["found"] = truths()
+            elif question == GRID:
+                answer["seconds"] = grid()
+            elif question == STEPS:
+                answer["rows"] = over_steps()
+            else:
+                PEERS[name].epsilon(SMALL, DELTA)
+                answer = ask(PEERS[name], question, given)
+    except MemoryError:
+        answer["failed"] = "out of memory"
+    except Exception as error:
+        answer["failed"] = type(error).__name__
+    # Linux counts kilobytes, macOS bytes.
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    answer["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    print(json.dumps(answer))
+
+
+# -- the process that asks
+
+
+def limited(seconds, megabytes):
+    """Return what sets a new process's limits, on processor time and on address space."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        # macOS has no such limit.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_AS, (megabytes * 2**20, megabytes * 2**20))
+
+    return limit
+
+
+def in_process(name, question, options, given=None):
+    """Answer of a fresh process on one thread, or how it failed."""
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.accountants", "--child", name, "--question", question],
+        input=json.dumps(given),
+        text=True,
+        capture_output=True,
+        env=os.environ | dict.fromkeys(threads, "1"),
+        preexec_fn=limited(options.seconds, options.megabytes),
+        check=False,
+    )
+    if done.returncode == 0:
+        answer = json.loads(done.stdout.splitlines()[-1])
+        if answer.get("failed") == "out of memory":
+            answer["failed"] = f"over {options.megabytes / 1024:g} GB"
+        return answer
+    if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"failed": f"over {options.seconds} s"}
+    return {"failed": f"ended by {done.returncode}"}
+
+
+def measure(options):
+    true = in_process("truth", "", options)["found"]
+    present = {
+        name: peer for name, peer in PEERS.items() if peer.installed and name in options.peers
+    }
+    answers = {}
+    for question in (*EPSILONS, CALIBRATION, PROFILE):
+        given = true[PROFILE] if question == PROFILE else None
+        for name, peer in present.items():
+            if question == CALIBRATION and not peer.noise_multiplier:
+                continue
+            if question == PROFILE and not peer.deltas:
+                continue
+            answer = in_process(name, question, options, given)
+            answers.setdefault(question, {})[name] = answer
+            print(f"{question}: {PEERS[name].text}", file=sys.stderr, flush=True)
     return {
-        "calls": results,
-        "steps": steps_study(10 * repeats),
-        "hard": hard_study(repeats),
-        "many": profile_and_grid(repeats),
+        "truth": true,
+        "answers": answers,
+        "grid": in_process("dpcal", GRID, options),
+        "steps": in_process("dpcal", STEPS, options),
+        "missing": sorted({peer.package for peer in PEERS.values() if not peer.installed}),
     }
 
 
+# -- tables
+
+
+def duration(seconds):
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def row(peer, answer, ours, true):
+    """The cells of one peer's row: time, ratio, answer, error, width, memory."""
+    memory = f"{answer['megabytes']:.0f} MB" if "megabytes" in answer else ""
+    if "failed" in answer:
+        return [peer.text, answer["failed"], "", "", "", "", memory]
+    cells = [peer.text, duration(answer["seconds"]), f"{answer['seconds'] / ours['seconds']:.3g}"]
+    if "relative" in answer:
+        worst = max(answer["relative"], key=abs)
+        return [*cells, "", f"{worst:+.1e} (relative)", "", memory]
+    if not math.isfinite(answer["answer"]):
+        return [*cells, "infinite", "", "", memory]
+    error, lower = answer["answer"] - true, answer.get("lower")
+    width = "" if lower is None else f"{answer['answer'] - lower:.1e}"
+    return [*cells, f"{answer['answer']:.10g}", f"{error:+.1e}", width, memory]
+
+
+def table(title, rows):
+    """Rows in Markdown, aligned for reading as they are."""
+    head = [title, "processor time", "over dpcal", "answer", "error", "width", "memory"]
+    lines = [head, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    lines.insert(1, ["-" * width for width in widths])
+    for line in lines:
+        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("| " + " | ".join(cells) + " |")
+    print()
+
+
+def goals(results):
+    """What this package sets out to reach, and what it measured here."""
+    answers, true = results["answers"], results["truth"]
+    base, tiny, tiniest, once, often = (list(answers.values())[i] for i in range(5))
+    mine = [asked["dpcal"] for asked in answers.values()]
+    for text, asked in (("once", once), ("50 times each", often)):
+        seconds = asked["dpcal"]["seconds"]
+        yield f"200 distinct steps {text}", f"{seconds * 1e3:.0f} ms", seconds <= 0.3, "300 ms"
+        theirs = asked.get("pld", {}).get("seconds")
+        if theirs:
+            ratio = theirs / seconds
+            yield f"  beside dp-accounting's PLD, {text}", f"{ratio:.0f} x", ratio >= 100, "100 x"
+    digits = [
+        -math.log10(max(abs(asked["dpcal"]["answer"] / true[name] - 1), 1e-16))
+        for name, asked in answers.items()
+        if name in EPSILONS
+    ]
+    yield "fewest correct digits", f"{min(digits):.1f}", min(digits) >= 8, "8"
+    for text, asked in (("1e-15", tiny), ("1e-30", tiniest)):
+        ratio = asked["dpcal"]["seconds"] / base["dpcal"]["seconds"]
+        yield f"delta = {text} over delta = 1e-6", f"{ratio:.2f}", ratio <= 1.5, "1.5"
+    seconds = answers[PROFILE]["dpcal"]["seconds"]
+    yield "delta at 1000 epsilons", f"{seconds * 1e3:.1f} ms", seconds <= 0.02, "20 ms"
+    seconds = results["grid"]["seconds"]
+    yield "noise multipliers of 100 targets", f"{seconds * 1e3:.0f} ms", seconds <= 0.5, "500 ms"
+    peak = max(each["megabytes"] for each in (*mine, results["grid"], results["steps"]))
+    yield "largest memory of a process", f"{peak:.0f} MB", peak < 200, "200 MB"
+
+
 def report(results):
-    calls = results["calls"]
-    print(f"epsilon for q={Q}, sigma={SIGMA:g}, T={STEPS}, delta={DELTA:g}; truth {TRUTH}")
-    print(f"{'':34}{'time':>12}{'ours is faster':>16}{'epsilon':>15}{'error':>10}{'memory':>9}")
-    for name, text in (
-        ("ours", "dpcal"),
-        ("dp_accounting_pld", "dp-accounting PLD, interval 1e-4"),
-        ("prv", "prv-accountant, eps_error 0.01"),
-    ):
-        _row(text, calls[name], calls["ours"], f"{calls[name]['answer'] - TRUTH:>10.1e}")
-    print(f"\nsigma for epsilon={CALIBRATION_EPSILON:g}, the same q, T and delta")
-    for name, text in (
-        ("our_calibration", "dpcal"),
-        ("dp_accounting_calibration", "calibrate_dp_mechanism with PLD"),
-    ):
-        _row(text, calls[name], calls["our_calibration"], " " * 10)
-    print("\nepsilon at other T, fixed sigma = 1, and sigma = sqrt(T) / 100 above T = 10^4")
-    for row in results["steps"]:
-        fixed, scaled = row["fixed"], row["scaled"]
-        print(
-            f"T = {row['steps']:<10} {fixed['seconds'] * 1e3:8.3f} ms (epsilon "
-            f"{fixed['epsilon']:.6g}) {scaled['seconds'] * 1e3:8.3f} ms (epsilon "
-            f"{scaled['epsilon']:.6g})"
+    for package in results["missing"]:
+        print(f"{package} is not installed: skipped.")
+    for question, asked in results["answers"].items():
+        true = results["truth"][question]
+        if "failed" in asked["dpcal"]:
+            raise SystemExit(f"dpcal failed in {question!r}: {asked['dpcal']['failed']}")
+        table(
+            question, [row(PEERS[name], each, asked["dpcal"], true) for name, each in asked.items()]
         )
+    print("epsilon by dpcal at other T: sigma = 1, and sigma = sqrt(T) / 100 above T = 10^4")
+    rows = results["steps"]["rows"]
+    for each in rows:
+        cells = (
+            f"{each[name]['seconds'] * 1e3:8.3f} ms (epsilon {each[name]['epsilon']:.6g})"
+            for name in ("fixed", "scaled")
+        )
+        print(f"T = {each['steps']:<10}", *cells)
     for name in ("fixed", "scaled"):
-        times = [row[name]["seconds"] for row in results["steps"]]
+        times = [each[name]["seconds"] for each in rows]
         print(f"slowest over fastest, {name} sigma: {max(times) / min(times):.2f}")
-
-    print(f"\n{'':30}{'dpcal':>12}{'error':>10}{'dp-accounting PLD':>20}{'error':>10}")
-    for row in results["hard"]:
-        peer = row["pld_epsilon"]
-        error = "infinite" if peer is None else f"{peer - row['truth']:.1e}"
-        print(
-            f"{row['case']:30}{row['seconds'] * 1e3:>9.1f} ms{row['epsilon'] - row['truth']:>10.1e}"
-            f"{row['pld_seconds'] * 1e3:>17.0f} ms{error:>10}"
-        )
-    for name, seconds in results["many"].items():
-        print(f"{name:34}{seconds * 1e3:>9.0f} ms")
-
-
-def _row(text, call, base, error):
-    print(
-        f"{text:34}{call['seconds'] * 1e3:>9.3f} ms{call['seconds'] / base['seconds']:>15.0f}x"
-        f"{call['answer']:>15.9f}{error}{call['peak_megabytes']:>6.0f} MB"
-    )
+    print("\ngoals of dpcal on one core")
+    for text, found, met, bound in goals(results):
+        print(f"{text:40}{found:>10}   {'met' if met else 'missed'} ({bound})")
 
 
 def main():
     parser = argparse.ArgumentParser(description="Time accountants and calibration.")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=90, help="processor time of one question")
+    parser.add_argument("--megabytes", type=int, default=4096, help="address space of one question")
+    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS))
     parser.add_argument("--json", action="store_true", help="print JSON only")
-    parser.add_argument("--only", choices=tuple(CALLS), help="make one call, print peak megabytes")
+    parser.add_argument("--child", dest="peer", help=argparse.SUPPRESS)
+    parser.add_argument("--question", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.only:
-        CALLS[options.only]()
-        # Linux counts kilobytes, macOS bytes.
-        unit = 2**20 if sys.platform == "darwin" else 2**10
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+    # Every ratio is to dpcal.
+    options.peers = {"dpcal", *options.peers}
+    if options.peer:
+        child(options.peer, options.question, json.load(sys.stdin))
         return
-    results = measure(options.repeats)
+    results = measure(options)
     if options.json:
         print(json.dumps(results))
     else:

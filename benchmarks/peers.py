@@ -1,0 +1,255 @@
+"""How is each accountant asked? As its documentation asks it, with what it takes by default.
+
+Each :class:`Peer` prices a composition of Poisson-sampled Gaussian steps, (q, sigma, count) each,
+under add-or-remove-one. A package is imported when it is asked, so that a process holds one.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+
+INTERVAL = 1e-4
+EPS_ERROR = 0.01
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One accountant of one package; None stands for what the package does not offer.
+
+    ``epsilon(steps, delta)`` returns (lower end or None, upper end); ``noise_multiplier(q, count,
+    epsilon, delta)`` a number; ``deltas(steps, epsilons)`` the deltas at all of them.
+    """
+
+    text: str
+    package: str
+    epsilon: Callable
+    noise_multiplier: Callable | None = None
+    deltas: Callable | None = None
+
+    @property
+    def installed(self):
+        """Whether this interpreter has the package."""
+        return importlib.util.find_spec(self.package) is not None
+
+
+def _dpcal_event(steps):
+    from dpcal.accountants import events
+
+    return events.ComposedDpEvent(
+        [
+            events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=count)
+            for q, sigma, count in steps
+        ]
+    )
+
+
+def _dpcal(steps, delta):
+    from dpcal.accountants import epsilon
+
+    answer = epsilon(_dpcal_event(steps), delta=delta)
+    return answer.lower, answer.upper
+
+
+def _dpcal_calibrated(q, count, epsilon, delta):
+    from dpcal.calibrate import noise_multiplier
+
+    return noise_multiplier(
+        lambda sigma: _dpcal_event([(q, sigma, count)]), epsilon=epsilon, delta=delta
+    )
+
+
+def _dpcal_deltas(steps, epsilons):
+    import numpy as np
+
+    from dpcal.accountants import privacy_profile
+
+    return np.exp(privacy_profile(_dpcal_event(steps), epsilons).log_upper)
+
+
+def _google_event(steps):
+    import dp_accounting
+
+    return dp_accounting.ComposedDpEvent(
+        [
+            dp_accounting.SelfComposedDpEvent(
+                dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma)), count
+            )
+            for q, sigma, count in steps
+        ]
+    )
+
+
+def _google_pld(steps, delta):
+    from dp_accounting.pld import PLDAccountant
+
+    accountant = PLDAccountant(value_discretization_interval=INTERVAL)
+    return None, accountant.compose(_google_event(steps)).get_epsilon(delta)
+
+
+def _google_rdp(steps, delta):
+    from dp_accounting.rdp import RdpAccountant
+
+    return None, RdpAccountant().compose(_google_event(steps)).get_epsilon(delta)
+
+
+def _google_calibrated(accountant, q, count, epsilon, delta):
+    import dp_accounting
+
+    def event(sigma):
+        if sigma <= 0:
+            return dp_accounting.NonPrivateDpEvent()
+        return _google_event([(q, sigma, count)])
+
+    return dp_accounting.calibrate_dp_mechanism(accountant, event, epsilon, delta)
+
+
+def _google_pld_calibrated(q, count, epsilon, delta):
+    from dp_accounting.pld import PLDAccountant
+
+    return _google_calibrated(PLDAccountant, q, count, epsilon, delta)
+
+
+def _google_rdp_calibrated(q, count, epsilon, delta):
+    from dp_accounting.rdp import RdpAccountant
+
+    return _google_calibrated(RdpAccountant, q, count, epsilon, delta)
+
+
+def _google_pld_deltas(steps, epsilons):
+    from dp_accounting.pld import privacy_loss_distribution
+
+    ((q, sigma, count),) = steps
+    loss = privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, sampling_prob=q, value_discretization_interval=INTERVAL
+    )
+    return loss.self_compose(count).get_delta_for_epsilon(epsilons)
+
+
+def _google_rdp_deltas(steps, epsilons):
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant().compose(_google_event(steps))
+    return [accountant.get_delta(epsilon) for epsilon in epsilons]
+
+
+def _microsoft_accountant(steps, delta):
+    from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
+
+    return PRVAccountant(
+        prvs=[PoissonSubsampledGaussianMechanism(q, sigma) for q, sigma, _ in steps],
+        max_self_compositions=[count for *_, count in steps],
+        eps_error=EPS_ERROR,
+        delta_error=delta / 1000,
+    )
+
+
+def _microsoft(steps, delta):
+    counts = [count for *_, count in steps]
+    lower, _, upper = _microsoft_accountant(steps, delta).compute_epsilon(delta, counts)
+    return lower, upper
+
+
+def _microsoft_calibrated(q, count, epsilon, delta):
+    from prv_accountant.dpsgd import find_noise_multiplier
+
+    return find_noise_multiplier(q, count, epsilon, delta, eps_error=EPS_ERROR)
+
+
+def _microsoft_deltas(steps, epsilons):
+    accountant = _microsoft_accountant(steps, 1e-6)
+    counts = [count for *_, count in steps]
+    return [accountant.compute_delta(epsilon, counts)[2] for epsilon in epsilons]
+
+
+def _opacus(name, steps, delta):
+    from opacus.accountants import create_accountant
+
+    accountant = create_accountant(name)
+    accountant.history = [(sigma, q, count) for q, sigma, count in steps]
+    return None, accountant.get_epsilon(delta)
+
+
+def _opacus_rdp(steps, delta):
+    return _opacus("rdp", steps, delta)
+
+
+def _opacus_prv(steps, delta):
+    return _opacus("prv", steps, delta)
+
+
+def _opacus_calibrated(name, q, count, epsilon, delta):
+    from opacus.accountants.utils import get_noise_multiplier
+
+    return get_noise_multiplier(
+        target_epsilon=epsilon, target_delta=delta, sample_rate=q, steps=count, accountant=name
+    )
+
+
+def _opacus_rdp_calibrated(q, count, epsilon, delta):
+    return _opacus_calibrated("rdp", q, count, epsilon, delta)
+
+
+def _opacus_prv_calibrated(q, count, epsilon, delta):
+    return _opacus_calibrated("prv", q, count, epsilon, delta)
+
+
+def _autodp_mechanism(steps):
+    from autodp.mechanism_zoo import GaussianMechanism
+    from autodp.transformer_zoo import AmplificationBySampling, Composition
+
+    sample = AmplificationBySampling(PoissonSampling=True)
+    sampled = [
+        sample(GaussianMechanism(sigma=sigma), q, improved_bound_flag=True) for q, sigma, _ in steps
+    ]
+    return Composition()(sampled, [count for *_, count in steps])
+
+
+def _autodp(steps, delta):
+    return None, _autodp_mechanism(steps).get_approxDP(delta)
+
+
+def _autodp_calibrated(q, count, epsilon, delta):
+    from autodp.calibrator_zoo import eps_delta_calibrator
+
+    last = []
+
+    def mechanism(sigma):
+        last.append(sigma)
+        return _autodp_mechanism([(q, sigma, count)])
+
+    eps_delta_calibrator()(mechanism, epsilon, delta, [0.5, 10.0])
+    return last[-1]
+
+
+def _autodp_deltas(steps, epsilons):
+    mechanism = _autodp_mechanism(steps)
+    return [mechanism.get_approx_delta(epsilon) for epsilon in epsilons]
+
+
+PEERS = {
+    "dpcal": Peer("dpcal", "dpcal", _dpcal, _dpcal_calibrated, _dpcal_deltas),
+    "pld": Peer(
+        f"dp-accounting PLD, interval {INTERVAL:g}",
+        "dp_accounting",
+        _google_pld,
+        _google_pld_calibrated,
+        _google_pld_deltas,
+    ),
+    "rdp": Peer(
+        "dp-accounting RDP",
+        "dp_accounting",
+        _google_rdp,
+        _google_rdp_calibrated,
+        _google_rdp_deltas,
+    ),
+    "prv": Peer(
+        f"prv-accountant, eps_error {EPS_ERROR:g}",
+        "prv_accountant",
+        _microsoft,
+        _microsoft_calibrated,
+        _microsoft_deltas,
+    ),
+    "opacus_rdp": Peer("Opacus RDP", "opacus", _opacus_rdp, _opacus_rdp_calibrated),
+    "opacus_prv": Peer("Opacus PRV", "opacus", _opacus_prv, _opacus_prv_calibrated),
+    "autodp": Peer("autodp RDP", "autodp", _autodp, _autodp_calibrated, _autodp_deltas),
+}
