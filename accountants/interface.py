@@ -136,7 +136,10 @@ def _log_delta(
         return prv.log_delta_bounds(composition, epsilon, **options)
     _no_options(name, options)
     module = characteristic if name == "characteristic" else renyi
-    return Bounds.worst([module.log_delta_bounds(item, epsilon) for item in composition.directions])
+    found = [module.log_delta_bounds(item, epsilon) for item in composition.directions]
+    bounds = Bounds.worst(found)
+    # A delta that a double takes for 1 is less than 1.
+    return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
 _Question = Callable[[str, dict[str, Any]], Bounds]

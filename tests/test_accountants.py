@@ -436,3 +436,11 @@ def test_what_double_precision_can_not_square_is_refused(given, named):
     given = {"sampling_probability": 0.01, "noise_multiplier": 1.0, **given}
     with pytest.raises(ValueError, match=named):
         accountants.epsilon(events.dpsgd(steps=10, **given), delta=1e-6)
+
+
+@pytest.mark.parametrize("event", [events.GaussianDpEvent(0.01), dpsgd(0.5, 0.5, 1000)])
+def test_a_delta_that_rounds_to_one_is_bounded_by_one(event):
+    # For the Gaussian alone, 1 - delta is about exp(-1250).
+    log_delta = accountants.log_delta(event, epsilon=1.0)
+    assert log_delta.lower < 0.0 == log_delta.upper
+    assert log_delta.lower > -1e-12
