@@ -41,8 +41,10 @@ from dpcal.accountants.correlated.engines import (
     GridEngine,
     ParticleEngine,
     TransferEngine,
+    VectorEngine,
     likely_end,
     refined,
+    refined_vector,
 )
 from dpcal.accountants.correlated.estimators import (
     Bins,
@@ -164,6 +166,8 @@ class _Question:
             return TransferEngine(self.mechanism, self.law, separated=self.route == "separated")
         if self.route == "particles":
             return ParticleEngine(self.mechanism, self.law, self.options.particles)
+        if self.route == "states":
+            return self._states
         if self.options.arithmetic == "bracketed":
             end = likely_end(self.mechanism, self.law)
             return BracketEngine(self.mechanism, self.law, upper=direction == "remove", end=end)
@@ -180,6 +184,26 @@ class _Question:
         fields = [self.mechanism.fields(x), self.mechanism.fields(setting.noise(32, rng))]
         return refined(engine, fields)
 
+    @cached_property
+    def _states(self) -> Engine:
+        """The grid of states, refined on draws of both laws; particles if it is too large."""
+        rng = _generator(self.options)
+        particles = ParticleEngine(self.mechanism, self.law, self.options.particles)
+        setting = Setting(self.mechanism, self.law, particles)
+        x, _ = setting.with_record(16, rng)
+        x = np.concatenate([x, setting.noise(16, rng)], axis=1)
+        try:
+            return refined_vector(self.mechanism, self.law, [self.mechanism.fields(x)])
+        except UnsupportedEvent:
+            return particles
+
+    @property
+    def name(self) -> str:
+        """The route that was taken in the end."""
+        if self.route == "states" and isinstance(self._states, ParticleEngine):
+            return "particles"
+        return self.route
+
     # --- the estimators of each direction -------------------------------------------------------
 
     def removing(self, level_of: Callable[[Sample], float], goal: float) -> Estimator:
@@ -187,7 +211,8 @@ class _Question:
         if self.route == "bins":
             return self._bins_removing(goal)
         setting = self.setting("remove")
-        if self.route != "grid" or not self.independent or self.options.arithmetic == "bracketed":
+        exact = isinstance(setting.engine, GridEngine | VectorEngine)
+        if not exact or not self.independent:
             return Direct(setting, "remove")
         if self.options.statistics == "certified":
             return self._tilted(setting) or Direct(setting, "remove")
@@ -217,7 +242,7 @@ class _Question:
     def _tilted(self, setting: Setting) -> Estimator | None:
         """Order-2 draws, where the second moment exists in practice and is computed accurately."""
         rates = self.law.rates
-        if rates.max() >= 1:
+        if rates.max() >= 1 or self.mechanism.decay is None:
             return None
         tilted = Tilted(setting)
         if tilted.log_moment > 8 or not tilted.validated():
@@ -230,19 +255,23 @@ class _Question:
         rate = float(self.law.rates.max())
         if rate >= 0.5:
             return Direct(setting, "remove")
-        start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
+        best: tuple[float, Estimator] = (0.0, Direct(setting, "remove"))
+        goal = None
+        if self.mechanism.decay is not None:
+            start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
 
-        def level(kept: Any, proposal: Counts) -> float:
-            return level_of(Sample(proposal, kept, 0))
+            def level(kept: Any, proposal: Counts) -> float:
+                return level_of(Sample(proposal, kept, 0))
 
-        counts = start.fitted(level, rng)
-        pilot = Sample(counts, counts.draw(2048, rng), 0)
-        goal = level_of(pilot)
-        best: tuple[float, Estimator] = (self._effective(pilot, goal), counts)
+            counts = start.fitted(level, rng)
+            pilot = Sample(counts, counts.draw(2048, rng), 0)
+            goal = level_of(pilot)
+            best = (self._effective(pilot, goal), counts)
         for scale in (1.0, 2.0, 4.0, 8.0):
             shift = ShiftRemove(setting, scale)
             pilot = Sample(shift, shift.draw(1024, rng), 0)
-            best = max(best, (2 * self._effective(pilot, goal), shift), key=lambda item: item[0])
+            at = level_of(pilot) if goal is None else goal
+            best = max(best, (2 * self._effective(pilot, at), shift), key=lambda item: item[0])
         return best[1]
 
     def _effective(self, pilot: Sample, level: float) -> float:
@@ -558,7 +587,7 @@ def _sampled_epsilon(
     return CorrelatedEpsilon(
         upper,
         lower=0.0 if _one_sided(estimator) else min(lower, upper),
-        method=f"{question.route}: {names}",
+        method=f"{question.name}: {names}",
         label=WITH_CONFIDENCE if proved else STATISTICAL,
         estimate=estimate,
         failure_probability=2 * gamma,
@@ -673,7 +702,7 @@ def _sampled_delta(question: _Question, at: float, bound: float, method: str) ->
     return CorrelatedDelta(
         min(upper, 1.0),
         lower=0.0 if _one_sided(estimator) else min(lower, upper),
-        method=f"{question.route}: {names}",
+        method=f"{question.name}: {names}",
         label=WITH_CONFIDENCE if proved else STATISTICAL,
         estimate=min(estimate, upper),
         failure_probability=2 * gamma,
