@@ -99,3 +99,13 @@ def aggregated_moment(
     unshared: float,
     cells: int,
 ) -> float: ...
+def energy_law(
+    energies: _Floats,
+    rates: _Floats,
+    s: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    decay: float,
+    cell: float,
+    cells: int,
+) -> _Floats: ...

@@ -862,3 +862,50 @@ def aggregated_moment(
             now = then
             then = swap
     return now[0]
+
+
+def energy_law(
+    const double[::1] energies,
+    const double[::1] rates,
+    const double[::1] s,
+    const int[::1] idle_to,
+    const int[::1] join_to,
+    double decay,
+    double cell,
+    Py_ssize_t cells,
+):
+    """Law of ||C y||^2 / sigma^2 in whole cells, rounded up, for ``C[t, u] = decay^(t - u)``.
+
+    A participation in round u after state s adds ``energies[u] (1 + 2 decay s)``. States move
+    between the nodes s, the first of which is 0, along ``idle_to`` and ``join_to``. The last of the
+    ``cells + 1`` probabilities also holds everything beyond.
+    """
+    cdef Py_ssize_t rounds = energies.shape[0], n = s.shape[0], t, j, e, ahead
+    cdef double[:, :, ::1] tables = np.zeros((2, n, cells + 1))
+    cdef double[:, ::1] now = tables[0]
+    cdef double[:, ::1] then = tables[1]
+    cdef double[:, ::1] swap
+    cdef double steps, stay, join
+    now[0, 0] = 1.0
+    with nogil:
+        for t in range(rounds):
+            stay = 1.0 - rates[t]
+            join = rates[t]
+            for j in range(n):
+                for e in range(cells + 1):
+                    then[j, e] = 0.0
+            for j in range(n):
+                steps = energies[t] * (1.0 + 2.0 * decay * s[j]) / cell * (1.0 + 1e-14)
+                ahead = cells if steps >= cells else <Py_ssize_t>steps
+                if ahead < steps and ahead < cells:
+                    ahead += 1
+                for e in range(cells + 1):
+                    then[idle_to[j], e] += stay * now[j, e]
+                for e in range(cells + 1 - ahead):
+                    then[join_to[j], e + ahead] += join * now[j, e]
+                for e in range(cells + 1 - ahead, cells + 1):
+                    then[join_to[j], cells] += join * now[j, e]
+            swap = now
+            now = then
+            then = swap
+    return np.asarray(now).sum(axis=0)

@@ -33,6 +33,7 @@ from dpcal import _validate
 from dpcal.accountants import delta as event_delta
 from dpcal.accountants import epsilon as event_epsilon
 from dpcal.accountants.correlated import certified as proofs
+from dpcal.accountants.correlated import conditional
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.confidence import draws_needed
 from dpcal.accountants.correlated.engines import (
@@ -98,6 +99,9 @@ _LEAST_EFFECTIVE = 50.0
 _LARGEST_SHARE = 0.02
 
 _PILOT_STREAM = 2**31
+
+# Over the largest column: with less noise, what was released tells who took part.
+_LEAST_NOISE_TO_CONDITION = 3.0
 
 
 @dataclass(frozen=True)
@@ -318,7 +322,11 @@ class _Question:
     # --- deterministic bounds ------------------------------------------------------------------
 
     def proved_delta(self, epsilon: float) -> tuple[float, str]:
-        return proofs.revealed_delta(self.mechanism, self.law, epsilon), "participations revealed"
+        return self._revealed.delta(epsilon), "participations revealed"
+
+    @cached_property
+    def _revealed(self) -> proofs.Revealed:
+        return proofs.Revealed(self.mechanism, self.law)
 
     def proved_adding(self, target: float) -> float:
         """The least epsilon that a deterministic bound proves for adding a record."""
@@ -336,11 +344,13 @@ class _Question:
         """The least epsilon that a deterministic bound proves for both directions."""
         revealed = proofs.least_epsilon(lambda e: self.proved_delta(e)[0], target)
         best = (revealed, "participations revealed")
-        if self.route != "grid" or not isinstance(self.sampler, Poisson):
+        if not isinstance(self.sampler, Poisson):
             return best
         rate = float(self.sampler.sampling_probability)
         if rate >= 1:
             return best
+        if self.route != "grid":
+            return self._by_conditioning(rate, target, best)
         setting = Setting(self.mechanism, self.law, GridEngine(self.mechanism, self.law))
         remove, method = proofs.renyi_epsilon(self.mechanism, rate, target)
         if remove >= revealed:
@@ -350,6 +360,17 @@ class _Question:
         if proofs.variational_delta(setting, remove)[0] > target:
             add = self.proved_adding(target)
         return min(best, (max(remove, add), method))
+
+    def _by_conditioning(
+        self, rate: float, target: float, best: tuple[float, str]
+    ) -> tuple[float, str]:
+        """Conditional composition, where there is enough noise for it to help."""
+        mechanism = self.mechanism
+        enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
+        if not enough or not conditional.covers(mechanism, rate):
+            return best
+        bound = conditional.conditional_epsilon(mechanism, rate, target)
+        return min(best, (bound, "conditional composition"))
 
 
 def _question(
