@@ -164,7 +164,7 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     assert single == plan.price()
     # Exact prices of separated steps hold for zeroed records, and are refused for replaced ones.
     separated = plans["banded, cyclic"]
-    with pytest.raises(UnsupportedEvent, match="No theorem here .* 'replace-one'"):
+    with pytest.raises(UnsupportedEvent, match=r"No theorem here .* 'replace-one'"):
         separated.price(neighboring_relation="replace-one")
     with pytest.raises(UnsupportedEvent):
         accountants.epsilon(events.ComposedDpEvent([separated.event] * 2), delta=1e-2)
