@@ -214,6 +214,8 @@ def _answer(query: Query) -> str:
         "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
         f"that were not in the {(query.separation or 1) - 1} samples before",
         "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
+        "random-allocation": "the records that drew it, each of which drew "
+        f"{query.participations!r} answers",
     }[query.sampler]
     if query.composition == "disjoint":
         records += " of a part that shares none with others"

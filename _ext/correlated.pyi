@@ -19,6 +19,21 @@ def grid_log_ratio(
     join_to: _Ints,
     start: _Floats,
 ) -> _Floats: ...
+def vector_log_ratio(
+    a: _Floats,
+    energies: _Floats,
+    couplings: _Floats,
+    shape: _Ints,
+    points: _Floats,
+    W0: _Floats,
+    W1: _Floats,
+    origin: _Floats,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+) -> _Floats: ...
 def counts_log_ratio(
     a: _Floats,
     energies: _Floats,
@@ -84,3 +99,13 @@ def aggregated_moment(
     unshared: float,
     cells: int,
 ) -> float: ...
+def energy_law(
+    energies: _Floats,
+    rates: _Floats,
+    s: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    decay: float,
+    cell: float,
+    cells: int,
+) -> _Floats: ...

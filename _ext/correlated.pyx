@@ -91,6 +91,23 @@ cdef extern from *:
         }
     }
 
+    /* out[o, j, b] = sum_k W[j, k] in[o, k, b]: one axis of a grid of vectors moves. */
+    static CLONES void axis_step(int outer, int n, int inner, const double *W, const double *in,
+                                 double *out) {
+        double A[LANES];
+        for (int o = 0; o < outer; o++)
+            for (int j = 0; j < n; j++)
+                for (int b = 0; b < inner; b++) {
+                    const double *x = in + (o * n * inner + b) * LANES;
+                    for (int l = 0; l < LANES; l++) A[l] = 0.0;
+                    for (int k = 0; k < n; k++) {
+                        const double u = W[j * n + k];
+                        for (int l = 0; l < LANES; l++) A[l] += u * x[k * inner * LANES + l];
+                    }
+                    memcpy(out + ((o * n + j) * inner + b) * LANES, A, sizeof A);
+                }
+    }
+
     /* out = log(exp(out) + exp(c + scale g + W M)) at every node. */
     static CLONES void dense_merge(int n, const double *W, const double *M, const double *c,
                                    double scale, const double *g, double *out) {
@@ -171,6 +188,7 @@ cdef extern from *:
     enum: LANES
     void dense_step(int, const double*, const double*, const double*, const double*,
                     const double*, const double*, const double*, double*) noexcept nogil
+    void axis_step(int, int, int, const double*, const double*, double*) noexcept nogil
     void dense_merge(int, const double*, const double*, const double*, double,
                      const double*, double*) noexcept nogil
     void chord_step(int, const int*, const int*, const double*, const double*, const double*,
@@ -291,6 +309,119 @@ def grid_log_ratio(
     free(now)
     free(then)
     free(c0)
+    return out
+
+
+cdef const double* moved(
+    const double* values, const double[:, :, ::1] W, const int[::1] shape, Py_ssize_t last,
+    Py_ssize_t total, double* scratch
+) noexcept nogil:
+    """Values after every axis but the last has moved; ``scratch`` holds two grids."""
+    cdef Py_ssize_t axis, outer = 1, inner = total
+    cdef const double* source = values
+    cdef double* target = scratch
+    for axis in range(last):
+        inner //= shape[axis]
+        axis_step(<int>outer, shape[axis], <int>inner, &W[axis, 0, 0], source, target)
+        source = target
+        target = scratch + total * LANES if target == scratch else scratch
+        outer *= shape[axis]
+    return source
+
+
+def vector_log_ratio(
+    const double[:, ::1] a,
+    const double[::1] energies,
+    const double[:, ::1] couplings,
+    const int[::1] shape,
+    const double[:, ::1] points,
+    const double[:, :, ::1] W0,
+    const double[:, :, ::1] W1,
+    const double[::1] origin,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+):
+    """log L where the past is a vector of states, by values of log M on a grid of its axes.
+
+    Parameters
+    ----------
+    a
+        Fields, shape (rounds, draws).
+    energies
+        Diagonal of C^T C / sigma^2.
+    couplings
+        Of shape (rounds, axes): taking part in round t costs ``couplings[t] @ state``.
+    shape
+        Nodes of each axis.
+    points
+        States of all nodes, shape (nodes, axes), the last axis fastest.
+    W0, W1
+        For each axis the matrix that interpolates at the states which follow an idle round and a
+        participation, one row after another at the start of ``W0[axis]``.
+    origin
+        Weights of the nodes at the state without participations, shape (nodes,).
+    idle, join, idle_to, join_to, start
+        The automaton of participations.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], axes = shape.shape[0]
+    cdef Py_ssize_t nodes = points.shape[0], states = start.shape[0], stride = nodes * LANES
+    cdef Py_ssize_t t, q, i, j, l, o, block, first, width, last = axes - 1, n = shape[axes - 1]
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double[:, ::1] tables = np.zeros((2, states * stride))
+    cdef double[:, ::1] scratch = np.empty((2, 2 * stride))
+    cdef double[:, ::1] costs = np.empty((2, nodes))
+    cdef double[:, ::1] first_values = np.empty((states, LANES))
+    cdef double *now = &tables[0, 0]
+    cdef double *then = &tables[1, 0]
+    cdef double *c0 = &costs[0, 0]
+    cdef double *c1 = &costs[1, 0]
+    cdef double *swap
+    cdef const double *stays
+    cdef const double *joins
+    cdef double cost
+    cdef double g[LANES]
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for j in range(states * stride):
+                now[j] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                load_fields(a, t, first, width, g)
+                for q in range(states):
+                    for j in range(nodes):
+                        cost = 0.5 * energies[t]
+                        for i in range(axes):
+                            cost += couplings[t, i] * points[j, i]
+                        c0[j] = idle[t, q]
+                        c1[j] = join[t, q] - cost
+                    stays = moved(
+                        now + idle_to[t, q] * stride, W0, shape, last, nodes, &scratch[0, 0]
+                    )
+                    joins = moved(
+                        now + join_to[t, q] * stride, W1, shape, last, nodes, &scratch[1, 0]
+                    )
+                    for o in range(nodes // n):
+                        dense_step(
+                            <int>n, &W0[last, 0, 0], &W1[last, 0, 0], stays + o * n * LANES,
+                            joins + o * n * LANES, c0 + o * n, c1 + o * n, g,
+                            then + q * stride + o * n * LANES,
+                        )
+                swap = now
+                now = then
+                then = swap
+            for q in range(states):
+                for l in range(LANES):
+                    first_values[q, l] = 0.0
+                for j in range(nodes):
+                    if origin[j] != 0.0:
+                        for l in range(LANES):
+                            first_values[q, l] += origin[j] * now[q * stride + j * LANES + l]
+            start_of(start, &first_values[0, 0], LANES, first, width, result)
     return out
 
 
@@ -731,3 +862,50 @@ def aggregated_moment(
             now = then
             then = swap
     return now[0]
+
+
+def energy_law(
+    const double[::1] energies,
+    const double[::1] rates,
+    const double[::1] s,
+    const int[::1] idle_to,
+    const int[::1] join_to,
+    double decay,
+    double cell,
+    Py_ssize_t cells,
+):
+    """Law of ||C y||^2 / sigma^2 in whole cells, rounded up, for ``C[t, u] = decay^(t - u)``.
+
+    A participation in round u after state s adds ``energies[u] (1 + 2 decay s)``. States move
+    between the nodes s, the first of which is 0, along ``idle_to`` and ``join_to``. The last of the
+    ``cells + 1`` probabilities also holds everything beyond.
+    """
+    cdef Py_ssize_t rounds = energies.shape[0], n = s.shape[0], t, j, e, ahead
+    cdef double[:, :, ::1] tables = np.zeros((2, n, cells + 1))
+    cdef double[:, ::1] now = tables[0]
+    cdef double[:, ::1] then = tables[1]
+    cdef double[:, ::1] swap
+    cdef double steps, stay, join
+    now[0, 0] = 1.0
+    with nogil:
+        for t in range(rounds):
+            stay = 1.0 - rates[t]
+            join = rates[t]
+            for j in range(n):
+                for e in range(cells + 1):
+                    then[j, e] = 0.0
+            for j in range(n):
+                steps = energies[t] * (1.0 + 2.0 * decay * s[j]) / cell * (1.0 + 1e-14)
+                ahead = cells if steps >= cells else <Py_ssize_t>steps
+                if ahead < steps and ahead < cells:
+                    ahead += 1
+                for e in range(cells + 1):
+                    then[idle_to[j], e] += stay * now[j, e]
+                for e in range(cells + 1 - ahead):
+                    then[join_to[j], e + ahead] += join * now[j, e]
+                for e in range(cells + 1 - ahead, cells + 1):
+                    then[join_to[j], cells] += join * now[j, e]
+            swap = now
+            now = then
+            then = swap
+    return np.asarray(now).sum(axis=0)

@@ -14,6 +14,57 @@ are used. Sums run in a fixed order: results do not depend on how columns are cu
 [0.0, -0.5, 1.0]
 """
 
+cdef extern from *:
+    """
+    
+
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+    /* One copy for each generation of vector instructions, chosen when the module is loaded. */
+    #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+    #else
+    #define CLONES
+    #endif
+
+    /* Add N rows, which stream from memory side by side, in their order. */
+    #define ADD_ROWS(N)                                                                          \\
+        static CLONES void add_##N(Py_ssize_t size, const double *buffers, Py_ssize_t width,     \\
+                                   const Py_ssize_t *rows, const double *weights, double *out) { \\
+            const double *row[N];                                                                \\
+            double weight[N];                                                                    \\
+            for (int j = 0; j < N; j++) {                                                        \\
+                row[j] = buffers + rows[j] * width;                                              \\
+                weight[j] = weights[j];                                                          \\
+            }                                                                                    \\
+            for (Py_ssize_t i = 0; i < size; i++) {                                              \\
+                double sum = out[i];                                                             \\
+                for (int j = 0; j < N; j++) sum += weight[j] * row[j][i];                        \\
+                out[i] = sum;                                                                    \\
+            }                                                                                    \\
+        }
+    ADD_ROWS(1)
+    ADD_ROWS(2)
+    ADD_ROWS(3)
+    ADD_ROWS(4)
+    ADD_ROWS(5)
+
+    /* Most rows that are read at once: more are slower here, and so are single ones. */
+    #define TOGETHER 5
+
+    static void add_rows(Py_ssize_t count, Py_ssize_t size, const double *buffers, Py_ssize_t width,
+                         const Py_ssize_t *rows, const double *weights, double *out) {
+        for (; count >= TOGETHER; count -= TOGETHER, rows += TOGETHER, weights += TOGETHER)
+            add_5(size, buffers, width, rows, weights, out);
+        switch (count) {
+        case 1: add_1(size, buffers, width, rows, weights, out); break;
+        case 2: add_2(size, buffers, width, rows, weights, out); break;
+        case 3: add_3(size, buffers, width, rows, weights, out); break;
+        case 4: add_4(size, buffers, width, rows, weights, out); break;
+        }
+    }
+    """
+    void add_rows(Py_ssize_t, Py_ssize_t, const double*, Py_ssize_t, const Py_ssize_t*,
+                  const double*, double*) noexcept nogil
+
 cdef enum:
     BLOCK = 4096
 
@@ -121,42 +172,12 @@ cdef void combine(
     const Py_ssize_t* rows,
     Py_ssize_t terms,
 ) noexcept nogil:
-    """Sum in the order of the terms, several terms a pass: fewer loads and stores of ``out``."""
-    cdef const double* a
-    cdef const double* b
-    cdef const double* c
-    cdef const double* d
-    cdef const double* e
-    cdef const double* f
-    cdef const double* g
-    cdef const double* h
-    cdef double s, t, u, v, w, x, y, q
-    cdef Py_ssize_t i, k = 0
+    """Sum in the order of the terms."""
+    cdef Py_ssize_t i
     for i in range(size):
         out[i] = scale * z[i]
-    while k + 8 <= terms:
-        a = buffers + rows[k] * width + start
-        b = buffers + rows[k + 1] * width + start
-        c = buffers + rows[k + 2] * width + start
-        d = buffers + rows[k + 3] * width + start
-        e = buffers + rows[k + 4] * width + start
-        f = buffers + rows[k + 5] * width + start
-        g = buffers + rows[k + 6] * width + start
-        h = buffers + rows[k + 7] * width + start
-        s, t, u, v = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-        w, x, y, q = weights[k + 4], weights[k + 5], weights[k + 6], weights[k + 7]
-        for i in range(size):
-            out[i] = (
-                (((((((out[i] + s * a[i]) + t * b[i]) + u * c[i]) + v * d[i])
-                + w * e[i]) + x * f[i]) + y * g[i]) + q * h[i]
-            )
-        k += 8
-    while k < terms:
-        a = buffers + rows[k] * width + start
-        s = weights[k]
-        for i in range(size):
-            out[i] += s * a[i]
-        k += 1
+    if terms:
+        add_rows(terms, size, buffers + start, width, rows, weights, out)
 
 
 def leak(

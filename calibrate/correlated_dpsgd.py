@@ -76,11 +76,11 @@ def correlated_dpsgd(
     delta
         Target, in (0, 1).
     sampler
-        ``"poisson"``, ``"cyclic-poisson"``, ``"min-separation"``, ``"balls-in-bins"`` or
-        ``"full"``; see :class:`dpcal.calibrate.Query`.
+        ``"poisson"``, ``"cyclic-poisson"``, ``"min-separation"``, ``"balls-in-bins"``,
+        ``"random-allocation"`` or ``"full"``; see :class:`dpcal.calibrate.Query`.
     separation
-        For the three in the middle: how far apart a record's steps are at least. By default as many
-        as a banded strategy has bands, and for ``"balls-in-bins"`` n / batch_size.
+        For the three after the first: how far apart a record's steps are at least. By default as
+        many as a banded strategy has bands, and for ``"balls-in-bins"`` n / batch_size.
     max_norm
         Bound > 0 to which each record's gradient is clipped.
     learning_rate
@@ -184,6 +184,15 @@ def _sampling(
             "fixed-size": {"batch_size": size},
         }
         return {"sampler": sampler, **rate.get(sampler, {})}
+    if sampler == "random-allocation":
+        if separation is not None:
+            raise ValueError(f"separation is not for sampler={sampler!r}, got {separation!r}.")
+        if size * strategy.steps % n:
+            raise ValueError(
+                "batch_size times the number of steps must be a multiple of n for "
+                f"sampler='random-allocation', got {size} times {strategy.steps} for n={n}."
+            )
+        return {"sampler": sampler, "participations": size * strategy.steps // n}
     if separation is None:
         separation = max(1, round(n / size)) if sampler == "balls-in-bins" else strategy.bands
     if separation is None:

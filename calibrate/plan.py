@@ -37,8 +37,16 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Query"]
 
 KINDS = ("gradient", "gradient difference", "gradient norm", "scalar", "one pass")
-# The last three are for correlated noise only.
-SAMPLERS = ("poisson", "fixed-size", "full", "cyclic-poisson", "min-separation", "balls-in-bins")
+# The last four are for correlated noise only.
+SAMPLERS = (
+    "poisson",
+    "fixed-size",
+    "full",
+    "cyclic-poisson",
+    "min-separation",
+    "balls-in-bins",
+    "random-allocation",
+)
 SEPARATED = ("cyclic-poisson", "min-separation", "balls-in-bins")
 WITH_PROBABILITY = ("poisson", "cyclic-poisson", "min-separation")
 COMPOSITIONS = ("sequential", "disjoint")
@@ -68,8 +76,9 @@ class Query:
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
         ``correlation`` also ``"cyclic-poisson"`` (each record belongs to one of ``separation``
         groups, of which one is sampled at each answer, in turn), ``"min-separation"`` (a sampled
-        record sits out the next ``separation - 1`` answers) and ``"balls-in-bins"`` (each record is
-        in every ``separation``-th answer, from one drawn at random).
+        record sits out the next ``separation - 1`` answers), ``"balls-in-bins"`` (each record is
+        in every ``separation``-th answer, from one drawn at random) and ``"random-allocation"``
+        (each record is in ``participations`` of the strategy's answers, drawn at random).
     max_norm
         Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
         by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean
@@ -114,6 +123,9 @@ class Query:
     separation
         Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
         only: a record takes part in answers that are at least so far apart.
+    participations
+        Whole number >= 1, at most the strategy's number of steps; for ``"random-allocation"`` only:
+        in how many answers a record takes part.
     """
 
     name: str
@@ -132,6 +144,7 @@ class Query:
     budget: float | None = None
     correlation: Correlation | None = None
     separation: int | None = None
+    participations: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -166,6 +179,13 @@ class Query:
             )
         if self.separation is not None:
             _validate.count(separation=self.separation)
+        if (self.participations is not None) != (self.sampler == "random-allocation"):
+            raise ValueError(
+                "participations goes with sampler='random-allocation' and only with it, got "
+                f"participations={self.participations!r} with sampler={self.sampler!r}."
+            )
+        if self.participations is not None:
+            _validate.count(participations=self.participations)
         if self.sampling_probability is not None:
             _validate.rate(sampling_probability=self.sampling_probability)
         if self.batch_size is not None:
@@ -299,6 +319,8 @@ class Query:
             return correlated.MinSeparation(b, q, warm_start=True)
         if self.sampler == "balls-in-bins":
             return correlated.BallsInBins(b)
+        if self.sampler == "random-allocation":
+            return correlated.RandomAllocation(self.participations or 1)
         return correlated.Poisson(q)
 
     def whole_run(self, neighboring_relation: str) -> DpEvent:

@@ -44,7 +44,14 @@ OUTSIDE = (
 
 
 NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
-CORRELATED_SAMPLERS = ("poisson", "cyclic-poisson", "min-separation", "balls-in-bins", "full")
+CORRELATED_SAMPLERS = (
+    "poisson",
+    "cyclic-poisson",
+    "min-separation",
+    "balls-in-bins",
+    "random-allocation",
+    "full",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

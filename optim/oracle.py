@@ -1056,6 +1056,8 @@ def expected_batch_size(query: Query, n: int) -> float:
     """Return how many of ``n`` records one answer is about on average; public, like ``n``."""
     if query.batch_size is not None:
         return float(query.batch_size)
+    if query.participations is not None and query.correlation is not None:
+        return query.participations / query.correlation.strategy.steps * n
     q, b = query.sampling_probability or 1.0, query.separation or 1
     if query.sampler == "min-separation":
         return q / (1 + (b - 1) * q) * n

@@ -87,6 +87,8 @@ class Rounds:
             law = np.full(b, p / (1 + (b - 1) * p))
             law[0] = 1 / (1 + (b - 1) * p)
             self._idle = self._sampling.choice(b, size=self._n, p=law / law.sum())
+        elif self._query.sampler == "random-allocation":
+            self._due = np.full(self._n, self._query.participations or 1)
 
     def begin(self) -> None:
         """Draw the next round's batch, and its noise."""
@@ -112,4 +114,10 @@ class Rounds:
         if self._query.sampler in ("cyclic-poisson", "balls-in-bins"):
             group = self._groups[self._round % len(self._groups)]
             return group[poisson_sample(len(group), q, self._sampling)]
+        if self._query.sampler == "random-allocation":
+            # Of the rounds left, each is as likely as any other to be among those that are due.
+            left = self._stream.strategy.steps - self._round
+            joined = np.flatnonzero(self._sampling.random(self._n) * left < self._due)
+            self._due[joined] -= 1
+            return joined
         return poisson_sample(self._n, q, self._sampling)

@@ -224,6 +224,12 @@ class _Audit:
                 seen = latest[rows] >= 0
                 assert (gaps[seen] % query.separation == 0).all()
             latest[rows] = number
+        elif query.participations is not None:
+            taken = self.latest.setdefault(query.name, np.zeros(n, dtype=int))
+            taken[rows] += 1
+            left = query.correlation.strategy.steps - number - 1
+            assert (taken <= query.participations).all(), "a record came too often"
+            assert (taken + left >= query.participations).all(), "a record cannot come often enough"
         elif query.sampler == "full":
             assert len(rows) == n
         elif query.sampler == "fixed-size":

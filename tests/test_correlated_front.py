@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated import engines
 from dpcal.accountants.correlated.table import (
     EXACT,
     LABELS,
@@ -22,7 +23,7 @@ from dpcal.accountants.correlated.table import (
     chosen,
     render,
 )
-from dpcal.accountants.matrix import BISR, Banded, LambdaCGD, MinSeparation
+from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, MinSeparation
 from dpcal.calibrate.correlated import noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
@@ -39,6 +40,7 @@ STRATEGIES = {
     "diagonal": strategy([1.0] + [0.0] * (T - 1)),
     "banded": strategy([1.0, 0.5, 0.25] + [0.0] * (T - 3)),
     "lambda-CGD": strategy(0.7 ** np.arange(T), 0.7),
+    "BLT": BLT(T, (0.9, 0.4), (0.3, 0.2)),
     "dense": strategy(1 / np.sqrt(np.arange(1, T + 1))),
 }
 SAMPLERS = [
@@ -180,6 +182,38 @@ def test_statistics_agree_across_methods():
     ]
     assert pair[0].lower <= pair[1]
     assert pair[1].lower <= pair[0]
+
+
+def test_states_and_particles_agree_on_buffers():
+    run, sampler = BLT(80, (0.95, 0.5), (0.12, 0.3)), correlated.Poisson(0.05)
+    options = {"noise_multiplier": 3.0, "epsilon": 0.4, "draws": 4096}
+    states = correlated.delta(run, sampler, seed=1, **options)
+    assert states.method.startswith("states: Direct")
+    assert states.label == WITH_CONFIDENCE
+    unnamed = SimpleNamespace(steps=80, matrix=run.matrix)
+    particles = correlated.delta(unnamed, sampler, seed=2, **options)
+    assert particles.method.startswith("particles: Direct")
+    # States bound from both sides, particles from above only.
+    assert 0 == particles.lower < states.lower < states.estimate < 2 * states.lower
+    # Means of 4096 terms in [0, 1], 5 standard errors of about sqrt(delta / 4096) at most.
+    apart = abs(states.estimate - particles.estimate)
+    assert apart < 5 * math.sqrt(2 * states.estimate / 4096)
+    sharp = correlated.delta(run, sampler, seed=3, statistics="asymptotic", **options)
+    assert states.lower <= sharp <= states
+
+
+def test_too_large_a_grid_of_states_falls_back_to_particles(monkeypatch):
+    monkeypatch.setattr(engines, "MOST_NODES", 40)
+    answer = correlated.delta(
+        STRATEGIES["BLT"],
+        correlated.Poisson(0.1),
+        noise_multiplier=2.0,
+        epsilon=0.5,
+        draws=2048,
+        seed=0,
+    )
+    assert answer.method.startswith("particles")
+    assert answer.lower == 0
 
 
 def test_rare_participation_with_much_noise_has_an_upper_end():

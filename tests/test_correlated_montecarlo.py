@@ -194,15 +194,15 @@ def test_adding_a_record_inside_a_half_space():
 
 
 def test_deterministic_bounds_enclose_the_draws():
-    # A hundred confidence intervals, each of which fails with probability 1e-6.
+    # Two hundred confidence intervals, each of which fails with probability 1e-6.
     rng = np.random.default_rng(11)
-    for _ in range(50):
+    for _ in range(100):
         decay, z = rng.uniform(0.1, 0.9), rng.uniform(0.8, 4)
         rate, T = rng.uniform(0.02, 0.3), int(rng.integers(4, 40))
         setting = on_grid(ar1(T, decay, z), rate, nodes=32)
         epsilon = rng.uniform(0.1, 2.0)
-        remove = simulate(Direct(setting, "remove"), draws=2048, seed=1).at(epsilon, **SURE)
-        add = simulate(Direct(setting, "add"), draws=2048, seed=2).at(epsilon, **SURE)
+        remove = simulate(Direct(setting, "remove"), draws=1024, seed=1).at(epsilon, **SURE)
+        add = simulate(Direct(setting, "add"), draws=1024, seed=2).at(epsilon, **SURE)
         revealed = certified.revealed_delta(setting.mechanism, setting.law, epsilon)
         assert certified.projection_delta(setting, epsilon) <= remove.upper
         assert remove.lower <= revealed

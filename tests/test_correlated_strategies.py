@@ -34,8 +34,8 @@ STRATEGIES = {
     "optimised bands": (Banded.optimised(T, 4), "banded"),
     "square root": (SquareRoot(T), "dense"),
     "bands of the square root": (SquareRoot(T, bands=3), "banded"),
-    "BISR": (BISR(T, 3), "dense"),
-    "BLT": (BLT(T, (0.9, 0.4), (0.4, 0.3)), "dense"),
+    "BISR": (BISR(T, 3), "BLT"),
+    "BLT": (BLT(T, (0.9, 0.4), (0.4, 0.3)), "BLT"),
     "dense": (Dense.optimised(T), "dense"),
     "mixed signs": (Dense(MIXED), None),
 }

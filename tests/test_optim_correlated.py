@@ -51,6 +51,11 @@ RUNS = {
     "banded, Poisson": (THREE, {"batch_size": 12}, False),
     "banded, cyclic": (THREE, {"batch_size": 12, "sampler": "cyclic-poisson"}, True),
     "banded, separated": (THREE, {"batch_size": 12, "sampler": "min-separation"}, False),
+    "lambda-CGD, allocated": (
+        LambdaCGD(T, 0.5),
+        {"batch_size": 30, "sampler": "random-allocation"},
+        False,
+    ),
     "inverse, bins": (BISR(T, 2), {"batch_size": 30, "sampler": "balls-in-bins"}, False),
     "square root, all": (SquareRoot(T), {"batch_size": N, "sampler": "full"}, True),
     "buffered, all": (BLT(T, (0.6,), (0.4,)), {"batch_size": N, "sampler": "full"}, True),
@@ -159,7 +164,7 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     assert single == plan.price()
     # Exact prices of separated steps hold for zeroed records, and are refused for replaced ones.
     separated = plans["banded, cyclic"]
-    with pytest.raises(UnsupportedEvent, match="replaced record"):
+    with pytest.raises(UnsupportedEvent, match=r"No theorem here .* 'replace-one'"):
         separated.price(neighboring_relation="replace-one")
     with pytest.raises(UnsupportedEvent):
         accountants.epsilon(events.ComposedDpEvent([separated.event] * 2), delta=1e-2)
@@ -338,6 +343,7 @@ def test_batches_follow_the_law_that_is_priced():
         {"sampler": "cyclic-poisson", "separation": 3, "sampling_probability": 0.6},
         {"sampler": "min-separation", "separation": 3, "sampling_probability": 0.25},
         {"sampler": "balls-in-bins", "separation": 4},
+        {"sampler": "random-allocation", "participations": 3},
     ):
         seen[:] = 0
         query = Query(
@@ -405,7 +411,11 @@ def test_correlation_takes_noise_back():
     ("options", "error", "sentence"),
     [
         ({"sampler": "fixed-size"}, UnsupportedEvent, r"'poisson'.*revealed_delta"),
-        ({"neighboring_relation": "replace-one"}, UnsupportedEvent, "replaced record"),
+        (
+            {"neighboring_relation": "replace-one"},
+            UnsupportedEvent,
+            "No theorem here .* 'replace-one'",
+        ),
         ({"sampler": "shuffled"}, ValueError, "sampler must be one of"),
         ({"batch_size": N + 1}, ValueError, "batch_size must be at most n=120"),
         ({"sampler": "full"}, ValueError, "batch_size must be n=120"),

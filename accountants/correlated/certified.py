@@ -1,7 +1,8 @@
 r"""What can be proved without statistics? Deterministic bounds under random participation.
 
 * :func:`revealed_delta`: give the pattern of participations away. What is left is a Gaussian
-  mechanism; only the law of the number of participations counts. Any sampler, both directions.
+  mechanism, of which the law of ||C y|| counts, or of the number of participations. Any sampler,
+  both directions.
 * :func:`variational_delta`: log L >= <x, m> / sigma^2 - kappa for any law of participations in
   place of the true one (Jensen). Adding a record, independent participations.
 * :func:`renyi_epsilon`: Renyi moments of the mixture, restricted to patterns whose state stays
@@ -17,8 +18,7 @@ Each bound is rounded outward, far more than its arithmetic can err.
 >>> C = np.tril(0.5 ** np.maximum(np.subtract.outer(np.arange(100), np.arange(100)), 0))
 >>> run = SimpleNamespace(steps=100, matrix=lambda: C, decay=0.5)
 >>> mechanism = Mechanism.of(run, noise_multiplier=4.0)
->>> revealed = least_epsilon(
-...     lambda e: revealed_delta(mechanism, Poisson(0.01).automaton(100), e), 1e-5)
+>>> revealed = least_epsilon(Revealed(mechanism, Poisson(0.01).automaton(100)).delta, 1e-5)
 >>> sampled, method = renyi_epsilon(mechanism, 0.01, 1e-5)
 >>> sampled < revealed / 4
 True
@@ -28,6 +28,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +41,9 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
 
 __all__ = [
+    "Revealed",
     "least_epsilon",
+    "norms_law",
     "projection_delta",
     "renyi_epsilon",
     "revealed_delta",
@@ -52,6 +56,8 @@ Floats = NDArray[np.float64]
 
 # Relative, outward.
 _MARGIN = 1e-9
+# Patterns whose norm is so unlikely count as the worst of all.
+_UNLIKELY = 1e-14
 
 
 def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
@@ -82,8 +88,12 @@ def worst_norms(mechanism: Mechanism) -> Floats:
     return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
 
 
-def revealed_delta(mechanism: Mechanism, law: Automaton | Floats, epsilon: float) -> float:
-    """Return the bound with participations known: sum_k P(k) delta_Gauss(epsilon; worst norm).
+@dataclass(frozen=True, eq=False)
+class Revealed:
+    """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
+
+    Of each number of participations the worst pattern is taken or, for lambda-CGD and independent
+    participations, the law of ||C y|| with rounding up, whichever gives less.
 
     Parameters
     ----------
@@ -91,12 +101,74 @@ def revealed_delta(mechanism: Mechanism, law: Automaton | Floats, epsilon: float
         Of any kind.
     law
         An automaton, or log-probabilities of 0, 1, ..., steps participations.
-    epsilon
-        Number >= 0.
     """
-    counts = law.counts() if isinstance(law, Automaton) else law
-    terms = np.exp(counts) * gaussian_delta(epsilon, worst_norms(mechanism))
-    return min(1.0, float(terms.sum()) * (1 + _MARGIN))
+
+    mechanism: Mechanism
+    law: Automaton | Floats
+
+    @cached_property
+    def _laws(self) -> list[tuple[Floats, Floats]]:
+        """Probabilities and bounds on ||C y|| / sigma."""
+        mechanism, law = self.mechanism, self.law
+        counts = law.counts() if isinstance(law, Automaton) else law
+        found = [(np.exp(counts), worst_norms(mechanism))]
+        if isinstance(law, Automaton) and law.start.size == 1 and mechanism.decay is not None:
+            found.append(norms_law(mechanism, law))
+        return found
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        return min(
+            min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
+            for weights, norms in self._laws
+        )
+
+
+def revealed_delta(mechanism: Mechanism, law: Automaton | Floats, epsilon: float) -> float:
+    """Return the bound of :class:`Revealed` at one epsilon >= 0."""
+    return Revealed(mechanism, law).delta(epsilon)
+
+
+def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
+    """Probabilities and values of ||C y|| / sigma, rounded up, for lambda-CGD.
+
+    Parameters
+    ----------
+    mechanism
+        Of kind ``"lambda-CGD"``.
+    law
+        Of independent participations.
+    """
+    decay, rates = float(mechanism.decay or 0.0), np.exp(law.join[:, 0])
+    # Nodes closed under multiplication with decay, at ratios near 0.95, down to a hundredth.
+    top = 1 / (1 - decay)
+    split = max(1, round(math.log(decay) / math.log(0.95)))
+    ratio = decay ** (1 / split)
+    count = math.ceil(math.log(100 * top) / -math.log(ratio))
+    s = np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
+
+    def rounded(states: Floats) -> NDArray[np.intc]:
+        index = np.searchsorted(s, states * (1 - 1e-12), side="left")
+        return np.minimum(index, s.size - 1).astype(np.intc)
+
+    worst = float(worst_norms(mechanism)[-1])
+    reach, cells = worst * worst, 256
+    while True:
+        weights = kernels.energy_law(
+            mechanism.energies, rates, s, rounded(decay * s), rounded(decay * s + 1), decay,
+            reach / (cells - 1), cells,
+        )  # fmt: skip
+        beyond = np.cumsum(weights[::-1])[::-1]
+        likely = int(np.searchsorted(-beyond, -_UNLIKELY)) + 1
+        if cells > 256:
+            break
+        if likely >= cells // 2:
+            cells = 2048
+            continue
+        reach *= likely / cells
+    norms = np.sqrt(np.arange(cells + 1) * (reach / (cells - 1)))
+    norms[-1] = worst
+    return weights * (1 + _MARGIN), norms * (1 + _MARGIN)
 
 
 def variational_delta(setting: Setting, epsilon: float) -> tuple[float, float]:

@@ -41,6 +41,7 @@ from dpcal.accountants.correlated.engines import (
     Engine,
     GridEngine,
     ParticleEngine,
+    VectorEngine,
     chebyshev,
     interpolation,
     largest_state,
@@ -94,7 +95,7 @@ class Setting:
     @property
     def slack(self) -> float:
         """By how much the engine's log L may be off."""
-        return VALIDATED if isinstance(self.engine, GridEngine) else 0.0
+        return VALIDATED if isinstance(self.engine, GridEngine | VectorEngine) else 0.0
 
     @cached_property
     def mean(self) -> Floats:

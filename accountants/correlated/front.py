@@ -33,6 +33,7 @@ from dpcal import _validate
 from dpcal.accountants import delta as event_delta
 from dpcal.accountants import epsilon as event_epsilon
 from dpcal.accountants.correlated import certified as proofs
+from dpcal.accountants.correlated import conditional
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.confidence import draws_needed
 from dpcal.accountants.correlated.engines import (
@@ -41,8 +42,10 @@ from dpcal.accountants.correlated.engines import (
     GridEngine,
     ParticleEngine,
     TransferEngine,
+    VectorEngine,
     likely_end,
     refined,
+    refined_vector,
 )
 from dpcal.accountants.correlated.estimators import (
     Bins,
@@ -96,6 +99,9 @@ _LEAST_EFFECTIVE = 50.0
 _LARGEST_SHARE = 0.02
 
 _PILOT_STREAM = 2**31
+
+# Over the largest column: with less noise, what was released tells who took part.
+_LEAST_NOISE_TO_CONDITION = 3.0
 
 
 @dataclass(frozen=True)
@@ -164,6 +170,8 @@ class _Question:
             return TransferEngine(self.mechanism, self.law, separated=self.route == "separated")
         if self.route == "particles":
             return ParticleEngine(self.mechanism, self.law, self.options.particles)
+        if self.route == "states":
+            return self._states
         if self.options.arithmetic == "bracketed":
             end = likely_end(self.mechanism, self.law)
             return BracketEngine(self.mechanism, self.law, upper=direction == "remove", end=end)
@@ -180,6 +188,26 @@ class _Question:
         fields = [self.mechanism.fields(x), self.mechanism.fields(setting.noise(32, rng))]
         return refined(engine, fields)
 
+    @cached_property
+    def _states(self) -> Engine:
+        """The grid of states, refined on draws of both laws; particles if it is too large."""
+        rng = _generator(self.options)
+        particles = ParticleEngine(self.mechanism, self.law, self.options.particles)
+        setting = Setting(self.mechanism, self.law, particles)
+        x, _ = setting.with_record(16, rng)
+        x = np.concatenate([x, setting.noise(16, rng)], axis=1)
+        try:
+            return refined_vector(self.mechanism, self.law, [self.mechanism.fields(x)])
+        except UnsupportedEvent:
+            return particles
+
+    @property
+    def name(self) -> str:
+        """The route that was taken in the end."""
+        if self.route == "states" and isinstance(self._states, ParticleEngine):
+            return "particles"
+        return self.route
+
     # --- the estimators of each direction -------------------------------------------------------
 
     def removing(self, level_of: Callable[[Sample], float], goal: float) -> Estimator:
@@ -187,7 +215,8 @@ class _Question:
         if self.route == "bins":
             return self._bins_removing(goal)
         setting = self.setting("remove")
-        if self.route != "grid" or not self.independent or self.options.arithmetic == "bracketed":
+        exact = isinstance(setting.engine, GridEngine | VectorEngine)
+        if not exact or not self.independent:
             return Direct(setting, "remove")
         if self.options.statistics == "certified":
             return self._tilted(setting) or Direct(setting, "remove")
@@ -217,7 +246,7 @@ class _Question:
     def _tilted(self, setting: Setting) -> Estimator | None:
         """Order-2 draws, where the second moment exists in practice and is computed accurately."""
         rates = self.law.rates
-        if rates.max() >= 1:
+        if rates.max() >= 1 or self.mechanism.decay is None:
             return None
         tilted = Tilted(setting)
         if tilted.log_moment > 8 or not tilted.validated():
@@ -230,19 +259,23 @@ class _Question:
         rate = float(self.law.rates.max())
         if rate >= 0.5:
             return Direct(setting, "remove")
-        start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
+        best: tuple[float, Estimator] = (0.0, Direct(setting, "remove"))
+        goal = None
+        if self.mechanism.decay is not None:
+            start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
 
-        def level(kept: Any, proposal: Counts) -> float:
-            return level_of(Sample(proposal, kept, 0))
+            def level(kept: Any, proposal: Counts) -> float:
+                return level_of(Sample(proposal, kept, 0))
 
-        counts = start.fitted(level, rng)
-        pilot = Sample(counts, counts.draw(2048, rng), 0)
-        goal = level_of(pilot)
-        best: tuple[float, Estimator] = (self._effective(pilot, goal), counts)
+            counts = start.fitted(level, rng)
+            pilot = Sample(counts, counts.draw(2048, rng), 0)
+            goal = level_of(pilot)
+            best = (self._effective(pilot, goal), counts)
         for scale in (1.0, 2.0, 4.0, 8.0):
             shift = ShiftRemove(setting, scale)
             pilot = Sample(shift, shift.draw(1024, rng), 0)
-            best = max(best, (2 * self._effective(pilot, goal), shift), key=lambda item: item[0])
+            at = level_of(pilot) if goal is None else goal
+            best = max(best, (2 * self._effective(pilot, at), shift), key=lambda item: item[0])
         return best[1]
 
     def _effective(self, pilot: Sample, level: float) -> float:
@@ -289,7 +322,11 @@ class _Question:
     # --- deterministic bounds ------------------------------------------------------------------
 
     def proved_delta(self, epsilon: float) -> tuple[float, str]:
-        return proofs.revealed_delta(self.mechanism, self.law, epsilon), "participations revealed"
+        return self._revealed.delta(epsilon), "participations revealed"
+
+    @cached_property
+    def _revealed(self) -> proofs.Revealed:
+        return proofs.Revealed(self.mechanism, self.law)
 
     def proved_adding(self, target: float) -> float:
         """The least epsilon that a deterministic bound proves for adding a record."""
@@ -307,11 +344,13 @@ class _Question:
         """The least epsilon that a deterministic bound proves for both directions."""
         revealed = proofs.least_epsilon(lambda e: self.proved_delta(e)[0], target)
         best = (revealed, "participations revealed")
-        if self.route != "grid" or not isinstance(self.sampler, Poisson):
+        if not isinstance(self.sampler, Poisson):
             return best
         rate = float(self.sampler.sampling_probability)
         if rate >= 1:
             return best
+        if self.route != "grid":
+            return self._by_conditioning(rate, target, best)
         setting = Setting(self.mechanism, self.law, GridEngine(self.mechanism, self.law))
         remove, method = proofs.renyi_epsilon(self.mechanism, rate, target)
         if remove >= revealed:
@@ -321,6 +360,17 @@ class _Question:
         if proofs.variational_delta(setting, remove)[0] > target:
             add = self.proved_adding(target)
         return min(best, (max(remove, add), method))
+
+    def _by_conditioning(
+        self, rate: float, target: float, best: tuple[float, str]
+    ) -> tuple[float, str]:
+        """Conditional composition, where there is enough noise for it to help."""
+        mechanism = self.mechanism
+        enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
+        if not enough or not conditional.covers(mechanism, rate):
+            return best
+        bound = conditional.conditional_epsilon(mechanism, rate, target)
+        return min(best, (bound, "conditional composition"))
 
 
 def _question(
@@ -558,7 +608,7 @@ def _sampled_epsilon(
     return CorrelatedEpsilon(
         upper,
         lower=0.0 if _one_sided(estimator) else min(lower, upper),
-        method=f"{question.route}: {names}",
+        method=f"{question.name}: {names}",
         label=WITH_CONFIDENCE if proved else STATISTICAL,
         estimate=estimate,
         failure_probability=2 * gamma,
@@ -673,7 +723,7 @@ def _sampled_delta(question: _Question, at: float, bound: float, method: str) ->
     return CorrelatedDelta(
         min(upper, 1.0),
         lower=0.0 if _one_sided(estimator) else min(lower, upper),
-        method=f"{question.route}: {names}",
+        method=f"{question.name}: {names}",
         label=WITH_CONFIDENCE if proved else STATISTICAL,
         estimate=min(estimate, upper),
         failure_probability=2 * gamma,

@@ -35,10 +35,13 @@ __all__ = ["KINDS", "WIDEST_BAND", "Mechanism"]
 
 Floats = NDArray[np.float64]
 
-KINDS = ("diagonal", "banded", "lambda-CGD", "dense")
+KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
 # The transfer matrix has 2^(bands - 1) states.
 WIDEST_BAND = 12
+
+# A grid of as many axes.
+MOST_BUFFERS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class Mechanism:
     Attributes
     ----------
     kind
-        ``"diagonal"``, ``"banded"``, ``"lambda-CGD"`` or ``"dense"``.
+        ``"diagonal"``, ``"banded"``, ``"lambda-CGD"``, ``"BLT"`` or ``"dense"``.
     matrix
         C >= 0, lower triangular, of shape (steps, steps).
     sigma
@@ -57,6 +60,9 @@ class Mechanism:
         The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None.
     bands
         Number of diagonals of C that are not zero.
+    series
+        For ``"BLT"``, decays and scales of at most three geometric series whose sum is the column
+        of C below its diagonal: ``C[t + k, t] = sum_j scales[j] decays[j]^(k - 1)``.
     """
 
     kind: str
@@ -64,6 +70,7 @@ class Mechanism:
     sigma: float
     decay: float | None
     bands: int
+    series: tuple[Floats, Floats] | None = None
 
     @classmethod
     def of(cls, strategy: Any, *, noise_multiplier: float) -> Mechanism:
@@ -72,7 +79,8 @@ class Mechanism:
         Parameters
         ----------
         strategy
-            Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``.
+            Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``, or ``decays`` and
+            ``scales``, or ``inverse_bands`` and ``inverse_coefficients``.
         noise_multiplier
             sigma > 0, not divided by a norm of C.
 
@@ -90,13 +98,18 @@ class Mechanism:
             raise ValueError(
                 f"strategy.decay must be the ratio of every column of C, got {decay!r}."
             )
+        series = None if decay is not None else _series(strategy, C)
+        if series is not None and len(series[0]) == 1 and series[0][0] == series[1][0] > 0:
+            decay, series = float(series[0][0]), None
         if bands == 1:
-            kind, decay = "diagonal", None
+            kind, decay, series = "diagonal", None, None
         elif decay is not None:
             kind = "lambda-CGD"
+        elif series is not None:
+            kind = "BLT"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, C, sigma, decay, bands)
+        return cls(kind, C, sigma, decay, bands, series)
 
     @property
     def steps(self) -> int:
@@ -131,6 +144,20 @@ class Mechanism:
         for k in range(self.bands):
             out[: T - k, k] = np.einsum("ij,ij->j", self.matrix[:, : T - k], self.matrix[:, k:])
         return out / self.variance
+
+    @cached_property
+    def couplings(self) -> Floats:
+        """Products of later columns with each series, of shape (steps, buffers).
+
+        With states ``w_j = sum_{t < u} y_t decays[j]^(u - t - 1)`` before round u, the overlap of
+        column u with the columns of earlier participations is ``couplings[u] @ w`` times sigma^2.
+        """
+        if self.series is None:
+            raise ValueError(f"mechanism must be of kind 'BLT', got {self.kind!r}.")
+        decays, scales = self.series
+        powers = decays ** np.arange(self.steps)[:, None]
+        sums = np.cumsum(powers * self.matrix[:, :1], axis=0)[::-1]
+        return np.ascontiguousarray(scales * sums / self.variance)
 
     def means(self, y: Floats) -> Floats:
         """C y, of the shape (steps, draws) of the participations."""
@@ -168,6 +195,38 @@ def _nonnegative(C: Floats, steps: int) -> Floats:
         "C has entries of both signs, which no change of signs of its rounds removes: the scalar "
         "pair is proved to dominate for C >= 0 only. Use the sensitivity of C without sampling."
     )
+
+
+def _series(strategy: Any, C: Floats) -> tuple[Floats, Floats] | None:
+    """Decays and scales of the few geometric series that the columns of C are made of, or None."""
+    decays, scales = getattr(strategy, "decays", None), getattr(strategy, "scales", None)
+    few = getattr(strategy, "inverse_bands", None)
+    if decays is not None and scales is not None:
+        decays = np.asarray(decays, dtype=float)
+        distinct, place = np.unique(decays, return_inverse=True)
+        sums = np.bincount(place, weights=np.asarray(scales, dtype=float))
+        found = distinct[sums != 0], sums[sums != 0]
+    elif few is not None and 2 <= few <= MOST_BUFFERS + 1:
+        # 1 / C(x) = prod_j (1 - decays[j] x), in partial fractions.
+        roots = np.roots(np.asarray(strategy.inverse_coefficients, dtype=float)[:few])
+        if np.iscomplex(roots).any() or len(np.unique(roots)) < len(roots):
+            return None
+        gaps = np.subtract.outer(roots, roots) + np.eye(len(roots))
+        found = roots.real, (roots ** len(roots) / gaps.prod(axis=1)).real
+    else:
+        return None
+    if not 1 <= len(found[0]) <= MOST_BUFFERS or not _is_sum_of(C, *found):
+        return None
+    return found
+
+
+def _is_sum_of(C: Floats, decays: Floats, scales: Floats) -> bool:
+    """Whether C is Toeplitz, with a unit diagonal and these geometric series below."""
+    T = C.shape[0]
+    column = np.concatenate([[1.0], (decays ** np.arange(T - 1)[:, None]) @ scales])
+    lag = np.subtract.outer(np.arange(T), np.arange(T))
+    ideal = np.where(lag >= 0, column[np.maximum(lag, 0)], 0.0)
+    return bool(np.allclose(C, ideal, rtol=1e-12, atol=1e-14))
 
 
 def _bands(C: Floats) -> int:

@@ -140,6 +140,15 @@ _TABLE = (
         f"{_SAMPLED}; {_BY_IMPORTANCE}",
     ),
     Row(
+        ("BLT",),
+        _AUTOMATA,
+        "always",
+        "states",
+        "backward recursion on a grid of vector states and Monte Carlo; particles where a grid "
+        "would need more than 1000 nodes",
+        f"{_SAMPLED}; {_BY_IMPORTANCE}",
+    ),
+    Row(
         ("dense",),
         _AUTOMATA,
         "always",
