@@ -21,6 +21,8 @@ __all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
 _NEVER = 1e200
 # What merged points may change in a characteristic function.
 _MERGED_TOLERANCE = 1e-17
+# Fewer points with small phases than this are treated as all others.
+_FEW = 64
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -50,6 +52,22 @@ def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: flo
 def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
     """Size of u in ell = log(1 - q + q exp(u)): its rounding moves ell as the posterior says."""
     return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
+
+
+def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
+    """Sum of weights (exp(i s) - 1 - i s), s = k phases / nodes for k < nodes and phases <= 1.
+
+    The terms left out are below s^2 / 2 times 2 / 20! < 1e-18.
+    """
+    power, moments = weights.copy(), []
+    for order in range(1, 20):
+        power = power * (1j / order) * phases
+        moments.append(power.sum())
+    x = np.arange(nodes) / nodes
+    total = np.zeros(nodes, dtype=complex)
+    for moment in moments[:0:-1]:
+        total = (total + moment) * x
+    return np.asarray(total * x)
 
 
 class QuadratureTilt(Tilt):
@@ -130,7 +148,16 @@ class QuadratureTilt(Tilt):
         weight, value = self.merged
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
-        return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
+        theta = step * self._centered
+        near = np.abs(theta) * nodes <= 1.0
+        # Points whose phases stay small need no more than their moments.
+        if np.count_nonzero(near) < _FEW:
+            near = np.zeros(len(theta), dtype=bool)
+        far = np.flatnonzero(~near)
+        sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
+        if len(far) < len(theta):
+            sums += _series(theta[near] * nodes, self._weights[near], nodes)
+        return complex_log1p(sums)
 
     def growth(self, t: Reals) -> Reals:
         """Return what the terms of first order add up to at points with large phases.

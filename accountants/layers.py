@@ -1,0 +1,112 @@
+"""A law in layers of the losses of its steps: what each contributes to delta, bounded by itself.
+
+With F_k the part of the law of a step below a cut k, the composed law is F_0^T, plus the layers
+F_k^T - F_(k-1)^T, which are positive, plus the part in which a step lies beyond all cuts, which is
+as improbable as one likes. Each layer has losses within a factor of each other, so that one tilt
+and one contour serve it, also where the loss of a step has the tail of a log-normal.
+
+>>> from dpcal.accountants.sampled import SampledGaussian
+>>> ladder = Ladder(((SampledGaussian(1e-6, 1.0, "remove"), 100),), log_rest=-40.0)
+>>> layer = ladder.layer(1)
+>>> print(f"{ladder.level(0):.3f} {ladder.level(1):.3f} {layer.cumulants([0.0])[0, 1]:.3f}")
+0.007 0.001 0.001
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcal.accountants.bands import Band, Below, blur_at, loss_at, loss_cut
+from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss
+from dpcal.accountants.measures import Jumps, Parts, SplitParts, Trimmed
+from dpcal.accountants.sampled import SampledGaussian, TrimmedLoss
+
+__all__ = ["Kept", "Ladder"]
+
+# Ratio of the losses at neighboring cuts.
+_RATIO = 4.0
+# Cuts of one loss that are closer than this, in widths of their blurs, are one.
+_CLOSEST = 7.0
+
+
+class Kept(Trimmed):
+    """The part of the law in which every step stays below a cut."""
+
+    def __init__(self, pieces: SplitParts) -> None:
+        self._parts = [
+            (piece, times) for piece, times in pieces if isinstance(piece, PrivacyLoss | Below)
+        ]
+        self.log_rest = -math.inf
+
+
+class Ladder:
+    """Cuts at losses of geometrically falling size, the first where next to nothing is beyond.
+
+    Parameters
+    ----------
+    parts
+        Losses and how often each adds up.
+    log_rest
+        Log of the probability that may lie beyond the first cuts.
+
+    Attributes
+    ----------
+    log_rest
+        Log of a bound on the probability that does.
+    """
+
+    def __init__(self, parts: Parts, log_rest: float) -> None:
+        self._parts = parts
+        share = log_rest - math.log(sum(times for _, times in parts))
+        self._tops: list[Below | None] = []
+        rests, levels = [-math.inf], [0.0]
+        for loss, times in parts:
+            top = None
+            if isinstance(loss, SampledGaussian) and loss.direction == "remove":
+                trimmed = TrimmedLoss(loss, share)
+                top = Below(loss, trimmed.cut)
+                rests.append(math.log(times) + top.log_rest)
+                levels.append(loss_at(loss, top.cut))
+            self._tops.append(top)
+        self._highest = max(levels)
+        if self._highest <= 0:
+            raise OutOfReach
+        self.log_rest = float(np.logaddexp.reduce(rests)) + 8 * UNIT * abs(log_rest)
+
+    def level(self, index: int) -> float:
+        """The loss at which the cuts of this index lie, the largest of them for index 0."""
+        return self._highest / _RATIO**index
+
+    def _cut(self, top: Below, index: int) -> float:
+        """Where a loss is cut: never beyond its first cut, nor just below it."""
+        if index == 0:
+            return top.cut
+        cut = loss_cut(top.loss, self.level(index))
+        apart = _CLOSEST * (blur_at(top.loss, cut) + blur_at(top.loss, top.cut))
+        return cut if cut < top.cut - apart else top.cut
+
+    def kept(self, index: int) -> Kept:
+        """The part of the law in which every step stays below the cuts of this index."""
+        pieces: SplitParts = []
+        for (loss, times), top in zip(self._parts, self._tops, strict=True):
+            if top is None:
+                pieces.append((loss, times))
+            else:
+                pieces.append((Below(top.loss, self._cut(top, index)), times))
+        return Kept(pieces)
+
+    def layer(self, index: int) -> Jumps | None:
+        """What lies below the cuts before this index, but not below these; None where nothing."""
+        pieces: SplitParts = []
+        for (loss, times), top in zip(self._parts, self._tops, strict=True):
+            if top is None:
+                pieces.append((loss, times))
+                continue
+            low, high = self._cut(top, index), self._cut(top, index - 1)
+            if low < high:
+                pieces.append((Band(top.loss, low, high), times))
+            else:
+                pieces.append((Below(top.loss, low), times))
+        return Jumps(pieces) if any(isinstance(piece, Band) for piece, _ in pieces) else None
