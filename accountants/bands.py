@@ -5,7 +5,7 @@ no tilt serves it, as every tilt sees either the peak at zero or the largest los
 In each of some layers of the loss, however, the law is as plain as any.
 
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
->>> band = Band(loss, loss_cut(loss, 1e-4), loss_cut(loss, 1e-3))
+>>> band = Band(Below(loss, loss_cut(loss, 1e-4)), Below(loss, loss_cut(loss, 1e-3)))
 >>> below, between = band.cumulants([0.0])
 >>> print(f"{below[0, 0]:.4f} {between[0, 0]:.4f}")
 -0.0000 -15.3023
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from dpcal._ext.contour import plain_moments
+from dpcal._ext.contour import mixture_log_weights, plain_moments
 from dpcal.accountants import sampled
 from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.quadrature import QuadratureTilt
@@ -30,9 +30,11 @@ __all__ = ["SURPLUS", "Band", "Below", "blur_at", "loss_at", "loss_cut"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Width of a cut, relative to the loss there, and to the distance over which the density falls (at
-# most sigma): sharp, lest the tail of a cut is tilted to where the loss has grown exponentially.
-_LOSS_BLUR, _BLUR = 0.08, 0.7
+# Width of a cut, relative to the loss there, to the distance over which the density falls, and to
+# sigma: sharp, lest the tail of a cut is tilted to where the loss has grown exponentially.
+_LOSS_BLUR, _BLUR, _WIDEST = 0.08, 0.7, 0.4
+# How many widths below a cut a band begins.
+_DEEPEST = 14.0
 # Points of a lattice, at most.
 _MAX_POINTS = 40_000
 # Distance of the shifted line from the real one, in widths of a cut: large, as what is left of a
@@ -57,14 +59,16 @@ def loss_cut(loss: SampledGaussian, level: float) -> float:
 def loss_at(loss: SampledGaussian, cut: float) -> float:
     """The loss there."""
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    return float(sampled.mixture_log_weights(np.array([cut]), q, sigma, 0.0)[0].real)
+    return float(mixture_log_weights(np.array([cut]), q, sigma, 0.0)[0].real)
 
 
 def blur_at(loss: SampledGaussian, cut: float) -> float:
     """Width of a cut there."""
-    sigma = loss.noise_multiplier
-    steepness = max(cut / sigma**2, 1.0 / sigma)
-    return min(_BLUR / steepness, _LOSS_BLUR * sigma**2 * max(1.0, loss_at(loss, cut)))
+    sigma, level = loss.noise_multiplier, loss_at(loss, cut)
+    if level >= 1.0:
+        # The loss grows linearly from here on.
+        return min(_WIDEST * sigma, _LOSS_BLUR * sigma**2 * level)
+    return min(_WIDEST * sigma, _BLUR * sigma**2 / max(cut, sigma), _LOSS_BLUR * sigma**2)
 
 
 class Below(TrimmedLoss):
@@ -80,7 +84,7 @@ class Below(TrimmedLoss):
 
     def __init__(self, loss: SampledGaussian, cut: float) -> None:
         self.loss, self.cut = loss, cut
-        self._blur = blur_at(loss, cut)
+        self.blur = self._blur = blur_at(loss, cut)
         self._lattice = None
         self._set_rest()
 
@@ -112,25 +116,29 @@ class Band:
 
     Parameters
     ----------
-    loss
-        The loss.
-    low, high
-        Where the cuts lie, on the axis of the noise; low < high.
+    below, above
+        The parts of one loss below the lower and below the upper cut.
     """
 
-    def __init__(self, loss: SampledGaussian, low: float, high: float) -> None:
-        self.loss, self.low, self.high = loss, low, high
-        self.below = Below(loss, low)
-        self._blurs = blur_at(loss, low), blur_at(loss, high)
+    def __init__(self, below: Below, above: Below) -> None:
+        self.loss, self.below = below.loss, below
+        self.low, self.high = below.cut, above.cut
+        self._blurs = below.blur, above.blur
         self._lattice: sampled._Lattice | None = None
 
     def _points(self, powers: Reals) -> sampled._Lattice:
         lowest, highest = float(powers.min()), float(powers.max())
         lattice = self._lattice
         if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
+            sigma = self.loss.noise_multiplier
             highest = max(8.0, sampled._HEADROOM * highest)
             ceiling = _ceiling(self.loss, highest, self.high, self._blurs[1], self.low)
-            lattice = self._lattice = _lattice(self.loss, lowest, highest, ceiling, self._blurs)
+            blur = self._blurs[0]
+            # The lower cut leaves exp(-s^2 / 2) at s widths, where the density is up to exp(s blur
+            # low / sigma^2) times what it is at the cut.
+            floor = self.low - blur * (_DEEPEST + 2 * blur * max(self.low, 0.0) / sigma**2)
+            lattice = _lattice(self.loss, lowest, highest, ceiling, self._blurs, floor)
+            self._lattice = lattice
             self._log_band = lattice.log_base + self._log_share(lattice.x, 0.0).real
         return lattice
 
@@ -161,8 +169,9 @@ def _lattice(
     highest: float,
     ceiling: float,
     blurs: tuple[float, ...],
+    floor: float = -math.inf,
 ) -> sampled._Lattice:
-    """Points for integrals up to a ceiling in which cuts' shares are factors."""
+    """Points for integrals from a floor to a ceiling in which cuts' shares are factors."""
     sigma = loss.noise_multiplier
     angle = min(1.5, 1.5 / sigma, _SHIFT * min(blurs) / sigma**2)
     return sampled._Lattice(
@@ -174,6 +183,7 @@ def _lattice(
         ceiling,
         _MAX_POINTS,
         1 / math.hypot(*(1 / blur for blur in blurs)),
+        floor,
     )
 
 
@@ -185,7 +195,7 @@ def _ceiling(loss: SampledGaussian, power: float, cut: float, blur: float, start
     """
     q, sigma = loss.sampling_probability, loss.noise_multiplier
     x = np.concatenate([np.linspace(start, cut, 64), cut + blur * _TAIL])
-    sizes = power * sampled.mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
+    sizes = power * mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
     sizes += log_ndtr((cut - x) / blur)
     most = np.maximum.accumulate(sizes)
     negligible = np.flatnonzero((sizes < most + _NOTHING)[64:])

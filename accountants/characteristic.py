@@ -72,12 +72,16 @@ _FIRST_GUESS, _GUESSES = -30.0, 4
 # Complex multiplications that a trimmed contour may take.
 _TRIMMED_WORK = 4e6
 # Layers of a law, and complex multiplications for each, both at most.
-_LAYERS, _LAYER_WORK = 24, 2e7
+_LAYERS, _LAYER_WORK = 24, 3e7
+# Quadrature points in all layers together, at most.
+_LAYER_POINTS = 3e6
+# The largest loss that a contour for all of what is left may see, in standard deviations of that.
+_RARE_JUMPS = 20.0
 # A layer without a contour is bounded where it is this much smaller than the rest, in logarithms.
 _BOUNDED = 5.0
 # Steps of a search for epsilon, each with new layers; how close, in log delta, is close enough for
 # Newton's method; the largest step in log epsilon; and the smallest epsilon that is told from 0.
-_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 1.0, 2.5, 1e-12
+_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 2.5, 2.5, 1e-12
 # What is cut off beyond all layers, less log delta, and tilts tried where a saddle is out of reach.
 _LAYER_REST, _TRIALS = -37.0, 24
 # Where to look for a cut: the valley of the integrand at these multiples of the saddle.
@@ -178,25 +182,29 @@ class Inversion:
             choices.append(cls([_contour(total, c, epsilon, spread=spread)]))
             if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
                 return choices[0]
-        with contextlib.suppress(OutOfReach):
-            choices += _trimmed(total, epsilon, spread)
-            if choices and choices[-1].cheap(total) and choices[-1].width(epsilon) < _TIGHT:
-                return choices[-1]
-        with contextlib.suppress(OutOfReach):
-            choices.append(_layered(total, epsilon, spread))
-            if choices[-1].width(epsilon) < _TIGHT:
-                return choices[-1]
+        # Where every look is costly, the more general way comes first.
+        crowd = len(total.parts) > _CROWD
+        for way in (_layered, _trimmed) if crowd else (_trimmed, _layered):
+            with contextlib.suppress(OutOfReach):
+                found = way(total, epsilon, spread)
+                choices += found
+                if (
+                    found
+                    and found[-1].width(epsilon) < _TIGHT
+                    and (way is _layered or found[-1].cheap(total))
+                ):
+                    return found[-1]
         work = min((choice.work for choice in choices), default=math.inf)
         if work > _SPLIT_WORK * len(total.parts) or all(choice.loose for choice in choices):
             choices += _splits(total, max(c, 1.0), epsilon, spread)
         if not choices:
             raise OutOfReach
-        found = []
+        known = []
         for choice in sorted(choices, key=lambda choice: (choice.loose, choice.work)):
             if choice.width(epsilon) < _TIGHT:
                 return choice
-            found.append(choice)
-        return min(found, key=lambda choice: choice.log_bounds(epsilon).upper)
+            known.append(choice)
+        return min(known, key=lambda choice: choice.log_bounds(epsilon).upper)
 
     @classmethod
     def trimmed(cls, measure: Trimmed, epsilon: float, spread: float = 0.0) -> Inversion:
@@ -206,14 +214,13 @@ class Inversion:
         return cls([contour], [_probability(measure.log_rest)], "trimmed")
 
     @classmethod
-    def layered(cls, total: Total, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
+    def layered(cls, ladder: Ladder, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
         """Invert the law layer by layer, each on a contour of its own (:mod:`layers`).
 
         Layers are taken from the largest losses downward until what is left fits one contour, or
         contributes nothing. Those too small against ``size``, a guess of log delta, are bounded.
         """
-        ladder = Ladder(total.parts, size + _LAYER_REST)
-        search = _LayerSearch(epsilon, size, spread, _LAYER_WORK * len(total.parts) ** 0.5)
+        search = _LayerSearch(epsilon, size, spread, _LAYER_WORK * len(ladder.parts) ** 0.5)
         search.rest.append(_probability(ladder.log_rest))
         bounded = None
         for index in range(_LAYERS):
@@ -223,19 +230,26 @@ class Inversion:
                     search.add(layer, _BOUNDED)
             except OutOfReach:
                 break
-            kept = ladder.kept(index)
+            bounded = kept = ladder.kept(index)
+            # Among losses much smaller than what may come, jumps are rare: no contour is short.
+            level = ladder.level(index)
+            rare = level > _RARE_JUMPS * math.sqrt(max(kept.at_zero[1], 0.0))
+            if rare and level > 2 * epsilon:
+                continue
             with contextlib.suppress(OutOfReach):
-                search.add(kept, _NEGLIGIBLE, narrow=True)
+                if rare:
+                    search.bound(kept, _NEGLIGIBLE)
+                else:
+                    search.add(kept, _NEGLIGIBLE, narrow=True)
                 bounded = None
                 break
-            bounded = kept
         if bounded is not None:
             # What is left has neither a contour nor a layer of its own that has one.
-            search.bound(bounded)
+            search.bound(bounded, -math.inf)
         if not search.contours:
             raise OutOfReach
         inversion = cls(search.contours, search.rest, "layers")
-        inversion.margin += 4 * SURPLUS * sum(times for _, times in total.parts)
+        inversion.margin += 4 * SURPLUS * sum(times for _, times in ladder.parts)
         return inversion
 
     @property
@@ -362,18 +376,19 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
     return []
 
 
-def _layered(total: Total, epsilon: float, spread: float) -> Inversion:
+def _layered(total: Total, epsilon: float, spread: float) -> list[Inversion]:
     """Contours for the layers of a law, taken around the right size of delta."""
     size = min(_single_jump(total, epsilon), total.log_delta_bound)
     for _ in range(_GUESSES):
-        inversion = Inversion.layered(total, epsilon, size, spread)
+        ladder = Ladder(total.parts, size + _LAYER_REST)
+        inversion = Inversion.layered(ladder, epsilon, size, spread)
         estimate = min(inversion.slopes(epsilon)[0], 0.0)
         if math.isnan(estimate):
             raise OutOfReach
         if estimate > size - 3.0:
-            return inversion
+            return [inversion]
         size = estimate
-    raise OutOfReach
+    return []
 
 
 def _single_jump(total: Total, epsilon: float) -> float:
@@ -440,10 +455,19 @@ class _LayerSearch:
         self.rest: list[tuple[Reals, Reals]] = []
         self.size = size
         self._epsilon, self._spread, self._work = epsilon, spread, work
+        self._points = _LAYER_POINTS
 
-    def bound(self, measure: Measure) -> None:
-        """Bound a measure."""
+    def bound(self, measure: Measure, least: float) -> None:
+        """Bound a measure that is smaller than the rest by this much, in logarithms.
+
+        Raises
+        ------
+        OutOfReach
+            If it is not.
+        """
         line = _ChernoffLine.within_reach(measure, self._epsilon)
+        if self.size - line.log_bound(self._epsilon) < least:
+            raise OutOfReach
         self.rest.append((line.tilts, line.bounds))
 
     def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
@@ -477,6 +501,9 @@ class _LayerSearch:
             work=self._work,
             smooth=False,
         )
+        self._points -= contour.line.points
+        if self._points < 0:
+            raise OutOfReach
         bounds = contour.log_bounds(self._epsilon)
         # What remains uncertain of the value, which may be far smaller than the integrand.
         gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0
@@ -636,6 +663,24 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         plain = Inversion([_contour(total, _saddle(total, epsilon), epsilon)])
         if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
             return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    # Where every look is costly, the more general way comes first.
+    crowd = len(total.parts) > _CROWD
+    ways = (
+        (_epsilon_on_layers, _epsilon_on_trims)
+        if crowd
+        else (_epsilon_on_trims, _epsilon_on_layers)
+    )
+    for way in ways:
+        found = way(total, log_delta)
+        if found is not None:
+            return found
+    if epsilon is None:
+        return None
+    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+
+
+def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
+    """The same for a trimmed law."""
     for gap, sharpness in _trims(total):
         measure = trim(total.parts, log_delta + gap, sharpness)
         if measure is None:
@@ -644,28 +689,27 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
             found = _epsilon_on_trimmed(measure, log_delta)
             if found is not None:
                 return found
-    with contextlib.suppress(OutOfReach):
-        found = _epsilon_on_layers(total, log_delta)
-        if found is not None:
-            return found
-    if epsilon is None:
-        return None
-    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    return None
 
 
 def _epsilon_on_trimmed(measure: Trimmed, log_delta: float) -> Bounds | None:
-    """The same for a trimmed law."""
     epsilon = max(0.0, _epsilon_estimate(measure, log_delta))
     return _solved(None, lambda at: Inversion.trimmed(measure, at), epsilon, log_delta)
 
 
 def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
     """The same layer by layer, with contours of their own at every epsilon on the way."""
+    with contextlib.suppress(OutOfReach):
+        ladder = Ladder(total.parts, log_delta + _LAYER_REST)
+        epsilon = _epsilon_of_single_jump(total, log_delta)
+        return _searched(lambda at: Inversion.layered(ladder, at, log_delta), epsilon, log_delta)
+    return None
 
-    def invert(epsilon: float) -> Inversion:
-        return Inversion.layered(total, epsilon, log_delta)
 
-    epsilon = _epsilon_of_single_jump(total, log_delta)
+def _searched(
+    invert: Callable[[float], Inversion], epsilon: float, log_delta: float
+) -> Bounds | None:
+    """Newton's method on logarithms, with a new inversion at every step until it is close."""
     low, high = 0.0, math.inf
     for _ in range(_STEPS):
         inversion = invert(epsilon)
@@ -674,9 +718,8 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
             # What was found is less than its own rounding, and so far below the target.
             value, slope = -math.inf, -1.0
         if abs(value - log_delta) < _NEAR:
-            return _solved(inversion, invert, epsilon, log_delta)
+            return _solved(inversion, invert, epsilon, log_delta, accepted=_TIGHT)
         low, high = (epsilon, high) if value > log_delta else (low, epsilon)
-        # Newton's step on logarithms, which is kept inside the bracket.
         change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
         step = epsilon * math.exp(change)
         if not low < step < high:
@@ -702,6 +745,7 @@ def _solved(
     invert: Callable[[float], Inversion],
     epsilon: float,
     log_delta: float,
+    accepted: float = _ACCEPTED_WIDTH,
 ) -> Bounds | None:
     """Solve on the nodes around epsilon, and anew around what was found; None if it runs away."""
     for _ in range(3):
@@ -710,7 +754,7 @@ def _solved(
         if found is None:
             return None
         bounds = inversion.log_bounds(found)
-        tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
+        tight = bounds.upper - bounds.lower < accepted
         if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
         epsilon, inversion = found, None

@@ -53,12 +53,14 @@ class Ladder:
 
     Attributes
     ----------
+    parts
+        As given.
     log_rest
         Log of a bound on the probability that does.
     """
 
     def __init__(self, parts: Parts, log_rest: float) -> None:
-        self._parts = parts
+        self.parts = parts
         share = log_rest - math.log(sum(times for _, times in parts))
         self._tops: list[Below | None] = []
         rests, levels = [-math.inf], [0.0]
@@ -70,6 +72,8 @@ class Ladder:
                 rests.append(math.log(times) + top.log_rest)
                 levels.append(loss_at(loss, top.cut))
             self._tops.append(top)
+        self._known: dict[tuple[int, int], Below] = {}
+        self._layers: dict[int, Jumps | None] = {}
         self._highest = max(levels)
         if self._highest <= 0:
             raise OutOfReach
@@ -79,34 +83,33 @@ class Ladder:
         """The loss at which the cuts of this index lie, the largest of them for index 0."""
         return self._highest / _RATIO**index
 
-    def _cut(self, top: Below, index: int) -> float:
-        """Where a loss is cut: never beyond its first cut, nor just below it."""
+    def _below(self, part: int, top: Below, index: int) -> Below:
+        """A loss below its cut: never beyond its first cut, nor just below it."""
         if index == 0:
-            return top.cut
-        cut = loss_cut(top.loss, self.level(index))
-        apart = _CLOSEST * (blur_at(top.loss, cut) + blur_at(top.loss, top.cut))
-        return cut if cut < top.cut - apart else top.cut
+            return top
+        if (part, index) not in self._known:
+            cut = loss_cut(top.loss, self.level(index))
+            apart = _CLOSEST * (blur_at(top.loss, cut) + top.blur)
+            self._known[part, index] = Below(top.loss, cut) if cut < top.cut - apart else top
+        return self._known[part, index]
 
     def kept(self, index: int) -> Kept:
         """The part of the law in which every step stays below the cuts of this index."""
         pieces: SplitParts = []
-        for (loss, times), top in zip(self._parts, self._tops, strict=True):
-            if top is None:
-                pieces.append((loss, times))
-            else:
-                pieces.append((Below(top.loss, self._cut(top, index)), times))
+        for part, ((loss, times), top) in enumerate(zip(self.parts, self._tops, strict=True)):
+            pieces.append((loss if top is None else self._below(part, top, index), times))
         return Kept(pieces)
 
     def layer(self, index: int) -> Jumps | None:
         """What lies below the cuts before this index, but not below these; None where nothing."""
-        pieces: SplitParts = []
-        for (loss, times), top in zip(self._parts, self._tops, strict=True):
-            if top is None:
-                pieces.append((loss, times))
-                continue
-            low, high = self._cut(top, index), self._cut(top, index - 1)
-            if low < high:
-                pieces.append((Band(top.loss, low, high), times))
-            else:
-                pieces.append((Below(top.loss, low), times))
-        return Jumps(pieces) if any(isinstance(piece, Band) for piece, _ in pieces) else None
+        if index not in self._layers:
+            pieces: SplitParts = []
+            for part, ((loss, times), top) in enumerate(zip(self.parts, self._tops, strict=True)):
+                if top is None:
+                    pieces.append((loss, times))
+                    continue
+                below, above = self._below(part, top, index), self._below(part, top, index - 1)
+                pieces.append((below if below is above else Band(below, above), times))
+            bands = any(isinstance(piece, Band) for piece, _ in pieces)
+            self._layers[index] = Jumps(pieces) if bands else None
+        return self._layers[index]

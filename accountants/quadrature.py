@@ -7,6 +7,7 @@ the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls wi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ class QuadratureTilt(Tilt):
         relative to the weight.
     restricted
         Probability, variance and fourth central moment of the law restricted to some events,
-        shape (k, 3); the whole law when omitted.
+        shape (k, 3), or what computes them when they are asked for; the whole law when omitted.
     nearer
         Points and weights on a second line, closer to the real one, for bounds only.
     merged
@@ -100,14 +101,14 @@ class QuadratureTilt(Tilt):
         moments: tuple[float, float, float],
         *,
         exponents: Reals | float,
-        restricted: Reals | None = None,
+        restricted: Callable[[], Reals] | Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.mean, variance, fourth = moments
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
-        self.restricted, self.merged = restricted, merged
+        self._restricted, self.merged = restricted, merged
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
@@ -129,6 +130,13 @@ class QuadratureTilt(Tilt):
     def decays(self) -> bool:
         """Whether abs(psi) falls, if not to 0 then to an atom's weight; finite laws never do."""
         return math.isfinite(self._time_of_half_power())
+
+    @property
+    def restricted(self) -> Reals:
+        """Probability, variance and fourth central moment of the law restricted to some events."""
+        if callable(self._restricted):
+            self._restricted = self._restricted()
+        return self._restricted
 
     @property
     def law(self) -> tuple[Complexes, Complexes]:

@@ -216,6 +216,7 @@ class _Lattice:
         ceiling: float = math.inf,
         most: int = _MAX_POINTS,
         blur: float = math.inf,
+        floor: float = -math.inf,
     ) -> None:
         self.most, self._blur = most, blur
         self.q, self.sigma = q, sigma
@@ -226,7 +227,9 @@ class _Lattice:
             self.highest = 2.0 ** math.ceil(math.log2(self.highest))
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
-        self.high = min(_RANGE * sigma + self.highest, ceiling)
+        self.low = max(self.low, floor)
+        # What lies above a floor is all there is, however improbable.
+        self.high = min(_RANGE * sigma + self.highest if floor == -math.inf else math.inf, ceiling)
         angle = min(cap, 1.5 / sigma)
         if self.lowest < 0:
             angle = self._angle_for_negative_powers(angle)
@@ -481,7 +484,7 @@ def shared_tilt(
         weights,
         (mean, float(moments[2]), float(moments[3])),
         exponents=exponents,
-        restricted=restricted_moments(lattice.ell, log_base, power, moments),
+        restricted=lambda: restricted_moments(lattice.ell, log_base, power, moments),
     )
 
 
