@@ -56,14 +56,15 @@ _SPLIT_WORK = 4e6
 _JUST_BELOW = (1e-9, 1e-5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 9
-# The same for compositions of more than so many distinct losses, and of crowds of them: every look
-# at such a law takes as many quadratures, so that crowds are cut in fewer ways too.
+# The same for compositions of more than so many distinct losses. Of crowds of them, every look at
+# the law takes as many quadratures, so that these are looked at in fewer ways and not searched.
 _MANY_PARTS, _FEW_POINTS = 8, 4
-_CROWD, _FEWEST_POINTS = 24, 2
+_CROWD = 24
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
-# A split whose bounds on log delta are this close is taken without looking further.
-_TIGHT = 1e-6
+# A split whose bounds on log delta are this close is taken without looking further; the same for
+# crowds.
+_TIGHT, _WIDE = 1e-6, 1.0
 # What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
 # contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
 _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
@@ -74,7 +75,7 @@ _TRIMMED_WORK = 4e6
 # Layers of a law, and complex multiplications for each, both at most.
 _LAYERS, _LAYER_WORK = 24, 3e7
 # Quadrature points in all layers together, at most.
-_LAYER_POINTS = 3e6
+_LAYER_POINTS = 2e6
 # The largest loss that a contour for all of what is left may see, in standard deviations of that.
 _RARE_JUMPS = 20.0
 # A layer without a contour is bounded where it is this much smaller than the rest, in logarithms.
@@ -182,20 +183,19 @@ class Inversion:
             choices.append(cls([_contour(total, c, epsilon, spread=spread)]))
             if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
                 return choices[0]
-        # Where every look is costly, the more general way comes first.
+        # Where every look is costly, the more general way comes first, and last.
         crowd = len(total.parts) > _CROWD
         for way in (_layered, _trimmed) if crowd else (_trimmed, _layered):
             with contextlib.suppress(OutOfReach):
                 found = way(total, epsilon, spread)
                 choices += found
-                if (
-                    found
-                    and found[-1].width(epsilon) < _TIGHT
-                    and (way is _layered or found[-1].cheap(total))
-                ):
+                wide = _WIDE if crowd else _TIGHT
+                settled = crowd or way is _layered or (found and found[-1].cheap(total))
+                if found and settled and found[-1].width(epsilon) < wide:
                     return found[-1]
         work = min((choice.work for choice in choices), default=math.inf)
-        if work > _SPLIT_WORK * len(total.parts) or all(choice.loose for choice in choices):
+        loose = all(choice.loose for choice in choices)
+        if not choices or (not crowd and (loose or work > _SPLIT_WORK * len(total.parts))):
             choices += _splits(total, max(c, 1.0), epsilon, spread)
         if not choices:
             raise OutOfReach
@@ -335,6 +335,14 @@ def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inver
             if pieces is not None:
                 found.append(_pair(*pieces, epsilon, spread))
     return found
+
+
+def _split_at(total: Total, epsilon: float) -> Inversion:
+    """Contours for a bulk and its jumps at the saddle of the whole law, and for nothing else."""
+    found = _splits(total, max(_saddle(total, epsilon), 1.0), epsilon, 0.0)
+    if not found:
+        raise OutOfReach
+    return found[0]
 
 
 def _pair(bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
@@ -676,7 +684,12 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
             return found
     if epsilon is None:
         return None
-    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    if not crowd:
+        return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    inversion = _split_at(total, epsilon)
+    if inversion.width(epsilon) > _TIGHT:
+        return None
+    return _solved(inversion, lambda at: _split_at(total, at), epsilon, log_delta, accepted=_TIGHT)
 
 
 def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
@@ -824,13 +837,14 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
 
     meet = min(renyi.epsilon_bounds(direction, log_delta).upper, total.upper)
     method = "Renyi"
+    if len(direction.parts) > _CROWD:
+        # Two more looks at a crowd would seldom say more.
+        return Bounds(0.0, meet, method)
     miss, at_miss = 0.0, excess(0.0)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
     costly = _FEW_POINTS if len(direction.parts) > _MANY_PARTS else _COSTLY_POINTS
-    crowd = len(direction.parts) > _CROWD
-    costly = _FEWEST_POINTS if crowd else costly
     while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
         # The secant's point, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
@@ -844,7 +858,7 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
     # Close to the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in () if crowd else _JUST_BELOW:
+    for share in _JUST_BELOW:
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
             proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []
