@@ -14,6 +14,7 @@ In each of some layers of the loss, however, the law is as plain as any.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,9 @@ Complexes = NDArray[np.complex128]
 _LOSS_BLUR, _BLUR, _WIDEST = 0.08, 0.7, 0.4
 # How many widths below a cut a band begins.
 _DEEPEST = 14.0
+# Corrections for what is cut off that are worth the digits they take, and logarithms of the mass
+# that have such digits: from the two, the mass itself is above 1/2.
+_MOST_LOST, _FAR = 0.2, 0.3
 # Points of a lattice, at most.
 _MAX_POINTS = 40_000
 # Distance of the shifted line from the real one, in widths of a cut: large, as what is left of a
@@ -96,13 +100,42 @@ class Below(TrimmedLoss):
     def _lattice_to(self, lowest: float, highest: float, ceiling: float) -> sampled._Lattice:
         return _lattice(self.loss, lowest, highest, ceiling, (self._blur,))
 
-    def mass_rounding(self, c: float) -> float:
-        """Rounding of the log mass, in units, beyond that of a sum of weights.
+    def _lost(self, c: Any) -> Any:
+        """Size of the terms that correct the sums of :class:`TrimmedLoss` for what is cut off."""
+        return np.abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
 
-        The mass less one is a sum that takes P and Q to be whole, less what each has lost.
+    def _plain(self, c: Any) -> Any:
+        """Whether the mass is so far from 1, or corrected so much, that plain sums are better."""
+        far = np.abs(c) * self.loss.sampling_probability > _FAR
+        return (self._lost(c) > _MOST_LOST) | far
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log mass and three moments of the tilts.
+
+        The digits of the mass less 1 are kept where little is cut off; elsewhere the corrections
+        for that would cost more digits than they keep, and the sums are plain ones.
         """
-        out = abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
-        return 16.0 * out
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        plain = self._plain(c)
+        if plain.all():
+            lattice = self._points(1.0 + c)
+            return plain_moments(lattice.ell, self._log_kept, 1.0 + c)
+        result = super().cumulants(c)
+        if plain.any():
+            lattice = self._points(1.0 + c)
+            result[plain] = plain_moments(lattice.ell, self._log_kept, 1.0 + c[plain])
+        return result
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted measure, normalised to mass 1."""
+        tilt = super().tilt(c)
+        if not self._plain(c):
+            tilt.mean_rounding += 16.0 * (math.exp(self._log_base_rest) + math.exp(self.log_rest))
+        return tilt
+
+    def mass_rounding(self, c: float) -> float:
+        """Rounding of the log mass, in units, beyond that of a sum near its size."""
+        return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
 
 
 class Band:

@@ -17,17 +17,28 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal.accountants.bands import Band, Below, blur_at, loss_at, loss_cut
 from dpcal.accountants.loss import UNIT, OutOfReach, PrivacyLoss
-from dpcal.accountants.measures import Jumps, Parts, SplitParts, Trimmed
+from dpcal.accountants.measures import (
+    Jumps,
+    Parts,
+    ProductLine,
+    SplitParts,
+    Trimmed,
+    bulk_rounding,
+)
 from dpcal.accountants.sampled import SampledGaussian, TrimmedLoss
 
 __all__ = ["Kept", "Ladder"]
 
+Reals = NDArray[np.float64]
+
 # Ratio of the losses at neighboring cuts.
 _RATIO = 4.0
-# Cuts of one loss that are closer than this, in widths of their blurs, are one.
+# Cuts of one loss that are closer than this, in widths of their blurs, are one: below the lower of
+# them and between them there would be more than below the upper one.
 _CLOSEST = 7.0
 
 
@@ -35,10 +46,21 @@ class Kept(Trimmed):
     """The part of the law in which every step stays below a cut."""
 
     def __init__(self, pieces: SplitParts) -> None:
+        self._pieces = pieces
         self._parts = [
             (piece, times) for piece, times in pieces if isinstance(piece, PrivacyLoss | Below)
         ]
         self.log_rest = -math.inf
+
+    def mass_rounding(self, c: Reals) -> Reals:
+        """Rounding of the parts' log masses."""
+        return np.array([bulk_rounding(self._pieces, float(at)) for at in c])
+
+    def line(self, c: float) -> ProductLine:
+        """Return the product of the tilted characteristic functions."""
+        line = super().line(c)
+        line.log_mass_rounding += bulk_rounding(self._pieces, c)
+        return line
 
 
 class Ladder:
@@ -84,13 +106,14 @@ class Ladder:
         return self._highest / _RATIO**index
 
     def _below(self, part: int, top: Below, index: int) -> Below:
-        """A loss below its cut: never beyond its first cut, nor just below it."""
+        """A loss below its cut, which is the one before where the two would be too close."""
         if index == 0:
             return top
         if (part, index) not in self._known:
+            before = self._below(part, top, index - 1)
             cut = loss_cut(top.loss, self.level(index))
-            apart = _CLOSEST * (blur_at(top.loss, cut) + top.blur)
-            self._known[part, index] = Below(top.loss, cut) if cut < top.cut - apart else top
+            apart = _CLOSEST * (blur_at(top.loss, cut) + before.blur)
+            self._known[part, index] = Below(top.loss, cut) if cut < before.cut - apart else before
         return self._known[part, index]
 
     def kept(self, index: int) -> Kept:

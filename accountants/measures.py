@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpcal.accountants.bands import Band
+from dpcal.accountants.bands import Band, Below
 from dpcal.accountants.envelope import AtomAndRest, FixedBatchGaussian
 from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
@@ -31,7 +31,17 @@ from dpcal.accountants.saddle import log_chernoff
 from dpcal.accountants.sampled import SampledGaussian, SplitLoss, TrimmedLoss
 from dpcal.accountants.segment import EndsAndSegment, Laplace
 
-__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "common_lattice", "split", "trim"]
+__all__ = [
+    "Bulk",
+    "Jumps",
+    "Line",
+    "Measure",
+    "Total",
+    "bulk_rounding",
+    "common_lattice",
+    "split",
+    "trim",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -93,7 +103,12 @@ class Measure(ABC):
         For -1 <= c <= 0 and a law it bounds log(1 - delta(epsilon)).
         """
         log_mass = self.cumulants(c)[:, 0]
-        return np.asarray(log_mass + log_chernoff(c) + 32 * UNIT * (np.abs(log_mass) + 4))
+        rounding = 32 * (np.abs(log_mass) + 4) + self.mass_rounding(c)
+        return np.asarray(log_mass + log_chernoff(c) + UNIT * rounding)
+
+    def mass_rounding(self, c: Reals) -> Reals | float:
+        """Rounding of the log masses, in units, beyond that of sums of accurate terms."""
+        return 0.0
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
@@ -366,7 +381,7 @@ class Bulk(Measure):
             for piece, times in self.pieces
         ]
         line = ProductLine(tilts, self.cumulants([c])[0], _log_masses(self.pieces, c))
-        line.log_mass_rounding += _bulk_rounding(self.pieces, c)
+        line.log_mass_rounding += bulk_rounding(self.pieces, c)
         return line
 
 
@@ -379,7 +394,7 @@ def _log_masses(pieces: SplitParts, c: float) -> list[float]:
     return [float(row[0, 0]) for row in rows]
 
 
-def _bulk_rounding(pieces: SplitParts, c: float) -> float:
+def bulk_rounding(pieces: SplitParts, c: float) -> float:
     """Rounding of the bulks' log masses, in units.
 
     Where jumps outweigh the bulk, its mass is a plain sum near 1, and every step repeats its error.
@@ -389,8 +404,9 @@ def _bulk_rounding(pieces: SplitParts, c: float) -> float:
         if isinstance(piece, SplitLoss):
             bulk, jumps = piece.cumulants([c])
             total += 16.0 * times * float(jumps[0, 0] >= bulk[0, 0])
-        elif isinstance(piece, Band):
-            total += times * piece.below.mass_rounding(c)
+        elif isinstance(piece, Band | Below):
+            below = piece.below if isinstance(piece, Band) else piece
+            total += times * below.mass_rounding(c)
     return total
 
 
@@ -435,6 +451,11 @@ class Jumps(Measure):
         base[:, 1] += first / kept
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
         return base
+
+    def mass_rounding(self, c: Reals) -> Reals:
+        """Rounding of the log masses of what lies below cuts."""
+        cuts = [(piece, times) for piece, times in self.pieces if isinstance(piece, Band | Below)]
+        return np.array([bulk_rounding(cuts, float(at)) for at in c])  # type: ignore[arg-type]
 
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""
@@ -500,7 +521,7 @@ class JumpLine(Line):
         bases: list[tuple[Tilt, int]] = []
         for piece, times in pieces:
             bases.append((next(split)[0] if isinstance(piece, Split) else next(plain)[0], times))
-        self.log_mass_rounding = _bulk_rounding(pieces, c)
+        self.log_mass_rounding = bulk_rounding(pieces, c)
         self.log_mass_rounding += _mass_rounding(bases, _log_masses(pieces, c))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         self.log_mass_rounding += 4 * amplification * self._factor
@@ -536,9 +557,11 @@ class JumpLine(Line):
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
             total += times * log_bulk
-            ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
-            log_whole = self._log1p(ratio)
-            rho += times * log_whole
+            # Where the bulk has died out, overflow leaves no number, and the contour no bound.
+            with np.errstate(over="ignore", invalid="ignore"):
+                ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
+                log_whole = self._log1p(ratio)
+                rho += times * log_whole
             self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
             error = times * _ratio_rounding(bulk, log_bulk, step, least)
             bulks.append((error, log_whole))
