@@ -55,7 +55,7 @@ _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
-_CHEAP_POINTS, _COSTLY_POINTS = 120, 9
+_CHEAP_POINTS, _COSTLY_POINTS = 120, 6
 # The same for compositions of more than so many distinct losses. Of crowds of them, every look at
 # the law takes as many quadratures, so that these are looked at in fewer ways and not searched.
 _MANY_PARTS, _FEW_POINTS = 8, 4
@@ -858,7 +858,7 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
     # Close to the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in _JUST_BELOW:
+    for share in _JUST_BELOW if math.isfinite(total.upper) else ():
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
             proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []

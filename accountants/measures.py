@@ -363,7 +363,7 @@ class Bulk(Measure):
         items = [
             (piece, times)
             for piece, times in self.pieces
-            if not isinstance(piece, SplitLoss | AtomAndRest)
+            if not isinstance(piece, SplitLoss | AtomAndRest | Band | TrimmedLoss)
         ]
         if len(items) < len(self.pieces):
             return None

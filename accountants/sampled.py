@@ -468,7 +468,7 @@ def _blur(sigma: float) -> float:
 
 
 def shared_tilt(
-    lattice: _Lattice, power: float, moments: Reals, log_share: Complexes, log_base: Reals
+    lattice: _Lattice, power: float, moments: Reals, log_share: Any, log_base: Reals
 ) -> QuadratureTilt:
     """The tilt of one side of a cut, with its share of each point on the shifted line."""
     ell, weights, x = lattice.tilted(power, moments, lattice.angle, log_share)
