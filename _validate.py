@@ -73,6 +73,15 @@ def rate(**argument: Any) -> float:
     return number
 
 
+def within(least: float, most: float, **argument: Any) -> float:
+    """A number in [least, most]."""
+    name, value = _single(argument)
+    number = _real(name, value, f"a number in [{least:g}, {most:g}]")
+    if not least <= number <= most:
+        raise ValueError(f"{name} must be a number in [{least:g}, {most:g}], got {value!r}.")
+    return number
+
+
 def count(**argument: Any) -> int:
     """A whole number >= 1; whole floats such as ``1e4`` are accepted."""
     name, value = _single(argument)

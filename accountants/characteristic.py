@@ -44,7 +44,7 @@ __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope",
 Reals = NDArray[np.float64]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon.
-_ACCEPTED_WIDTH = 2e-10
+_ACCEPTED_WIDTH = 5e-10
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
 # Contours improve little on the closed forms of laws with corners, and of laws of which the closed
@@ -54,6 +54,8 @@ _ACCEPTED_ERRORS: dict[type, float] = {SegmentLoss: 1e-3, Gaussian: 1e-6, Sample
 _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
+# Shares of epsilon at which delta is asked where it is out of reach.
+_FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
 _CHEAP_POINTS, _COSTLY_POINTS = 120, 6
 # The same for compositions of more than so many distinct losses. Of crowds of them, every look at
@@ -589,7 +591,22 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        return _best(_chernoff_bounds(total, epsilon), direction, epsilon), None
+        bounds = _before(total, epsilon, _chernoff_bounds(total, epsilon))
+        return _best(bounds, direction, epsilon), None
+
+
+def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
+    """The same, or with the upper bound at a smaller epsilon, as delta falls.
+
+    Close to the largest loss no contour may reach where one does further inside.
+    """
+    if math.isfinite(total.upper) and len(total.parts) <= _CROWD:
+        for share in _FURTHER_INSIDE:
+            with contextlib.suppress(OutOfReach):
+                found = Inversion.at(total, share * epsilon).log_bounds(share * epsilon)
+                if found.upper < bounds.upper:
+                    return Bounds(bounds.lower, found.upper, found.method)
+    return bounds
 
 
 def _chernoff_bounds(total: Total, epsilon: float) -> Bounds:

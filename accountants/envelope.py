@@ -253,7 +253,7 @@ class _FixedBatchTilt(QuadratureTilt):
         self._y = y[kept], y[lost].conj()
         self.log_mgf = float(log_mgf)
         # The atom stands first: its value has no imaginary part.
-        values = np.concatenate([[0.0], gains, losses.conj()])
+        values: Complexes = np.concatenate([[0j], gains, losses.conj()])
         scale = math.exp(-log_mgf)
         weights = np.concatenate([[(loss.atom + rest) * scale], gain_weights, loss_weights.conj()])
         # The mean on this line is that on the real one: take out what rounding left between them.

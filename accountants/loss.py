@@ -82,6 +82,13 @@ class Tilt(ABC):
     def log_decay(self, t: Reals, ratio: float) -> Reals:
         """Return a proved upper bound on log abs(psi) over [t, ratio t], for each t > 0."""
 
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return two errors of psi(t) in units: an absolute one, and one times abs(psi - 1).
+
+        Both rise with t, and fall when divided by t^2.
+        """
+        return np.zeros_like(t), np.full_like(t, 8 * self.amplification)
+
     def growth(self, t: Reals) -> Reals:
         """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
         return np.zeros_like(t)

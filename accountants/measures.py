@@ -117,22 +117,39 @@ class Measure(ABC):
         return float(mean), float(variance)
 
 
-def _growth(tilt: Tilt, step: float, nodes: int) -> Reals:
-    """The tilt's growth along a contour; found at few nodes, as it rises from one to the next."""
-    known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
-    return np.asarray(tilt.growth(step * known)[np.searchsorted(known, np.arange(nodes))])
+class _Few:
+    """Few of the nodes of a contour, for errors that rise with the time but fall over its square.
+
+    Parameters
+    ----------
+    step, nodes
+        Distance of the nodes and their number.
+    """
+
+    def __init__(self, step: float, nodes: int) -> None:
+        known = np.unique(np.geomspace(1, max(nodes - 1, 1), 12).astype(int))
+        self.t = step * known
+        self._after = np.searchsorted(known, np.arange(nodes))
+        self._before = np.maximum(self._after - 1, 0)
+        self._growth = (np.arange(nodes) / known[self._before]) ** 2
+
+    def above(self, values: Reals) -> Reals:
+        """Upper bounds at all nodes on what rises, from its values at these."""
+        return np.asarray(values[self._after])
+
+    def between(self, values: Reals) -> Reals:
+        """Sharper ones on what also falls over the square of the time."""
+        return np.asarray(np.minimum(values[self._after], values[self._before] * self._growth))
 
 
-def _ratio_rounding(tilt: Tilt, log_ratio: Complexes, step: float, least: float = 0.0) -> Reals:
+def _ratio_rounding(tilt: Tilt, log_ratio: Complexes, few: _Few) -> Reals:
     """Rounding of a tilt's psi at the nodes, in units and relative to it.
 
-    A sum of weights has an absolute error, of the size of psi - 1 (or ``least``) and of the terms
-    that cancel in it, the mean among them: where psi is small, that is more of it.
+    It is an absolute error: where psi is small, it is more of it.
     """
-    nodes = len(log_ratio)
-    size = np.maximum(np.minimum(np.abs(log_ratio), 2.0), least)
-    error = 8 * tilt.amplification * size + 4 * _growth(tilt, step, nodes)
-    error += tilt.mean_rounding * step * np.arange(nodes)
+    plain, relative = (few.between(part) for part in tilt.sum_rounding(few.t))
+    error = plain + relative * np.minimum(np.abs(log_ratio), 2.0)
+    error += 4 * few.above(tilt.growth(few.t))
     return np.asarray(error * np.exp(np.minimum(-log_ratio.real, 600.0)))
 
 
@@ -164,10 +181,11 @@ class ProductLine(Line):
         """Sum of the parts' logarithms."""
         total = 1j * self._offset * step * np.arange(nodes)
         self._rounding = 8.0
+        few = _Few(step, nodes)
         for tilt, times in self.tilts:
             part = tilt.log_ratio(step, nodes)
             total = total + times * part
-            self._rounding = self._rounding + times * _ratio_rounding(tilt, part, step)
+            self._rounding = self._rounding + times * _ratio_rounding(tilt, part, few)
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
@@ -494,8 +512,6 @@ class JumpLine(Line):
         # Where more than one jump is out of the question, odds need not be in the range of doubles.
         rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
         self._scale = max(value for value, _ in log_odds) if rare else 0.0
-        # Logarithms of bulk and jumps may cancel where the bulk is periodic.
-        self._ends = any(isinstance(piece, EndsAndSegment) for piece, _ in pieces)
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
         for piece, times in pieces:
@@ -515,7 +531,9 @@ class JumpLine(Line):
         self._offset = means - self.mean
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in self._plain)
         for base, extra, odds, times in self._split:
-            self.mean_rounding += times * (base.mean_rounding + odds * extra.mean_rounding)
+            # Errors of rho, relative to it, count by this factor.
+            share = times * odds / self._rho * self._factor
+            self.mean_rounding += times * base.mean_rounding + share * extra.mean_rounding
         # The part that stands for a piece where it does not jump, in the order of the pieces.
         split, plain = iter(self._split), iter(self._plain)
         bases: list[tuple[Tilt, int]] = []
@@ -548,11 +566,11 @@ class JumpLine(Line):
         total = 1j * self._offset * step * np.arange(nodes)
         rho = np.zeros(nodes, dtype=complex)
         self._rounding = np.full(nodes, 8.0)
+        few = _Few(step, nodes)
         for tilt, times in self._plain:
             part = tilt.log_ratio(step, nodes)
             total += times * part
-            self._rounding += times * _ratio_rounding(tilt, part, step)
-        least = 2.0 if self._ends else 0.0
+            self._rounding += times * _ratio_rounding(tilt, part, few)
         bulks = []
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
@@ -563,7 +581,7 @@ class JumpLine(Line):
                 log_whole = self._log1p(ratio)
                 rho += times * log_whole
             self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
-            error = times * _ratio_rounding(bulk, log_bulk, step, least)
+            error = times * _ratio_rounding(bulk, log_bulk, few)
             bulks.append((error, log_whole))
         for error, log_whole in bulks:
             self._rounding += error * self._sensitivity(log_whole, rho)

@@ -36,6 +36,10 @@ __all__ = ["dominating_pairs", "refuse"]
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 Rule = Callable[[Any, str], Pairs]
 
+# Squares of noise and powers of sampling probabilities in this range stay far from overflow.
+_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e12
+_LEAST_SAMPLING = 1e-50
+
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
     """Dominating pairs of one elementary event, for removing and for adding a record.
@@ -64,8 +68,20 @@ def refuse(event: events.DpEvent, relation: str, reason: str = "") -> Unsupporte
     return UnsupportedEvent(f"{sentence} {reason}".rstrip())
 
 
+def _multiplier(**argument: Any) -> float:
+    """A noise multiplier in the range that accountants take."""
+    _validate.positive(**argument)
+    return _validate.within(_LEAST_NOISE, _MOST_NOISE, **argument)
+
+
+def _sampling(event: Any) -> float:
+    """A sampling probability in the range that accountants take."""
+    q = _validate.rate(sampling_probability=event.sampling_probability)
+    return _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+
+
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
-    sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
+    sigma = _multiplier(noise_multiplier=event.noise_multiplier)
     # A replaced record moves the sum by up to twice the bound on its norm.
     loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
     return loss, loss
@@ -84,7 +100,7 @@ def _gaussian_noise(event: events.DpEvent) -> float | None:
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in item.events)
         elif isinstance(item, events.GaussianDpEvent):
-            sigma = _validate.positive(noise_multiplier=item.noise_multiplier)
+            sigma = _multiplier(noise_multiplier=item.noise_multiplier)
             total += times / sigma**2
         else:
             return None
@@ -103,13 +119,13 @@ def _sampled_noise(event: Any, relation: str) -> float:
 
 
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
-    q = _validate.rate(sampling_probability=event.sampling_probability)
+    q = _sampling(event)
     inner = event.event
     if q == 1:
         return dominating_pairs(inner, relation)
     if isinstance(inner, events.PoissonSampledDpEvent):
         # A sample of a sample: a record stays with the product of both probabilities.
-        twice = q * _validate.rate(sampling_probability=inner.sampling_probability)
+        twice = q * _sampling(inner)
         return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
     sigma = _gaussian_noise(inner)
     if sigma is not None:
@@ -157,7 +173,7 @@ def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relatio
         event.dataset_size,
         event.sampling_probability,
         event.truncated_batch_size,
-        _validate.positive(noise_multiplier=event.noise_multiplier),
+        _multiplier(noise_multiplier=event.noise_multiplier),
         relation,
     )
 
@@ -208,7 +224,7 @@ def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
 
 
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
-    scale = _validate.positive(noise_multiplier=event.noise_multiplier)
+    scale = _multiplier(noise_multiplier=event.noise_multiplier)
     loss = Laplace(scale / 2 if relation == "replace-one" else scale)
     return loss, loss
 
@@ -216,7 +232,7 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
-    loss = DiscreteGaussian(_validate.positive(sigma=event.sigma), shift)
+    loss = DiscreteGaussian(_multiplier(sigma=event.sigma), shift)
     return loss, loss
 
 
@@ -263,7 +279,7 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
     if not sizes:
         raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
     nodes = max(size.bit_length() for size in sizes)
-    sigma = _validate.positive(noise_multiplier=event.noise_multiplier)
+    sigma = _multiplier(noise_multiplier=event.noise_multiplier)
     loss = Gaussian(sigma / math.sqrt(nodes))
     return loss, loss
 

@@ -167,6 +167,17 @@ class QuadratureTilt(Tilt):
             sums += _series(theta[near] * nodes, self._weights[near], nodes)
         return complex_log1p(sums)
 
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return errors of psi(t) in units, for weights w off by w d each.
+
+        As the points are shifted to a mean of 0, psi is off by the sum of w d (exp(i s) - 1 - i s
+        psi), where s = t x. The line's mean accounts for i s psi, which leaves abs(exp(i s) - 1) at
+        far points; near ones have s^2 / 2 and s times abs(psi - 1).
+        """
+        phases = np.outer(t, np.abs(self._centered))
+        errors = self._sizes * (8 + self.exponents)
+        return np.minimum(0.5 * phases**2, 2.0) @ errors, np.minimum(phases, 2.0) @ errors
+
     def growth(self, t: Reals) -> Reals:
         """Return what the terms of first order add up to at points with large phases.
 

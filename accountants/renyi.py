@@ -19,7 +19,10 @@ of orders.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from dpcal.accountants.bounds import UNIT, Bounds
 from dpcal.accountants.infinite import combine, epsilon_beyond
@@ -60,6 +63,17 @@ def _variance(total: Total) -> float:
     return max(float(total.moments([0.0])[0, 2]), 1e-12)
 
 
+# Tilts at which bounds in closed form are compared, where no quadrature is affordable.
+_TILTS = np.geomspace(1e-20, 1e12, 1281)
+
+
+def _closed_form(total: Total, cost: Callable[[float, float], float]) -> tuple[float, float]:
+    """The tilt c of least ``cost(c, log M(c))``, and log M(c), by bounds in closed form."""
+    bounds = [(float(c), total.log_mgf_bound(float(c))) for c in _TILTS]
+    finite = [pair for pair in bounds if math.isfinite(pair[1])]
+    return min(finite, key=lambda pair: cost(*pair), default=(1.0, math.inf))
+
+
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     """Upper bound on epsilon at a given log delta, optimised over the order; the lower bound is 0.
 
@@ -87,14 +101,15 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    variance = _variance(total)
-    guess = min(max(math.sqrt(-2 * log_delta / variance), 1e-6), 8.0)
+    def cost(c: float, log_mgf: float) -> float:
+        return (log_mgf + float(log_chernoff(c)) - log_delta) / c
+
     try:
+        guess = min(max(math.sqrt(-2 * log_delta / _variance(total)), 1e-6), 8.0)
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
-        c = guess
-        log_mgf = total.log_mgf_bound(c)
+        c, log_mgf = _closed_form(total, cost)
     value = log_mgf + float(log_chernoff(c)) - log_delta
     margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
     upper = min(max(0.0, (value + margin) / c), total.upper)
@@ -125,14 +140,16 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         value = mean - epsilon + math.log(c) - math.log1p(c)
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    mean = float(total.moments([0.0])[0, 1])
-    guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
+    def cost(c: float, log_mgf: float) -> float:
+        return log_mgf - c * epsilon + float(log_chernoff(c))
+
     try:
+        mean = float(total.moments([0.0])[0, 1])
+        guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
         c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
-        c = guess
-        log_mgf = total.log_mgf_bound(c)
+        c, log_mgf = _closed_form(total, cost)
     margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
     value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
     return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")

@@ -135,7 +135,7 @@ class _RevealedTilt(QuadratureTilt):
                 raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
             tilts.append(tilt)
             shares.append(weight * math.exp(float(choice.cumulants([c])[0, 0]) - float(log_mgf)))
-        values = np.concatenate([tilt.law[0] for tilt in tilts])
+        values: Complexes = np.concatenate([tilt.law[0] for tilt in tilts])
         weights = np.concatenate(
             [share * tilt.law[1] for share, tilt in zip(shares, tilts, strict=True)]
         )

@@ -300,7 +300,7 @@ class _Lattice:
         self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
     ) -> Reals:
         """Sizes of the terms of the logarithms of weights on the shifted line."""
-        u = (x - 0.5) / self.sigma**2 + 1j * self.angle
+        u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
         sizes = exponents_of(ell, weights, power, log_mass)
         return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
 
@@ -558,7 +558,7 @@ class TrimmedLoss:
         sizes = power * mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
         sizes += log_ndtr((self.cut - x) / self._blur)
         counted = np.flatnonzero(sizes > sizes.max() + math.log(_QUADRATURE_TOLERANCE) - 8.0)
-        if counted[-1] >= len(x) - 2:
+        if not len(counted) or counted[-1] >= len(x) - 2:
             raise OutOfReach
         return float(x[counted[-1] + 1])
 

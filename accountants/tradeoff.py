@@ -54,7 +54,7 @@ NULLS = ("absent", "present", "either")
 
 # Epsilons tried for the smallest line: at first, and then in each of several rounds between the
 # neighbors of the best one.
-_FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 5
+_FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 6
 
 # Points of the profile between which the tightest Gaussian curve is interpolated: they are doubled
 # until the interval for mu has this relative width.

@@ -1,5 +1,6 @@
 """Accountants against closed forms, high precision, other packages and each other."""
 
+import itertools
 import math
 import pickle
 
@@ -403,3 +404,35 @@ def test_a_comparison_passes_options_on():
     low, high = found.rows[0].lower, found.rows[0].upper
     assert 0 < low < 2.675035 < high
     assert 0.5 < found.rows[1].upper - found.rows[1].lower < 1.5
+
+
+@pytest.mark.parametrize("steps", [1, 100])
+@pytest.mark.parametrize("q", [1e-50, 1e-12, 1e-3, 1.0])
+def test_extreme_noise_has_a_price_between_its_bounds(q, steps):
+    def price(noise, probability=q):
+        event = events.dpsgd(sampling_probability=probability, noise_multiplier=noise, steps=steps)
+        return accountants.epsilon(event, delta=1e-6), accountants.delta(event, epsilon=1.0)
+
+    prices = [price(noise) for noise in (1e-6, 1e-3, 1e-2, 1e5, 1e8, 1e12)]
+    for before, after in itertools.pairwise(prices):
+        assert all(known.lower <= known.upper for known in after)
+        assert after[0].lower <= before[0].upper
+        assert after[1].lower <= before[1].upper
+    # No sampling hurts, and delta is at most the chance of being sampled at all.
+    epsilon, delta = prices[2]
+    assert epsilon.upper <= price(1e-2, 1.0)[0].upper * (1 + 1e-9)
+    assert delta.upper <= -math.expm1(steps * math.log1p(-min(q, 1 - 1e-16))) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"noise_multiplier": 1e-7}, r"noise_multiplier must be a number in \[1e-06, 1e\+12\]"),
+        ({"noise_multiplier": 1e160}, r"noise_multiplier must be a number in \[1e-06, 1e\+12\]"),
+        ({"sampling_probability": 1e-200}, r"sampling_probability must be .*\[1e-50, 1\]"),
+    ],
+)
+def test_what_double_precision_can_not_square_is_refused(given, named):
+    given = {"sampling_probability": 0.01, "noise_multiplier": 1.0, **given}
+    with pytest.raises(ValueError, match=named):
+        accountants.epsilon(events.dpsgd(steps=10, **given), delta=1e-6)

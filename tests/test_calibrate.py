@@ -87,7 +87,7 @@ def test_targets_that_nothing_meets_or_everything_meets():
         calibrate.noise_multiplier(lambda s: dpsgd(1e-6, s, 10), epsilon=1.0, delta=1e-3)
     with pytest.raises(TargetUnreachable, match="1e-2, the smallest that is tried, already"):
         calibrate.noise_multiplier(events.GaussianDpEvent, epsilon=6_000.0, delta=1e-3)
-    with pytest.raises(TargetUnreachable, match="too small for the cost of its samples"):
+    with pytest.raises(TargetUnreachable, match="1e-2, the smallest that is tried, already"):
         calibrate.noise_multiplier(lambda s: dpsgd(0.9, s, 10), epsilon=1e6, delta=1e-3)
     with pytest.raises(TargetUnreachable, match="non-private"):
         calibrate.noise_multiplier(lambda s: events.NonPrivateDpEvent(), epsilon=1.0, delta=1e-3)
