@@ -8,7 +8,7 @@ In each of some layers of the loss, however, the law is as plain as any.
 >>> band = Band(Below(loss, loss_cut(loss, 1e-4)), Below(loss, loss_cut(loss, 1e-3)))
 >>> below, between = band.cumulants([0.0])
 >>> print(f"{below[0, 0]:.4f} {between[0, 0]:.4f}")
--0.0000 -15.3023
+-0.0000 -15.5825
 """
 
 from __future__ import annotations

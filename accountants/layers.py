@@ -9,7 +9,7 @@ and one contour serve it, also where the loss of a step has the tail of a log-no
 >>> ladder = Ladder(((SampledGaussian(1e-6, 1.0, "remove"), 100),), log_rest=-40.0)
 >>> layer = ladder.layer(1)
 >>> print(f"{ladder.level(0):.3f} {ladder.level(1):.3f} {layer.cumulants([0.0])[0, 1]:.3f}")
-0.007 0.001 0.001
+0.017 0.004 0.005
 """
 
 from __future__ import annotations
