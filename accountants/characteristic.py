@@ -2,8 +2,9 @@ r"""What is delta(epsilon) of a composition? Laplace inversion, with every error
 
 The law of the composed loss is inverted on the contour through its saddle (:mod:`contour`). Where
 single steps have rare large losses, it is cut into layers of these losses (:mod:`layers`), or split
-into a bulk and jumps, each on a contour of its own; and where no quadrature of affordable size exists, the answer is a Chernoff bound from moments
-in closed form. Every answer is an interval and says how it was found.
+into a bulk and jumps, each on a contour of its own; and where no quadrature of affordable size
+exists, the answer is a Chernoff bound from moments in closed form. Every answer is an interval and
+says how it was found.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.composition import decompose
