@@ -1,9 +1,10 @@
 r"""What is delta(epsilon) of a composition? Laplace inversion, with every error bounded.
 
 The law of the composed loss is inverted on the contour through its saddle (:mod:`contour`). Where
-single steps have rare large losses, it is split into a bulk and jumps, each on a contour of its
-own; and where no quadrature of affordable size exists, the answer is a Chernoff bound from moments
-in closed form. Every answer is an interval and says how it was found.
+single steps have rare large losses, it is cut into layers of these losses (:mod:`layers`), or split
+into a bulk and jumps, each on a contour of its own; and where no quadrature of affordable size
+exists, the answer is a Chernoff bound from moments in closed form. Every answer is an interval and
+says how it was found.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.composition import decompose
@@ -25,12 +26,14 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import renyi
 from dpcal.accountants.atoms import AtomicLoss, convolve
+from dpcal.accountants.bands import SURPLUS
 from dpcal.accountants.bounds import Bounds
 from dpcal.accountants.composition import Direction
-from dpcal.accountants.contour import FURTHEST, Contour
+from dpcal.accountants.contour import FURTHEST, Contour, log_complement
 from dpcal.accountants.envelope import FixedBatchGaussian
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
+from dpcal.accountants.layers import Ladder
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
 from dpcal.accountants.measures import Bulk, Jumps, Measure, Total, Trimmed, split, trim
 from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
@@ -45,6 +48,9 @@ Reals = NDArray[np.float64]
 _ACCEPTED_WIDTH = 5e-10
 # A closed form that loses more digits than this is replaced by a contour.
 _ACCEPTED_ERROR = 1e-11
+# Contours improve little on the closed forms of laws with corners, and of laws of which the closed
+# form moves as much as its arguments' rounding makes it.
+_ACCEPTED_ERRORS: dict[type, float] = {SegmentLoss: 1e-3, Gaussian: 1e-6, SampledGaussian: 1e-6}
 # A contour that takes more complex multiplications a part than this is tried in two parts.
 _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
@@ -52,15 +58,16 @@ _JUST_BELOW = (1e-9, 1e-5)
 # Shares of epsilon at which delta is asked where it is out of reach.
 _FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Points at which a bracketing search may ask, where they are cheap and where they take contours.
-_CHEAP_POINTS, _COSTLY_POINTS = 120, 9
-# The same for compositions of more than so many distinct losses, and of crowds of them: every look
-# at such a law takes as many quadratures, so that crowds are cut in fewer ways too.
+_CHEAP_POINTS, _COSTLY_POINTS = 120, 6
+# The same for compositions of more than so many distinct losses. Of crowds of them, every look at
+# the law takes as many quadratures, so that these are looked at in fewer ways and not searched.
 _MANY_PARTS, _FEW_POINTS = 8, 4
-_CROWD, _FEWEST_POINTS = 24, 2
+_CROWD = 24
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
-# A split whose bounds on log delta are this close is taken without looking further.
-_TIGHT = 1e-6
+# A split whose bounds on log delta are this close is taken without looking further; the same for
+# crowds.
+_TIGHT, _WIDE = 1e-6, 1.0
 # What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
 # contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
 _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
@@ -68,6 +75,19 @@ _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (
 _FIRST_GUESS, _GUESSES = -30.0, 4
 # Complex multiplications that a trimmed contour may take.
 _TRIMMED_WORK = 4e6
+# Layers of a law, and complex multiplications for each, both at most.
+_LAYERS, _LAYER_WORK = 24, 3e7
+# Quadrature points in all layers together, at most.
+_LAYER_POINTS = 2e6
+# The largest loss that a contour for all of what is left may see, in standard deviations of that.
+_RARE_JUMPS = 20.0
+# A layer without a contour is bounded where it is this much smaller than the rest, in logarithms.
+_BOUNDED = 5.0
+# Steps of a search for epsilon, each with new layers; how close, in log delta, is close enough for
+# Newton's method; the largest step in log epsilon; and the smallest epsilon that is told from 0.
+_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 2.5, 2.5, 1e-12
+# What is cut off beyond all layers, less log delta, and tilts tried where a saddle is out of reach.
+_LAYER_REST, _TRIALS = -37.0, 24
 # Where to look for a cut: the valley of the integrand at these multiples of the saddle.
 _CUTS = (1.0, 8.0)
 
@@ -136,12 +156,20 @@ class Inversion:
     contours
         Contours that together invert the law, but for the rest.
     rest
-        Chernoff bounds that stand for what is too small to be computed: tilts, and log bounds at
+        Chernoff bounds for each part that is too small to be computed: tilts, and log bounds at
         epsilon = 0. None where the only contour inverts all of the law.
+    method
+        How several contours, or one that does not invert all of the law, came about.
     """
 
-    def __init__(self, contours: list[Contour], rest: tuple[Reals, Reals] | None = None) -> None:
-        self.contours, self._rest = contours, rest
+    def __init__(
+        self,
+        contours: list[Contour],
+        rest: list[tuple[Reals, Reals]] | None = None,
+        method: str = "split",
+    ) -> None:
+        self.contours, self._rest, self._method = contours, rest, method
+        self.margin = 4 * UNIT
 
     @classmethod
     def at(cls, total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
@@ -158,28 +186,74 @@ class Inversion:
             choices.append(cls([_contour(total, c, epsilon, spread=spread)]))
             if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
                 return choices[0]
-        with contextlib.suppress(OutOfReach):
-            choices += _trimmed(total, epsilon, spread)
-            if choices and choices[-1].cheap(total) and choices[-1].width(epsilon) < _TIGHT:
-                return choices[-1]
+        # Where every look is costly, the more general way comes first, and last.
+        crowd = len(total.parts) > _CROWD
+        for way in (_layered, _trimmed) if crowd else (_trimmed, _layered):
+            with contextlib.suppress(OutOfReach):
+                found = way(total, epsilon, spread)
+                choices += found
+                wide = _WIDE if crowd else _TIGHT
+                settled = crowd or way is _layered or (found and found[-1].cheap(total))
+                if found and settled and found[-1].width(epsilon) < wide:
+                    return found[-1]
         work = min((choice.work for choice in choices), default=math.inf)
-        if work > _SPLIT_WORK * len(total.parts) or all(choice.loose for choice in choices):
+        loose = all(choice.loose for choice in choices)
+        if not choices or (not crowd and (loose or work > _SPLIT_WORK * len(total.parts))):
             choices += _splits(total, max(c, 1.0), epsilon, spread)
         if not choices:
             raise OutOfReach
-        found = []
+        known = []
         for choice in sorted(choices, key=lambda choice: (choice.loose, choice.work)):
             if choice.width(epsilon) < _TIGHT:
                 return choice
-            found.append(choice)
-        return min(found, key=lambda choice: choice.log_bounds(epsilon).upper)
+            known.append(choice)
+        return min(known, key=lambda choice: choice.log_bounds(epsilon).upper)
 
     @classmethod
     def trimmed(cls, measure: Trimmed, epsilon: float, spread: float = 0.0) -> Inversion:
         """Invert a trimmed law on a contour with its saddle at epsilon > its mean."""
         c = _saddle(measure, epsilon, positive=True)
         contour = Contour(measure, c, epsilon, spread=spread, work=_TRIMMED_WORK, smooth=False)
-        return cls([contour], (np.zeros(1), np.full(1, measure.log_rest)))
+        return cls([contour], [_probability(measure.log_rest)], "trimmed")
+
+    @classmethod
+    def layered(cls, ladder: Ladder, epsilon: float, size: float, spread: float = 0.0) -> Inversion:
+        """Invert the law layer by layer, each on a contour of its own (:mod:`layers`).
+
+        Layers are taken from the largest losses downward until what is left fits one contour, or
+        contributes nothing. Those too small against ``size``, a guess of log delta, are bounded.
+        """
+        search = _LayerSearch(epsilon, size, spread, _LAYER_WORK * len(ladder.parts) ** 0.5)
+        search.rest.append(_probability(ladder.log_rest))
+        bounded = None
+        for index in range(_LAYERS):
+            layer = ladder.layer(index) if index else None
+            try:
+                if layer is not None:
+                    search.add(layer, _BOUNDED)
+            except OutOfReach:
+                break
+            bounded = kept = ladder.kept(index)
+            # Among losses much smaller than what may come, jumps are rare: no contour is short.
+            level = ladder.level(index)
+            rare = level > _RARE_JUMPS * math.sqrt(max(kept.at_zero[1], 0.0))
+            if rare and level > 2 * epsilon:
+                continue
+            with contextlib.suppress(OutOfReach):
+                if rare:
+                    search.bound(kept, _NEGLIGIBLE)
+                else:
+                    search.add(kept, _NEGLIGIBLE, narrow=True)
+                bounded = None
+                break
+        if bounded is not None:
+            # What is left has neither a contour nor a layer of its own that has one.
+            search.bound(bounded, -math.inf)
+        if not search.contours:
+            raise OutOfReach
+        inversion = cls(search.contours, search.rest, "layers")
+        inversion.margin += 4 * SURPLUS * sum(times for _, times in ladder.parts)
+        return inversion
 
     @property
     def smoothed(self) -> bool:
@@ -220,15 +294,12 @@ class Inversion:
         if self._rest is None:
             return self.contours[0].log_bounds(epsilon)
         bounds = [contour.log_bounds(epsilon) for contour in self.contours]
-        tilts, constants = self._rest
-        uppers = [item.upper for item in bounds] + [float((constants - tilts * epsilon).min())]
-        kind = (
-            "split" if len(bounds) > 1 or tilts.any() or constants.max() == -math.inf else "trimmed"
-        )
+        uppers = [item.upper for item in bounds]
+        uppers += [float((constants - tilts * epsilon).min()) for tilts, constants in self._rest]
         return Bounds(
-            float(np.logaddexp.reduce([item.lower for item in bounds])) - 4 * UNIT,
-            min(0.0, float(np.logaddexp.reduce(uppers)) + 4 * UNIT),
-            f"{kind}, smoothed" if self.smoothed else kind,
+            float(np.logaddexp.reduce([item.lower for item in bounds])) - self.margin,
+            min(0.0, float(np.logaddexp.reduce(uppers)) + self.margin),
+            f"{self._method}, smoothed" if self.smoothed else self._method,
         )
 
     def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
@@ -236,10 +307,9 @@ class Inversion:
         found = [contour.log_bounds_at(epsilons) for contour in self.contours]
         if self._rest is None:
             return found[0]
-        tilts, constants = self._rest
-        rest = (constants - np.outer(epsilons, tilts)).min(axis=1)
-        lower = np.logaddexp.reduce([low for low, _ in found]) - 4 * UNIT
-        upper = np.logaddexp.reduce([*(high for _, high in found), rest]) + 4 * UNIT
+        rest = [(bound - np.outer(epsilons, tilts)).min(axis=1) for tilts, bound in self._rest]
+        lower = np.logaddexp.reduce([low for low, _ in found]) - self.margin
+        upper = np.logaddexp.reduce([*(high for _, high in found), *rest]) + self.margin
         return lower, np.minimum(upper, 0.0)
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
@@ -254,6 +324,11 @@ class Inversion:
         return total, float(np.exp(values - total) @ slopes)
 
 
+def _probability(log_rest: float) -> tuple[Reals, Reals]:
+    """A part of so much probability, which bounds what it contributes to every delta."""
+    return np.zeros(1), np.full(1, log_rest)
+
+
 def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inversion]:
     """Contours for a bulk and its jumps, cut at the valleys of the integrands near tilt c."""
     found = []
@@ -265,18 +340,26 @@ def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inver
     return found
 
 
+def _split_at(total: Total, epsilon: float) -> Inversion:
+    """Contours for a bulk and its jumps at the saddle of the whole law, and for nothing else."""
+    found = _splits(total, max(_saddle(total, epsilon), 1.0), epsilon, 0.0)
+    if not found:
+        raise OutOfReach
+    return found[0]
+
+
 def _pair(bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
     """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
-    nothing = (np.zeros(1), np.full(1, -math.inf))
+    nothing = [_probability(-math.inf)]
     if bulk.is_nothing:
         saddle = _saddle(jumps, epsilon, positive=True)
         return Inversion([_contour(jumps, saddle, epsilon, spread=spread)], nothing)
-    lines = [_ChernoffLine(bulk, epsilon), _ChernoffLine(jumps, epsilon)]
+    lines = [_ChernoffLine.at(bulk, epsilon), _ChernoffLine.at(jumps, epsilon)]
     large, small = sorted(lines, key=lambda line: -line.log_bound(epsilon))
     contours = [_contour(large.measure, large.saddle, epsilon, spread=spread)]
     excess = contours[0].log_estimate(epsilon) - small.log_bound(epsilon)
     if excess > _NEGLIGIBLE:
-        return Inversion(contours, (small.tilts, small.bounds))
+        return Inversion(contours, [(small.tilts, small.bounds)])
     excess = max(0.0, excess)
     second = _contour(small.measure, small.saddle, epsilon, excess=excess, spread=spread)
     return Inversion([*contours, second], nothing)
@@ -304,18 +387,141 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
     return []
 
 
-class _ChernoffLine:
-    """Chernoff bounds of a measure at tilts around its saddle, good for every epsilon."""
+def _layered(total: Total, epsilon: float, spread: float) -> list[Inversion]:
+    """Contours for the layers of a law, taken around the right size of delta."""
+    size = min(_single_jump(total, epsilon), total.log_delta_bound)
+    for _ in range(_GUESSES):
+        ladder = Ladder(total.parts, size + _LAYER_REST)
+        inversion = Inversion.layered(ladder, epsilon, size, spread)
+        estimate = min(inversion.slopes(epsilon)[0], 0.0)
+        if math.isnan(estimate):
+            raise OutOfReach
+        if estimate > size - 3.0:
+            return [inversion]
+        size = estimate
+    return []
 
-    def __init__(self, measure: Measure, epsilon: float) -> None:
-        self.measure = measure
-        self.saddle = _saddle(measure, epsilon, positive=True)
-        self.tilts = self.saddle * np.array([0.8, 0.9, 1.0, 1.1, 1.2])
-        self.bounds = measure.log_chernoff(self.tilts)
+
+def _single_jump(total: Total, epsilon: float) -> float:
+    """Log of the sum of the steps' own deltas, a first guess where steps seldom lose anything."""
+    found = [-math.inf]
+    for loss, times in total.parts:
+        closed = loss.log_delta(epsilon)
+        if closed is not None and closed[1] < 1.0:
+            found.append(math.log(times) + closed[0])
+    largest = float(np.logaddexp.reduce(found))
+    return largest if largest > -math.inf else _FIRST_GUESS
+
+
+class _ChernoffLine:
+    """Chernoff bounds of a measure at some tilts, good for every epsilon."""
+
+    def __init__(self, measure: Measure, tilts: Reals, saddle: float | None) -> None:
+        self.measure, self.tilts, self._saddle = measure, tilts, saddle
+        self.bounds = measure.log_chernoff(tilts)
+
+    @classmethod
+    def at(cls, measure: Measure, epsilon: float) -> _ChernoffLine:
+        """At tilts around the saddle."""
+        saddle = _saddle(measure, epsilon, positive=True)
+        return cls(measure, saddle * np.array([0.8, 0.9, 1.0, 1.1, 1.2]), saddle)
+
+    @classmethod
+    def within_reach(cls, measure: Measure, epsilon: float) -> _ChernoffLine:
+        """The same; where the saddle is out of reach, at the largest tilts that are not."""
+        with contextlib.suppress(OutOfReach):
+            return cls.at(measure, epsilon)
+        c = min(1.0 / max(epsilon, 1 / MAX_TILT), MAX_TILT)
+        reached: list[float] = []
+        for _ in range(_TRIALS):
+            try:
+                measure.log_chernoff(np.array([c]))
+                reached.append(c)
+                c *= 2.0
+            except OutOfReach:
+                if reached:
+                    break
+                c /= 4.0
+        if not reached:
+            raise OutOfReach
+        return cls(measure, np.array(reached), None)
+
+    @property
+    def saddle(self) -> float:
+        """The saddle."""
+        if self._saddle is None:
+            raise OutOfReach
+        return self._saddle
 
     def log_bound(self, epsilon: float) -> float:
         """Upper bound on log delta(epsilon)."""
         return float((self.bounds - self.tilts * epsilon).min())
+
+
+class _LayerSearch:
+    """Contours found so far for a law's layers, and bounds on those that are too small."""
+
+    def __init__(self, epsilon: float, size: float, spread: float, work: float) -> None:
+        self.contours: list[Contour] = []
+        self.rest: list[tuple[Reals, Reals]] = []
+        self.size = size
+        self._epsilon, self._spread, self._work = epsilon, spread, work
+        self._points = _LAYER_POINTS
+
+    def bound(self, measure: Measure, least: float) -> None:
+        """Bound a measure that is smaller than the rest by this much, in logarithms.
+
+        Raises
+        ------
+        OutOfReach
+            If it is not.
+        """
+        line = _ChernoffLine.within_reach(measure, self._epsilon)
+        if self.size - line.log_bound(self._epsilon) < least:
+            raise OutOfReach
+        self.rest.append((line.tilts, line.bounds))
+
+    def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
+        """Find a measure its contour, perhaps one that says more than a size; or else bound it.
+
+        Raises
+        ------
+        OutOfReach
+            If there is no such contour, and the measure is not as much smaller than the rest.
+        """
+        epsilon = self._epsilon
+        line = _ChernoffLine.within_reach(measure, epsilon)
+        excess = self.size - line.log_bound(epsilon)
+        if excess < _NEGLIGIBLE:
+            try:
+                self._add_contour(measure, line.saddle, max(0.0, excess), narrow=narrow)
+            except OutOfReach:
+                if excess < least:
+                    raise
+            else:
+                return
+        self.rest.append((line.tilts, line.bounds))
+
+    def _add_contour(self, measure: Measure, saddle: float, excess: float, *, narrow: bool) -> None:
+        contour = Contour(
+            measure,
+            saddle,
+            self._epsilon,
+            excess=excess,
+            spread=self._spread,
+            work=self._work,
+            smooth=False,
+        )
+        self._points -= contour.line.points
+        if self._points < 0:
+            raise OutOfReach
+        bounds = contour.log_bounds(self._epsilon)
+        # What remains uncertain of the value, which may be far smaller than the integrand.
+        gap = log_complement(bounds.lower - bounds.upper) if bounds.upper > bounds.lower else 0.0
+        if narrow and bounds.upper + gap > max(self.size, bounds.lower) + math.log(_TIGHT):
+            raise OutOfReach
+        self.contours.append(contour)
+        self.size = max(self.size, bounds.lower)
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
@@ -365,8 +571,7 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
         return Bounds(-math.inf, -math.inf, "closed form")
     if len(parts) == 1 and parts[0][1] == 1:
         closed = parts[0][0].log_delta(epsilon)
-        # No contour improves much on the closed form of a law with corners.
-        accepted = 1e-3 if isinstance(parts[0][0], SegmentLoss) else _ACCEPTED_ERROR
+        accepted = _ACCEPTED_ERRORS.get(type(parts[0][0]), _ACCEPTED_ERROR)
         if closed is not None and closed[1] < accepted:
             bounds = Bounds.around(*closed, "closed form")
             return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
@@ -476,12 +681,37 @@ def _epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
     """Newton's method in epsilon on the nodes of one inversion; None where that fails."""
+    if total.log_delta_bound + 8 * UNIT <= log_delta:
+        return Bounds(0.0, 0.0, "sampling")
     epsilon = None
     with contextlib.suppress(OutOfReach):
         epsilon = max(0.0, _epsilon_estimate(total, log_delta))
         plain = Inversion([_contour(total, _saddle(total, epsilon), epsilon)])
         if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
             return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    # Where every look is costly, the more general way comes first.
+    crowd = len(total.parts) > _CROWD
+    ways = (
+        (_epsilon_on_layers, _epsilon_on_trims)
+        if crowd
+        else (_epsilon_on_trims, _epsilon_on_layers)
+    )
+    for way in ways:
+        found = way(total, log_delta)
+        if found is not None:
+            return found
+    if epsilon is None:
+        return None
+    if not crowd:
+        return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    inversion = _split_at(total, epsilon)
+    if inversion.width(epsilon) > _TIGHT:
+        return None
+    return _solved(inversion, lambda at: _split_at(total, at), epsilon, log_delta, accepted=_TIGHT)
+
+
+def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
+    """The same for a trimmed law."""
     for gap, sharpness in _trims(total):
         measure = trim(total.parts, log_delta + gap, sharpness)
         if measure is None:
@@ -490,15 +720,55 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
             found = _epsilon_on_trimmed(measure, log_delta)
             if found is not None:
                 return found
-    if epsilon is None:
-        return None
-    return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
+    return None
 
 
 def _epsilon_on_trimmed(measure: Trimmed, log_delta: float) -> Bounds | None:
-    """The same for a trimmed law."""
     epsilon = max(0.0, _epsilon_estimate(measure, log_delta))
     return _solved(None, lambda at: Inversion.trimmed(measure, at), epsilon, log_delta)
+
+
+def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
+    """The same layer by layer, with contours of their own at every epsilon on the way."""
+    with contextlib.suppress(OutOfReach):
+        ladder = Ladder(total.parts, log_delta + _LAYER_REST)
+        epsilon = _epsilon_of_single_jump(total, log_delta)
+        return _searched(lambda at: Inversion.layered(ladder, at, log_delta), epsilon, log_delta)
+    return None
+
+
+def _searched(
+    invert: Callable[[float], Inversion], epsilon: float, log_delta: float
+) -> Bounds | None:
+    """Newton's method on logarithms, with a new inversion at every step until it is close."""
+    low, high = 0.0, math.inf
+    for _ in range(_STEPS):
+        inversion = invert(epsilon)
+        value, slope = inversion.slopes(epsilon)
+        if not math.isfinite(value) or slope >= 0:
+            # What was found is less than its own rounding, and so far below the target.
+            value, slope = -math.inf, -1.0
+        if abs(value - log_delta) < _NEAR:
+            return _solved(inversion, invert, epsilon, log_delta, accepted=_TIGHT)
+        low, high = (epsilon, high) if value > log_delta else (low, epsilon)
+        change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
+        step = epsilon * math.exp(change)
+        if not low < step < high:
+            step = math.sqrt(low * high) if low > 0 else high / math.exp(_FARTHEST)
+        epsilon = step
+        if epsilon < _SMALLEST:
+            break
+    return None
+
+
+def _epsilon_of_single_jump(total: Total, log_delta: float) -> float:
+    """The epsilon at which the deltas of single steps add up to the given one, or nearly 0."""
+    low, high = math.log(_SMALLEST), math.log(1e6)
+    for _ in range(30):
+        middle = (low + high) / 2
+        above = _single_jump(total, math.exp(middle)) > log_delta
+        low, high = (middle, high) if above else (low, middle)
+    return math.exp(low)
 
 
 def _solved(
@@ -506,6 +776,7 @@ def _solved(
     invert: Callable[[float], Inversion],
     epsilon: float,
     log_delta: float,
+    accepted: float = _ACCEPTED_WIDTH,
 ) -> Bounds | None:
     """Solve on the nodes around epsilon, and anew around what was found; None if it runs away."""
     for _ in range(3):
@@ -514,7 +785,7 @@ def _solved(
         if found is None:
             return None
         bounds = inversion.log_bounds(found)
-        tight = bounds.upper - bounds.lower < _ACCEPTED_WIDTH
+        tight = bounds.upper - bounds.lower < accepted
         if tight or abs(found - epsilon) * inversion.reach <= 1.0:
             return _outward(inversion, found, log_delta)
         epsilon, inversion = found, None
@@ -584,13 +855,14 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
 
     first = renyi.epsilon_bounds(direction, log_delta)
     meet, method = first.upper, first.method
+    if len(direction.parts) > _CROWD:
+        # Two more looks at a crowd would seldom say more.
+        return Bounds(0.0, meet, method)
     miss, at_miss = 0.0, excess(0.0)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
     costly = _FEW_POINTS if len(direction.parts) > _MANY_PARTS else _COSTLY_POINTS
-    crowd = len(direction.parts) > _CROWD
-    costly = _FEWEST_POINTS if crowd else costly
     while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
         # The secant's point, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
@@ -604,7 +876,7 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
     # Close to the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in () if crowd else _JUST_BELOW:
+    for share in _JUST_BELOW if math.isfinite(total.upper) else ():
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
             proved += [below] if log_delta_bounds(direction, below).lower >= log_delta else []

@@ -342,8 +342,9 @@ class Contour:
         errors = np.exp(np.minimum(700.0, self._log_alias_at(epsilons) - scales))
         errors += math.exp(min(700.0, self._remainder))
         errors += UNIT * (float(rounding.sum()) + summing + phases + prefactors * np.abs(totals))
-        with np.errstate(divide="ignore"):
-            lower = scales + np.log(np.maximum(totals - errors, 0.0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A sum that is no number says nothing.
+            lower = np.where(totals > errors, scales + np.log(totals - errors), -math.inf)
             upper = scales + np.log(np.maximum(totals + errors, 0.0))
         return lower, np.where(totals + errors > 0, upper, math.inf)
 

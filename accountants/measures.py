@@ -17,11 +17,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dpcal.accountants.bands import Band, Below
 from dpcal.accountants.envelope import AtomAndRest, FixedBatchGaussian
 from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
@@ -29,7 +31,17 @@ from dpcal.accountants.saddle import log_chernoff
 from dpcal.accountants.sampled import SampledGaussian, SplitLoss, TrimmedLoss
 from dpcal.accountants.segment import EndsAndSegment, Laplace
 
-__all__ = ["Bulk", "Jumps", "Line", "Measure", "Total", "common_lattice", "split", "trim"]
+__all__ = [
+    "Bulk",
+    "Jumps",
+    "Line",
+    "Measure",
+    "Total",
+    "bulk_rounding",
+    "common_lattice",
+    "split",
+    "trim",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -37,6 +49,8 @@ Complexes = NDArray[np.complex128]
 _FINEST = 1000
 # Stands for log 0.
 _LOG_OF_ZERO = -1e6
+# Log of odds of a jump, of all steps together, below which a second jump is less than rounding.
+_RARE = -45.0
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 
@@ -89,7 +103,12 @@ class Measure(ABC):
         For -1 <= c <= 0 and a law it bounds log(1 - delta(epsilon)).
         """
         log_mass = self.cumulants(c)[:, 0]
-        return np.asarray(log_mass + log_chernoff(c) + 32 * UNIT * (np.abs(log_mass) + 4))
+        rounding = 32 * (np.abs(log_mass) + 4) + self.mass_rounding(c)
+        return np.asarray(log_mass + log_chernoff(c) + UNIT * rounding)
+
+    def mass_rounding(self, c: Reals) -> Reals | float:
+        """Rounding of the log masses, in units, beyond that of sums of accurate terms."""
+        return 0.0
 
     @cached_property
     def at_zero(self) -> tuple[float, float]:
@@ -261,8 +280,8 @@ class Total(Measure):
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
 
 
-Split = SplitLoss | EndsAndSegment | AtomAndRest
-SplitParts = list[tuple[SplitLoss | EndsAndSegment | AtomAndRest | PrivacyLoss, int]]
+Split = SplitLoss | EndsAndSegment | AtomAndRest | Band
+SplitParts = list[tuple[Split | PrivacyLoss | TrimmedLoss, int]]
 # Atoms of more Laplace mechanisms than this are not set apart: their powers would lose digits.
 _MOST_ENDS = 10_000
 
@@ -362,7 +381,7 @@ class Bulk(Measure):
         items = [
             (piece, times)
             for piece, times in self.pieces
-            if not isinstance(piece, SplitLoss | AtomAndRest)
+            if not isinstance(piece, SplitLoss | AtomAndRest | Band | TrimmedLoss)
         ]
         if len(items) < len(self.pieces):
             return None
@@ -380,7 +399,7 @@ class Bulk(Measure):
             for piece, times in self.pieces
         ]
         line = ProductLine(tilts, self.cumulants([c])[0], _log_masses(self.pieces, c))
-        line.log_mass_rounding += _bulk_rounding(self.pieces, c)
+        line.log_mass_rounding += bulk_rounding(self.pieces, c)
         return line
 
 
@@ -393,7 +412,7 @@ def _log_masses(pieces: SplitParts, c: float) -> list[float]:
     return [float(row[0, 0]) for row in rows]
 
 
-def _bulk_rounding(pieces: SplitParts, c: float) -> float:
+def bulk_rounding(pieces: SplitParts, c: float) -> float:
     """Rounding of the bulks' log masses, in units.
 
     Where jumps outweigh the bulk, its mass is a plain sum near 1, and every step repeats its error.
@@ -403,6 +422,9 @@ def _bulk_rounding(pieces: SplitParts, c: float) -> float:
         if isinstance(piece, SplitLoss):
             bulk, jumps = piece.cumulants([c])
             total += 16.0 * times * float(jumps[0, 0] >= bulk[0, 0])
+        elif isinstance(piece, Band | Below):
+            below = piece.below if isinstance(piece, Band) else piece
+            total += times * below.mass_rounding(c)
     return total
 
 
@@ -448,6 +470,11 @@ class Jumps(Measure):
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
         return base
 
+    def mass_rounding(self, c: Reals) -> Reals:
+        """Rounding of the log masses of what lies below cuts."""
+        cuts = [(piece, times) for piece, times in self.pieces if isinstance(piece, Band | Below)]
+        return np.array([bulk_rounding(cuts, float(at)) for at in c])  # type: ignore[arg-type]
+
     def line(self, c: float) -> JumpLine:
         """Return the transform along Re z = c."""
         return JumpLine(self.pieces, c, self.cumulants([c])[0])
@@ -460,7 +487,7 @@ def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
     exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
     """
     whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         exact = np.abs((whole - rest) / (1 - rest))
         # Free of cancellation where both are near 1.
         bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
@@ -476,38 +503,63 @@ class JumpLine(Line):
     def __init__(self, pieces: SplitParts, c: float, cumulants: Reals) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self._rounding: Reals = np.zeros(0)
+        log_odds = [
+            (float(jumps[0, 0] - bulk[0, 0]), times)
+            for (bulk, jumps), times in (
+                (piece.cumulants([c]), times) for piece, times in pieces if isinstance(piece, Split)
+            )
+        ]
+        # Where more than one jump is out of the question, odds need not be in the range of doubles.
+        rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
+        self._scale = max(value for value, _ in log_odds) if rare else 0.0
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
         for piece, times in pieces:
             if isinstance(piece, Split):
                 bulk, jumps = piece.cumulants([c])
-                log_odds = float(jumps[0, 0] - bulk[0, 0])
-                if abs(log_odds) > 600.0:
+                odds = float(jumps[0, 0] - bulk[0, 0]) - self._scale
+                if odds > 600.0:
                     raise OutOfReach
-                self._split.append((*piece.tilts(c), math.exp(log_odds), times))
+                self._split.append((*piece.tilts(c), math.exp(odds), times))
             else:
                 self._plain.append((piece.tilt(c), times))
         self.points = sum(tilt.points for tilt, _ in self._plain)
         self.points += sum(bulk.points + jumps.points for bulk, jumps, _, _ in self._split)
-        self._rho = sum(times * math.log1p(odds) for _, _, odds, times in self._split)
+        self._rho = sum(times * float(self._log1p(odds)) for _, _, odds, times in self._split)
         means = sum(times * tilt.mean for tilt, times in self._plain)
         means += sum(times * bulk.mean for bulk, _, _, times in self._split)
         self._offset = means - self.mean
         self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in self._plain)
         for base, extra, odds, times in self._split:
-            self.mean_rounding += times * (base.mean_rounding + odds * extra.mean_rounding)
+            # Errors of rho, relative to it, count by this factor.
+            share = times * odds / self._rho * self._factor
+            self.mean_rounding += times * base.mean_rounding + share * extra.mean_rounding
         # The part that stands for a piece where it does not jump, in the order of the pieces.
         split, plain = iter(self._split), iter(self._plain)
         bases: list[tuple[Tilt, int]] = []
         for piece, times in pieces:
             bases.append((next(split)[0] if isinstance(piece, Split) else next(plain)[0], times))
-        self.log_mass_rounding = _bulk_rounding(pieces, c)
+        self.log_mass_rounding = bulk_rounding(pieces, c)
         self.log_mass_rounding += _mass_rounding(bases, _log_masses(pieces, c))
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
-        self.log_mass_rounding += 4 * amplification * self._rho / -math.expm1(-self._rho)
+        self.log_mass_rounding += 4 * amplification * self._factor
 
-    def _log_expm1(self, rho: float) -> float:
-        return rho + math.log(-math.expm1(-rho))
+    def _log1p(self, odds: Any) -> Any:
+        """log1p of odds; of scaled ones, odds themselves."""
+        if self._scale:
+            return odds
+        return complex_log1p(odds) if np.iscomplexobj(odds) else np.log1p(odds)
+
+    def _log_expm1(self, rho: Any) -> Any:
+        """log(expm1(rho)); of a scaled one, its logarithm."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
+            return np.log(rho) if self._scale else rho + np.log(-np.expm1(-rho))
+
+    @property
+    def _factor(self) -> float:
+        """By how much an error of rho, relative to it, counts in the value at c."""
+        return 1.0 if self._scale else self._rho / -math.expm1(-self._rho)
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
         """Log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
@@ -523,17 +575,17 @@ class JumpLine(Line):
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
             total += times * log_bulk
-            ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
-            log_whole = complex_log1p(ratio)
-            rho += times * log_whole
+            # Where the bulk has died out, overflow leaves no number, and the contour no bound.
+            with np.errstate(over="ignore", invalid="ignore"):
+                ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
+                log_whole = self._log1p(ratio)
+                rho += times * log_whole
             self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
             error = times * _ratio_rounding(bulk, log_bulk, few)
             bulks.append((error, log_whole))
         for error, log_whole in bulks:
-            self._rounding += error * _sensitivity(log_whole, rho)
-        # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
-        with np.errstate(divide="ignore"):
-            log_excess = rho + np.log(-np.expm1(-rho))
+            self._rounding += error * self._sensitivity(log_whole, rho)
+        log_excess = self._log_expm1(rho)
         log_excess.real = np.maximum(log_excess.real, _LOG_OF_ZERO)
         return np.asarray(total + log_excess - self._log_expm1(self._rho))
 
@@ -541,11 +593,18 @@ class JumpLine(Line):
         """Bound with every A at its value on the real axis, and B by its absolute sum."""
         rho = np.zeros_like(t)
         for _, jumps, odds, times in self._split:
-            rho += times * np.log1p(odds * jumps.absolute(t))
-        with np.errstate(divide="ignore"):
-            return np.asarray(rho + np.log(-np.expm1(-rho)) - self._log_expm1(self._rho))
+            rho += times * self._log1p(odds * jumps.absolute(t))
+        return np.asarray(self._log_expm1(rho) - self._log_expm1(self._rho))
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
         """As a product, and the rounding of rho, which is absolute in size."""
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
-        return self._rounding, 8 * amplification * self._rho / -math.expm1(-self._rho)
+        return self._rounding, 8 * amplification * self._factor
+
+    def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
+        """As the function, which of scaled odds is a limit."""
+        if not self._scale:
+            return _sensitivity(log_whole, rho)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = 1 + np.abs(log_whole) / np.abs(rho)
+        return np.asarray(np.nan_to_num(bound, nan=2.0, posinf=1e300))

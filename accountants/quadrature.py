@@ -7,6 +7,7 @@ the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls wi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
 _NEVER = 1e200
 # What merged points may change in a characteristic function.
 _MERGED_TOLERANCE = 1e-17
+# Fewer points with small phases than this are treated as all others.
+_FEW = 64
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
@@ -52,6 +55,22 @@ def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
     return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
 
 
+def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
+    """Sum of weights (exp(i s) - 1 - i s), s = k phases / nodes for k < nodes and phases <= 1.
+
+    The terms left out are below s^2 / 2 times 2 / 20! < 1e-18.
+    """
+    power, moments = weights.copy(), []
+    for order in range(1, 20):
+        power = power * (1j / order) * phases
+        moments.append(power.sum())
+    x = np.arange(nodes) / nodes
+    total = np.zeros(nodes, dtype=complex)
+    for moment in moments[:0:-1]:
+        total = (total + moment) * x
+    return np.asarray(total * x)
+
+
 class QuadratureTilt(Tilt):
     """A tilted law as weights at complex points.
 
@@ -68,7 +87,7 @@ class QuadratureTilt(Tilt):
         relative to the weight.
     restricted
         Probability, variance and fourth central moment of the law restricted to some events,
-        shape (k, 3); the whole law when omitted.
+        shape (k, 3), or what computes them when they are asked for; the whole law when omitted.
     nearer
         Points and weights on a second line, closer to the real one, for bounds only.
     merged
@@ -82,14 +101,14 @@ class QuadratureTilt(Tilt):
         moments: tuple[float, float, float],
         *,
         exponents: Reals | float,
-        restricted: Reals | None = None,
+        restricted: Callable[[], Reals] | Reals | None = None,
         nearer: tuple[Complexes, Complexes] | None = None,
         merged: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         self.mean, variance, fourth = moments
         if restricted is None:
             restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
-        self.restricted, self.merged = restricted, merged
+        self._restricted, self.merged = restricted, merged
         # Rounding must not turn a point into one that grows with t.
         self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
         self._weights = weights
@@ -113,6 +132,13 @@ class QuadratureTilt(Tilt):
         return math.isfinite(self._time_of_half_power())
 
     @property
+    def restricted(self) -> Reals:
+        """Probability, variance and fourth central moment of the law restricted to some events."""
+        if callable(self._restricted):
+            self._restricted = self._restricted()
+        return self._restricted
+
+    @property
     def law(self) -> tuple[Complexes, Complexes]:
         """Points and weights."""
         return self._centered + self.mean, self._weights
@@ -130,7 +156,16 @@ class QuadratureTilt(Tilt):
         weight, value = self.merged
         if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
             raise OutOfReach
-        return complex_log1p(second_order_sums(step * self._centered, self._weights, 0, nodes))
+        theta = step * self._centered
+        near = np.abs(theta) * nodes <= 1.0
+        # Points whose phases stay small need no more than their moments.
+        if np.count_nonzero(near) < _FEW:
+            near = np.zeros(len(theta), dtype=bool)
+        far = np.flatnonzero(~near)
+        sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
+        if len(far) < len(theta):
+            sums += _series(theta[near] * nodes, self._weights[near], nodes)
+        return complex_log1p(sums)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
         """Return errors of psi(t) in units, for weights w off by w d each.

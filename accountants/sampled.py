@@ -38,6 +38,7 @@ __all__ = [
     "TrimmedLoss",
     "log_expm1_over",
     "restricted_moments",
+    "shared_tilt",
 ]
 
 Reals = NDArray[np.float64]
@@ -214,8 +215,10 @@ class _Lattice:
         cap: float = 1.5,
         ceiling: float = math.inf,
         most: int = _MAX_POINTS,
+        blur: float = math.inf,
+        floor: float = -math.inf,
     ) -> None:
-        self.most = most
+        self.most, self._blur = most, blur
         self.q, self.sigma = q, sigma
         # Rounded outward, so that a search for a saddle seldom needs a wider lattice.
         self.lowest = -(2.0 ** math.ceil(math.log2(max(8.0, -lowest)))) if lowest < 0 else 0.0
@@ -224,7 +227,9 @@ class _Lattice:
             self.highest = 2.0 ** math.ceil(math.log2(self.highest))
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -_RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
-        self.high = min(_RANGE * sigma + self.highest, ceiling)
+        self.low = max(self.low, floor)
+        # What lies above a floor is all there is, however improbable.
+        self.high = min(_RANGE * sigma + self.highest if floor == -math.inf else math.inf, ceiling)
         angle = min(cap, 1.5 / sigma)
         if self.lowest < 0:
             angle = self._angle_for_negative_powers(angle)
@@ -236,8 +241,10 @@ class _Lattice:
         self.prepared = prepared_moments(self.ell, self.log_base)
 
     def _step(self, angle: float) -> float:
-        strip = 2 * math.pi * angle * self.sigma**2
-        return strip / (4.0 - math.log(_QUADRATURE_TOLERANCE) + 2 * (angle * self.sigma) ** 2)
+        shift = angle * self.sigma**2
+        # Far from the real line the density grows, and so does a cut's share.
+        growth = 2 * (shift / self.sigma) ** 2 + 2 * (shift / self._blur) ** 2
+        return 2 * math.pi * shift / (4.0 - math.log(_QUADRATURE_TOLERANCE) + growth)
 
     def _points(self, step: float) -> Reals:
         if (self.high - self.low) / step > self.most:
@@ -450,8 +457,8 @@ class SplitLoss:
         scaled = (lattice.x - self.cut) / self._blur
         shifted = scaled + 1j * lattice.angle * self.loss.noise_multiplier**2 / self._blur
         return (
-            _shared_tilt(lattice, 1.0 + c, bulk[0], shifted, self._log_bulk),
-            _shared_tilt(lattice, 1.0 + c, jumps[0], -shifted, self._log_jump),
+            shared_tilt(lattice, 1.0 + c, bulk[0], log_ndtr(-shifted), self._log_bulk),
+            shared_tilt(lattice, 1.0 + c, jumps[0], log_ndtr(shifted), self._log_jump),
         )
 
 
@@ -460,11 +467,11 @@ def _blur(sigma: float) -> float:
     return min(0.5 * sigma, 0.7 * sigma**2)
 
 
-def _shared_tilt(
-    lattice: _Lattice, power: float, moments: Reals, argument: Any, log_base: Reals
+def shared_tilt(
+    lattice: _Lattice, power: float, moments: Reals, log_share: Any, log_base: Reals
 ) -> QuadratureTilt:
-    """The tilt of one side of a cut, whose share of each point is the normal law of -argument."""
-    ell, weights, x = lattice.tilted(power, moments, lattice.angle, log_ndtr(-argument))
+    """The tilt of one side of a cut, with its share of each point on the shifted line."""
+    ell, weights, x = lattice.tilted(power, moments, lattice.angle, log_share)
     if not abs(weights.sum() - 1) <= _SPLIT_TOLERANCE:
         raise OutOfReach
     # The law has mass 1 and its own mean by definition: take out what rounding left.
@@ -477,7 +484,7 @@ def _shared_tilt(
         weights,
         (mean, float(moments[2]), float(moments[3])),
         exponents=exponents,
-        restricted=restricted_moments(lattice.ell, log_base, power, moments),
+        restricted=lambda: restricted_moments(lattice.ell, log_base, power, moments),
     )
 
 
@@ -514,6 +521,12 @@ class TrimmedLoss:
             -wide * float(ndtri_exp(min(share, -1.0))),
             1.0 - wide * float(ndtri_exp(min(share - math.log(q), -1e-3))),
         )
+        self._set_rest()
+
+    def _set_rest(self) -> None:
+        """Log probabilities of what is cut off, without and with the record."""
+        q = self.loss.sampling_probability
+        wide = math.hypot(self.loss.noise_multiplier, self._blur)
         out, far = log_ndtr(-self.cut / wide), log_ndtr((1.0 - self.cut) / wide)
         self._log_base_rest = float(out) * (1 - 1e-12)
         self.log_rest = float(np.logaddexp(math.log1p(-q) + out, math.log(q) + far)) * (1 - 1e-12)
@@ -523,15 +536,18 @@ class TrimmedLoss:
         lowest, highest = float(powers.min()), float(powers.max())
         lattice = self._lattice
         if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
-            q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
             highest = max(8.0, _HEADROOM * highest)
             ceiling = self._ceiling(highest)
-            angle = self._blur / sigma**2
-            lattice = _Lattice(q, sigma, lowest, highest, angle, ceiling, _MAX_TRIMMED_POINTS)
-            self._lattice = lattice
+            lattice = self._lattice = self._lattice_to(lowest, highest, ceiling)
             self._log_kept = lattice.log_base + log_ndtr((self.cut - lattice.x) / self._blur)
             self._prepared = prepared_moments(lattice.ell, self._log_kept)
         return lattice
+
+    def _lattice_to(self, lowest: float, highest: float, ceiling: float) -> _Lattice:
+        """Points up to a ceiling, for these powers."""
+        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+        angle = self._blur / sigma**2
+        return _Lattice(q, sigma, lowest, highest, angle, ceiling, _MAX_TRIMMED_POINTS)
 
     def _ceiling(self, power: float) -> float:
         """Where the tilted measure has become negligible beyond the cut."""
@@ -570,4 +586,4 @@ class TrimmedLoss:
         lattice = self._points(np.array([1.0 + c]))
         shift = lattice.angle * self.loss.noise_multiplier**2
         argument = (lattice.x + 1j * shift - self.cut) / self._blur
-        return _shared_tilt(lattice, 1.0 + c, moments, argument, self._log_kept)
+        return shared_tilt(lattice, 1.0 + c, moments, log_ndtr(-argument), self._log_kept)
