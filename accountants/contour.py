@@ -55,7 +55,7 @@ _MIN_BUDGET, _MOST_WORK, _FEWEST = 1 << 14, 1.5e8, 1 << 10
 _GRID_RATIO = 1.12
 _LOG_RATIO = math.log(_GRID_RATIO)
 # Grid times between two looks at whether the rest is negligible.
-_CHUNK = 24
+_CHUNK = 32
 # Shifts at which the smoothed delta bounds the plain one from below, in logarithms of what is lost.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
 
@@ -195,6 +195,9 @@ class Contour:
             rows = slice(start, start + _CHUNK)
             pieces[rows] = self._log_decay(grid[rows], _GRID_RATIO) - poles[rows] + counts[rows]
             last = min(start + _CHUNK, len(grid)) - 1
+            # What is further out is bounded by no less than the last piece is.
+            if pieces[last] >= target - 3 and last < len(grid) - 1:
+                continue
             # Further out the poles alone make the integrand fall at least like 1 / t^2.
             rest = float(self._log_decay(grid[last:][:1], math.inf)[0])
             rest += math.log(grid[last] / h + 1) - poles[last]
