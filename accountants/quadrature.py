@@ -20,6 +20,8 @@ __all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
 
 # A time after which a law that has not decayed is taken to have an atom.
 _NEVER = 1e200
+# Newton's steps towards a time; many more than it ever takes.
+_MOST_STEPS = 100
 # What merged points may change in a characteristic function.
 _MERGED_TOLERANCE = 1e-17
 # Fewer points with small phases than this are treated as all others.
@@ -236,23 +238,26 @@ class QuadratureTilt(Tilt):
         """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
         if self._half_time is None:
             decay, sizes = self.nearer
+            half = math.exp(self._log_half) * (1 - 1e-12)
             low = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
-            high = _NEVER if self._decayed(_NEVER) else math.inf
-            if self._decayed(low):
-                high = low
-            # The sum falls with t: bisect its logarithm.
-            while low * 1.1 < high < math.inf:
-                middle = math.sqrt(low) * math.sqrt(high)
-                low, high = (low, middle) if self._decayed(middle) else (middle, high)
-            self._half_time = high
+            self._half_time = _NEVER if self._left(_NEVER).sum() <= half else math.inf
+            # The logarithm of the sum is convex: Newton's steps stop short of the root, and each
+            # goes a twentieth further.
+            for _ in range(_MOST_STEPS if self._half_time == _NEVER else 0):
+                left = self._left(low)
+                total, slope = float(left.sum()), float(left @ decay)
+                if total <= half:
+                    self._half_time = low
+                if total <= half or slope == 0:
+                    break
+                low = 1.05 * (low + total / slope * math.log(total / half))
         return self._half_time
 
-    def _decayed(self, t: float) -> bool:
-        """Whether the absolute sum proves that from t on abs(psi)^2 is at most half way down."""
+    def _left(self, t: float) -> Reals:
+        """What is left at time t of each term of the absolute sum, which bounds abs(psi(t))."""
         decay, sizes = self.nearer
         with np.errstate(under="ignore"):
-            total = float(sizes @ np.exp(np.maximum(-t * decay, -700.0)))
-        return total <= math.exp(self._log_half) * (1 - 1e-12)
+            return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
         """Refuse: a bare quadrature knows no parameters."""

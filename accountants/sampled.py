@@ -278,7 +278,8 @@ class _Lattice:
         ell = self.log_weight(x, angle)
         share = log_share if isinstance(log_share, float) else log_share[rows]
         exponents = self.log_density(x, angle) + power * ell - log_mass + share
-        relevant = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
+        square = (ell.real - mean) ** 2 + ell.imag**2
+        relevant = exponents.real + np.log1p(square / variance)
         keep = relevant > math.log(_QUADRATURE_TOLERANCE) + relevant.max()
         return ell[keep], np.exp(exponents[keep]), x[keep]
 
@@ -327,7 +328,7 @@ def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals
     rows = np.flatnonzero(exponents > _NO_WEIGHT)
     weights = np.exp(exponents[rows])
     centered = ell[rows] - moments[1]
-    table = np.cumsum(weights * centered ** np.arange(5.0)[:, None], axis=1)
+    table = np.cumsum(weights * np.vander(centered, 5, increasing=True).T, axis=1)
     chosen = np.searchsorted(table[0], _SHARES * table[0, -1])
     mass, *raw = table[:, np.minimum(chosen, len(weights) - 1)]
     m1, m2, m3, m4 = raw / mass
