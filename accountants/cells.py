@@ -287,7 +287,8 @@ def _gathered(p: Ball, q: Ball) -> tuple[list[Ball], list[Ball]]:
 
 def _segment_bounds(a: Ball, cells: Cells) -> list[Ball]:
     """Ends of equal cells of the losses from -a to a."""
-    count = cells.last - cells.first
+    # However few are asked for, the cells cover the whole interval: no mass may be lost.
+    count = max(cells.last - cells.first, 1)
     return [a * (2 * arb(j) / count - 1) for j in range(count + 1)]
 
 

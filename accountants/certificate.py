@@ -115,6 +115,8 @@ _WIDTH = 1e-3
 _MOVES, _FURTHER = 3, 16.0
 # Bits that the masses of a cell lose as differences.
 _CELL_BITS = 64
+# Values of a discrete loss and components of a mixture, at most.
+_MOST_VALUES, _MOST_COMPONENTS = 1 << 16, 1 << 8
 # Digits of a recomputed bound before it is compared with a claim.
 _MANY_DIGITS = 60
 
@@ -428,6 +430,11 @@ def _enclosable(event: DpEvent) -> bool:
     """Whether the event's dominating pair follows from its parameters in balls."""
     if isinstance(event, PoissonSampledDpEvent | SampledWithoutReplacementDpEvent):
         return type(event.event) is GaussianDpEvent
+    if isinstance(event, DiscreteLaplaceDpEvent):
+        # Its law is written out, value by value.
+        return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
+    if isinstance(event, MixtureOfGaussiansDpEvent):
+        return len(event.sensitivities) <= _MOST_COMPONENTS
     return type(event) in _EVENTS
 
 
@@ -705,7 +712,7 @@ def _check_size(proved: Proof, direction: Direction) -> None:
         if isinstance(loss, AtomicLoss):
             values = len(loss.multiples)
         discrete = isinstance(loss, AtomicLoss | DiscreteGaussian)
-        asked = times > 1 and not (discrete and values * times <= proof.MAX_TERMS)
+        asked = times > 1 and not (discrete and max(values, 1) * times <= proof.MAX_TERMS)
     elif isinstance(proved, ThresholdProof):
         if len(proved.thresholds) != len(losses):
             raise CertificateRejected("The proof must have one threshold for each part.")
@@ -766,11 +773,19 @@ def _plain(value: Any) -> Any:
 def _parsed(document: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(document, str):
         try:
-            document = json.loads(document)
-        except ValueError as error:
+            document = json.loads(document, object_pairs_hook=_entries)
+        except (ValueError, RecursionError) as error:
             raise CertificateRejected(f"The certificate is not JSON: {error}.") from error
     names = ("format", "neighboring_relation", "quantity", "lower", "upper", "delta")
     return _record(document, "certificate", *names, "mechanisms", "proofs", "digest")
+
+
+def _entries(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; of two entries of one name, readers may take either."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError(f"an object has an entry twice among {[name for name, _ in pairs]}")
+    return entries
 
 
 def _certificate(values: Mapping[str, Any]) -> Certificate:
@@ -859,7 +874,11 @@ def _parameter(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return _event(value)
     if isinstance(value, list):
-        return tuple(_parameter(item, name) for item in value)
+        return tuple(_finite(item, name) for item in value)
+    return _finite(value, name)
+
+
+def _finite(value: Any, name: str) -> float:
     number = _number(value, name, "a finite number", lambda _: True)
     return value if isinstance(value, int) else number
 
@@ -889,7 +908,7 @@ def _direction_bounds(value: Any) -> DirectionBounds:
 def _argument(value: Any) -> Argument:
     entries = _record(value, "an argument", "proves", "method", "bits", "proof")
     method = entries["method"]
-    if method not in _READERS:
+    if not isinstance(method, str) or method not in _READERS:
         _reject("method", f"one of {', '.join(_READERS)}", method)
     if entries["proves"] not in ("lower", "upper", "both"):
         _reject("proves", "'lower', 'upper' or 'both'", entries["proves"])

@@ -106,8 +106,9 @@ class RepeatedSelection(MomentBound):
         if math.isinf(self.shape):
             log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
             # Renyi divergences say little of delta(0): the loss bounds it as well, tanh(e / 2).
-            log_delta = min(log_delta, math.log(math.tanh(single / 2)) if single > 0 else -math.inf)
-            return (single + self.mean_runs * math.exp(log_delta)) * (1 + 16 * UNIT)
+            # A logarithm would cost digits of a small one.
+            share = min(math.exp(log_delta), math.tanh(single / 2))
+            return (single + self.mean_runs * share) * (1 + 16 * UNIT)
         return (2 + self.shape) * single * (1 + 16 * UNIT)
 
     def _single(self, c: float) -> float:
@@ -172,6 +173,9 @@ def _log_inverse_gamma(mean: float, shape: float) -> float:
         below = y if shape == 0 else -math.expm1(-shape * y) / shape
         return math.log(math.expm1(y)) - math.log(below) - math.log(mean)
 
+    # Closer to a single run than this, its digits are lost.
+    if excess(1e-12) >= 0:
+        return 2e-12
     high = 1.0
     while excess(high) < 0:
         high *= 2

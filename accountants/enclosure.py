@@ -81,6 +81,8 @@ Ball = Any
 _CHUNK = 1 << 10
 # Relative size of the balls around numbers that were derived in doubles.
 _ROUNDING = 2.0**-50
+# Binary exponents beyond which a number is not written out, and a power of ten below all others.
+_FAR, _LEAST = 1 << 17, Decimal("1E-39000")
 
 
 def enclose(
@@ -290,7 +292,7 @@ class _Enclosure:
             values, masses, infinite = make(loss, item, self.rounded)
             if times > 1:
                 masses = list((arb_poly(masses) ** times).coeffs())
-                step = values[1] - values[0]
+                step = values[1] - values[0] if len(values) > 1 else arb(0)
                 values = [times * values[0] + k * step for k in range(len(masses))]
             total = arb(0)
             for value, mass in zip(values, masses, strict=True):
@@ -529,10 +531,18 @@ def decimal_up(ball: Ball, digits: int) -> Decimal:
 
 
 def _decimal(point: Ball, digits: int, rounding: str) -> Decimal:
-    """Round an exact ball; a bound that is not finite says nothing about a probability."""
+    """Round an exact ball; a bound that is not finite says nothing about a probability.
+
+    Nor does one that is huge; one that is tiny is not written out to its last bit.
+    """
     if not point.is_finite():
         return Decimal(0) if rounding == ROUND_FLOOR else Decimal(1)
     mantissa, exponent = (int(part) for part in point.man_exp())
+    if mantissa and exponent + mantissa.bit_length() > _FAR:
+        return Decimal(0) if rounding == ROUND_FLOOR else Decimal(1)
+    if mantissa and exponent < -_FAR - mantissa.bit_length():
+        away = (mantissa > 0) == (rounding == ROUND_CEILING)
+        return _LEAST.copy_sign(mantissa) if away else Decimal(0)
     context = Context(prec=digits, rounding=rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
     if exponent >= 0:
         return context.create_decimal(mantissa << exponent)

@@ -372,10 +372,13 @@ def mixture_of_gaussians(
         )
     if abs(math.fsum(weights) - 1) > 1e-9:
         raise ValueError(f"sampling_probs must sum to 1, got {tuple(sampling_probs)!r}.")
-    merged: dict[float, float] = {}
+    shares: dict[float, list[float]] = {}
     for shift, weight in zip(shifts, weights, strict=True):
         if weight > 0:
-            merged[shift] = merged.get(shift, 0.0) + weight / math.fsum(weights)
+            shares.setdefault(shift, []).append(weight)
+    # Three roundings for each, however many weights there are.
+    total = math.fsum(weights)
+    merged = {shift: math.fsum(items) / total for shift, items in shares.items()}
     if not any(shift > 0 for shift in merged):
         raise ValueError(
             "sensitivities must hold a positive number of positive probability, got "

@@ -12,7 +12,13 @@ from flint import acb, arb, ctx
 
 from dpcal import accountants
 from dpcal.accountants import certify, enclosure, events, proof, verify_certificate
-from dpcal.accountants.certificate import Certificate
+from dpcal.accountants.certificate import (
+    Argument,
+    Certificate,
+    DeltaBounds,
+    DirectionBounds,
+    Mechanism,
+)
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
@@ -212,6 +218,66 @@ def test_a_forger_who_signs_anew_is_rejected(name):
     document = _changed(path, change)
     with pytest.raises(CertificateRejected):
         verify_certificate(_resigned(document))
+
+
+def forged(event, count, epsilon, upper, claimed):
+    """A signed claim about one direction that stands for both, with an argument of one's own."""
+    argument = Argument("upper", 128, claimed)
+    direction = DirectionBounds("both", Decimal(0), Decimal(upper), (argument,))
+    bounds = DeltaBounds(epsilon, (direction,))
+    mechanism = Mechanism(event, count)
+    return Certificate("add-or-remove-one", (mechanism,), None, (bounds,)).to_json()
+
+
+EMPTY = (proof.Cells(1.0, 0, 0),)
+
+
+@pytest.mark.parametrize(
+    ("event", "count", "epsilon", "upper", "claimed"),
+    [
+        # The law above a Laplace mechanism keeps the mass between its atoms, whatever its cells.
+        (events.LaplaceDpEvent(1.0), 1, 0.5, "0.1968", proof.SumProof(EMPTY)),
+        (events.LaplaceDpEvent(1.0), 100, 5.0, "1E-16", proof.ChernoffProof(1e-3, EMPTY)),
+        # Numbers that nobody should write out to their last bit.
+        (events.GaussianDpEvent(1.0), 1, 1e12, "1E-45000", proof.ConvexityProof(10.0)),
+        (events.GaussianDpEvent(1.0), 1, 1.0, "1E-9", proof.ConvexityProof(1e4)),
+        (events.DiscreteLaplaceDpEvent(1.0, 10**12), 1, 1.0, "0.5", proof.SumProof(EMPTY)),
+        (
+            events.DiscreteGaussianDpEvent(1.0),
+            10**6,
+            1.0,
+            "0.5",
+            proof.SumProof((proof.Cells(1.0, 1, 1),)),
+        ),
+    ],
+)
+def test_arguments_of_a_forgers_own_prove_nothing(event, count, epsilon, upper, claimed):
+    with pytest.raises(CertificateRejected):
+        verify_certificate(forged(event, count, epsilon, upper, claimed))
+
+
+def test_a_gaussian_far_from_any_danger_has_a_certificate():
+    certificate = certify(events.GaussianDpEvent(1.0), epsilon=2000.0)
+    assert 0 <= certificate.lower <= certificate.upper < Decimal("1E-30000")
+
+
+def test_an_entry_given_twice_is_rejected():
+    text = json.dumps(DOCUMENT)
+    twice = text.replace('"upper":', '"upper": "1E-9", "upper":', 1)
+    assert twice != text
+    with pytest.raises(CertificateRejected, match="twice"):
+        verify_certificate(twice)
+
+
+def test_weights_of_many_equal_shifts_keep_their_digits():
+    shares = [0.1 / 20_000] * 20_000
+    both = accountants.mixtures.mixture_of_gaussians(
+        [1.0] * 20_000 + [0.0], [*shares, 0.9], standard_deviation=1.0
+    )
+    few = accountants.mixtures.mixture_of_gaussians(
+        [1.0, 0.0], [math.fsum(shares), 0.9], standard_deviation=1.0
+    )
+    assert both == few
 
 
 def test_an_honest_second_signature_is_accepted():
