@@ -82,6 +82,12 @@ def within(least: float, most: float, **argument: Any) -> float:
     return number
 
 
+def noise(**argument: Any) -> float:
+    """A noise multiplier that is positive, and whose square is far from overflow either way."""
+    positive(**argument)
+    return within(1e-6, 1e12, **argument)
+
+
 def count(**argument: Any) -> int:
     """A whole number >= 1; whole floats such as ``1e4`` are accepted."""
     name, value = _single(argument)

@@ -36,8 +36,7 @@ __all__ = ["dominating_pairs", "refuse"]
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 Rule = Callable[[Any, str], Pairs]
 
-# Squares of noise and powers of sampling probabilities in this range stay far from overflow.
-_LEAST_NOISE, _MOST_NOISE = 1e-6, 1e12
+# Powers of sampling probabilities down to this stay far from underflow.
 _LEAST_SAMPLING = 1e-50
 
 
@@ -68,12 +67,6 @@ def refuse(event: events.DpEvent, relation: str, reason: str = "") -> Unsupporte
     return UnsupportedEvent(f"{sentence} {reason}".rstrip())
 
 
-def _multiplier(**argument: Any) -> float:
-    """A noise multiplier in the range that accountants take."""
-    _validate.positive(**argument)
-    return _validate.within(_LEAST_NOISE, _MOST_NOISE, **argument)
-
-
 def _sampling(event: Any) -> float:
     """A sampling probability in the range that accountants take."""
     q = _validate.rate(sampling_probability=event.sampling_probability)
@@ -81,7 +74,7 @@ def _sampling(event: Any) -> float:
 
 
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
-    sigma = _multiplier(noise_multiplier=event.noise_multiplier)
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
     # A replaced record moves the sum by up to twice the bound on its norm.
     loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
     return loss, loss
@@ -100,7 +93,7 @@ def _gaussian_noise(event: events.DpEvent) -> float | None:
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in item.events)
         elif isinstance(item, events.GaussianDpEvent):
-            sigma = _multiplier(noise_multiplier=item.noise_multiplier)
+            sigma = _validate.noise(noise_multiplier=item.noise_multiplier)
             total += times / sigma**2
         else:
             return None
@@ -173,7 +166,7 @@ def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relatio
         event.dataset_size,
         event.sampling_probability,
         event.truncated_batch_size,
-        _multiplier(noise_multiplier=event.noise_multiplier),
+        _validate.noise(noise_multiplier=event.noise_multiplier),
         relation,
     )
 
@@ -224,7 +217,7 @@ def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
 
 
 def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
-    scale = _multiplier(noise_multiplier=event.noise_multiplier)
+    scale = _validate.noise(noise_multiplier=event.noise_multiplier)
     loss = Laplace(scale / 2 if relation == "replace-one" else scale)
     return loss, loss
 
@@ -232,7 +225,7 @@ def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
 def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
-    loss = DiscreteGaussian(_multiplier(sigma=event.sigma), shift)
+    loss = DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
     return loss, loss
 
 
@@ -279,7 +272,7 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
     if not sizes:
         raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
     nodes = max(size.bit_length() for size in sizes)
-    sigma = _multiplier(noise_multiplier=event.noise_multiplier)
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
     loss = Gaussian(sigma / math.sqrt(nodes))
     return loss, loss
 

@@ -152,3 +152,9 @@ def test_published_epsilons_of_revealed_participations(decay, z, published):
     revealed = certified.Revealed(mechanism, correlated.Poisson(0.01).automaton(1000))
     found = certified.least_epsilon(revealed.delta, 1e-5)
     assert 0.99 * published < found < 1.05 * published
+
+
+def test_a_record_that_never_takes_part_has_a_law_of_norms():
+    run = Mechanism.of(LambdaCGD(12, 0.9), noise_multiplier=1.0)
+    weights, norms = certified.norms_law(run, correlated.Poisson(1e-16).automaton(12))
+    assert len(weights) == len(norms) > 0

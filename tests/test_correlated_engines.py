@@ -15,9 +15,12 @@ from dpcal.accountants.correlated.engines import (
     ParticleEngine,
     TransferEngine,
     VectorEngine,
+    likely_end,
     mean_field_minorant,
+    refined,
     refined_vector,
 )
+from dpcal.accountants.correlated.estimators import Setting
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.matrix import BISR, BLT
 from dpcal.errors import UnsupportedEvent
@@ -339,6 +342,31 @@ def test_epochs_of_random_allocation_are_independent():
     y, _ = law.sample(1000, np.random.default_rng(0))
     assert (y.reshape(4, 3, -1).sum(axis=1) == 1).all()
     assert np.allclose(law.rates, 1 / 3)
+
+
+@pytest.mark.parametrize(("decay", "sigma", "q"), [(0.9, 1.0, 0.001), (0.5, 0.4, 0.001)])
+def test_grids_are_refined_for_records_that_take_part_often_though_few_do(decay, sigma, q):
+    # With 12 rounds at 0.001, 32 draws from the law itself hold none that takes part twice.
+    run, law = ar1(ROUNDS, decay, sigma), correlated.Poisson(q).automaton(ROUNDS)
+    grid = GridEngine(run, law, 16, likely_end(run, law))
+    setting = Setting(run, law, grid)
+    rng = np.random.default_rng(1)
+    often = law.telling(32, rng)
+    assert often.shape == (ROUNDS, 32)
+    assert often.sum(axis=0).min() <= 1 < often.sum(axis=0).max() <= 4
+    grid = refined(grid, [run.fields(setting.telling(32, rng)), run.fields(setting.noise(32, rng))])
+    for taken in (1, 2, 3):
+        y = np.zeros((ROUNDS, 200))
+        for column in y.T:
+            column[rng.permutation(ROUNDS)[:taken]] = 1.0
+        x = run.matrix @ y + sigma * rng.normal(size=y.shape)
+        truth = brute_force(run, x, independent(np.full(ROUNDS, q)))
+        assert np.abs(grid.log_ratio(run.fields(x.copy())) - truth).max() < 1e-5
+
+
+def test_noise_whose_square_underflows_is_refused():
+    with pytest.raises(ValueError, match=r"noise_multiplier must be a number in \[1e-06, 1e\+12\]"):
+        Mechanism.of(BLT(ROUNDS, (0.9, 0.4), (0.4, 0.3)), noise_multiplier=1e-160)
 
 
 def test_signs():

@@ -160,7 +160,7 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
         )  # fmt: skip
         beyond = np.cumsum(weights[::-1])[::-1]
         likely = int(np.searchsorted(-beyond, -_UNLIKELY)) + 1
-        if cells > 256:
+        if cells > 256 or likely <= 2:
             break
         if likely >= cells // 2:
             cells = 2048

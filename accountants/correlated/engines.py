@@ -456,6 +456,8 @@ def refined_vector(mechanism: Mechanism, law: Automaton, draws: list[Floats]) ->
         change, _, engine, values = min(found, key=lambda row: row[:2])
         if change <= VALIDATED:
             return engine
+        if not math.isfinite(change):
+            raise UnsupportedEvent("The noise is too small: likelihood ratios overflow.")
         each = [_change(engine, values, draws, axis) for axis in range(len(nodes))]
         step = 4 if change > 1e3 * VALIDATED else 2
         nodes = tuple(n + step * (c > 0.1 * max(each)) for n, c in zip(nodes, each, strict=True))

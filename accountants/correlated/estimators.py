@@ -113,6 +113,11 @@ class Setting:
         x += self.noise(draws, generator)
         return x, (y, first)
 
+    def telling(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Observations of usual and of busy records, on which likelihood ratios are tested."""
+        x = self.mechanism.means(self.law.telling(draws, generator))
+        return np.asarray(x + self.noise(draws, generator))
+
     def log_ratio(self, x: Floats, generator: np.random.Generator, reference: Any = None) -> Floats:
         """Log L of observations, which are consumed."""
         a = self.mechanism.fields(x)

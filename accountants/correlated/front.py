@@ -172,21 +172,24 @@ class _Question:
             return ParticleEngine(self.mechanism, self.law, self.options.particles)
         if self.route == "states":
             return self._states
-        if self.options.arithmetic == "bracketed":
-            end = likely_end(self.mechanism, self.law)
-            return BracketEngine(self.mechanism, self.law, upper=direction == "remove", end=end)
-        return self._grid
+        if self.options.arithmetic == "validated" and self._grid is not None:
+            return self._grid
+        end = likely_end(self.mechanism, self.law)
+        return BracketEngine(self.mechanism, self.law, upper=direction == "remove", end=end)
 
     @cached_property
-    def _grid(self) -> GridEngine:
-        """The grid, refined on draws of both laws."""
+    def _grid(self) -> GridEngine | None:
+        """The grid, refined on draws of both laws; None if it would need too many nodes."""
         rng = _generator(self.options)
         end = likely_end(self.mechanism, self.law)
         engine = GridEngine(self.mechanism, self.law, 16, end)
         setting = Setting(self.mechanism, self.law, engine)
-        x, _ = setting.with_record(32, rng)
+        x = setting.telling(32, rng)
         fields = [self.mechanism.fields(x), self.mechanism.fields(setting.noise(32, rng))]
-        return refined(engine, fields)
+        try:
+            return refined(engine, fields)
+        except UnsupportedEvent:
+            return None
 
     @cached_property
     def _states(self) -> Engine:
@@ -194,8 +197,7 @@ class _Question:
         rng = _generator(self.options)
         particles = ParticleEngine(self.mechanism, self.law, self.options.particles)
         setting = Setting(self.mechanism, self.law, particles)
-        x, _ = setting.with_record(16, rng)
-        x = np.concatenate([x, setting.noise(16, rng)], axis=1)
+        x = np.concatenate([setting.telling(24, rng), setting.noise(8, rng)], axis=1)
         try:
             return refined_vector(self.mechanism, self.law, [self.mechanism.fields(x)])
         except UnsupportedEvent:

@@ -89,7 +89,7 @@ class Mechanism:
         UnsupportedEvent
             If C has signs that no diagonal change of signs removes.
         """
-        sigma = _validate.positive(noise_multiplier=noise_multiplier)
+        sigma = _validate.noise(noise_multiplier=noise_multiplier)
         C = _nonnegative(np.asarray(strategy.matrix(), dtype=float), strategy.steps)
         bands = _bands(C)
         decay = getattr(strategy, "decay", None)

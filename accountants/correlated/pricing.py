@@ -68,7 +68,7 @@ def whole_run(
     UnsupportedEvent
         With the reason, where no theorem covers the matrix or the sampler.
     """
-    sigma = _validate.positive(noise_multiplier=noise_multiplier)
+    sigma = _validate.noise(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
     chosen(mechanism, sampler)
     if isinstance(sampler, Poisson) and mechanism.bands == 1:

@@ -14,11 +14,12 @@ beside their own state.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+# A record takes part more often than this unlikely only.
+_RARE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +112,30 @@ class Automaton:
             if states > 1:
                 state = np.where(y[t] > 0, self.join_to[t, state], self.idle_to[t, state])
         return y, first
+
+    def telling(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Participations of usual records and of busy ones, of shape (rounds, draws).
+
+        Where records rarely take part, a few draws from the law itself hold none that do, yet delta
+        is about those, and about the rare ones that take part several times. A quarter of the draws
+        are from the law; the others from laws with more participations, up to a number that a
+        record exceeds with probability at most 1e-8.
+        """
+        counts = np.exp(self.counts())
+        most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
+        usual = float(self.rates.sum())
+        parts = [self.sample(draws - 3 * (draws // 4), generator)[0]]
+        for goal in np.geomspace(max(usual, 1.0), max(usual, most, 1), 3):
+            shares = np.minimum(np.array([usual, goal]) / self.rounds, 0.999)
+            shift = max(0.0, float(np.diff(logit(shares))[0]))
+            total = np.logaddexp(self.idle, self.join + shift)
+            busier = replace(self, idle=self.idle - total, join=self.join + shift - total)
+            parts.append(busier.sample(draws // 4, generator)[0])
+        y = np.concatenate(parts, axis=1)
+        for column in np.flatnonzero(y.sum(axis=0) > most):
+            taken = np.flatnonzero(y[:, column])
+            y[generator.permutation(taken)[most:], column] = 0.0
+        return y
 
 
 def _normal(log_law: Floats) -> Floats:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpcal.accountants.correlated.mechanism import KINDS, Mechanism
 from dpcal.accountants.correlated.samplers import (
     BallsInBins,
@@ -88,6 +90,16 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
     )
 
 
+def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
+    """Of a Toeplitz C, a later group sees what the first one does in fewer rounds."""
+    C, T = mechanism.matrix, mechanism.steps
+    return (
+        isinstance(sampler, CyclicPoisson)
+        and not sampler.random_shift
+        and not all(np.array_equal(C[t:, t], C[: T - t, 0]) for t in range(T))
+    )
+
+
 def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
     if isinstance(sampler, MinSeparation):
         return sampler.separation >= mechanism.bands
@@ -113,6 +125,15 @@ _TABLE = (
         "composition of sampled Gaussians, worst group",
         EXACT,
         _fixed_groups,
+    ),
+    Row(
+        ("banded", "dense"),
+        (CyclicPoisson,),
+        "groups fixed, fewer than C has bands, and C not Toeplitz",
+        "refused",
+        "which group is the worst is not known; draw groups at random, or use Poisson sampling",
+        "refused",
+        _worst_group_unknown,
     ),
     Row(
         ("diagonal", "banded"),
