@@ -689,20 +689,13 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
         plain = Inversion([_contour(total, _saddle(total, epsilon), epsilon)])
         if plain.cheap(total) and plain.width(epsilon) < _TIGHT:
             return _solved(plain, lambda at: Inversion.at(total, at), epsilon, log_delta)
-    # Where every look is costly, the more general way comes first.
-    crowd = len(total.parts) > _CROWD
-    ways = (
-        (_epsilon_on_layers, _epsilon_on_trims)
-        if crowd
-        else (_epsilon_on_trims, _epsilon_on_layers)
-    )
-    for way in ways:
+    for way in (_epsilon_on_trims, _epsilon_on_layers):
         found = way(total, log_delta)
         if found is not None:
             return found
     if epsilon is None:
         return None
-    if not crowd:
+    if len(total.parts) <= _CROWD:
         return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
     inversion = _split_at(total, epsilon)
     if inversion.width(epsilon) > _TIGHT:
