@@ -18,11 +18,11 @@ ORDERS = st.floats(1.05, 60.0)
 @settings(max_examples=60, deadline=None)
 def test_renyi_conversion_is_implied_by_the_lossless_one(order, target, log_delta):
     # The least divergence that permits delta at epsilon: below it, delta is smaller. The published
-    # conversion needs a divergence that is not larger.
+    # conversion needs a divergence that is not larger. Rounding least down costs up to 3e-7.
     level = math.exp(log_delta)
     least = convert.least_renyi(target, delta=level, order=order)
     if least > 1e-6:
-        assert convert.epsilon_from_renyi(least, order=order, delta=level) >= target * (1 - 1e-9)
+        assert convert.epsilon_from_renyi(least, order=order, delta=level) >= target * (1 - 1e-6)
     near = np.geomspace(1e-12, 0.5, 20_001)
     probabilities = level + (1 - level) * np.concatenate([near, 1 - near[near > 1e-9]])
     others = (probabilities - level) * math.exp(-target)

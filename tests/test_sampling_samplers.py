@@ -488,6 +488,9 @@ def test_other_pairs_are_rejected():
         RevealedChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
 
 
-def test_no_certificate_covers_a_replaced_record_in_a_sample():
-    with pytest.raises(UnsupportedEvent, match="No certificate covers the pair"):
-        accountants.certify(poisson(0.1, 1.0), delta=1e-5, neighboring_relation="replace-one")
+def test_a_certificate_covers_a_replaced_record_in_a_sample():
+    asked = {"delta": 1e-5, "neighboring_relation": "replace-one"}
+    certificate = accountants.certify(poisson(0.1, 1.0), **asked)
+    answer = accountants.epsilon(poisson(0.1, 1.0), **asked)
+    assert float(certificate.lower) <= answer.upper <= answer * (1 + 1e-9)
+    assert answer.lower <= float(certificate.upper) <= answer * (1 + 1e-3)
