@@ -5,6 +5,17 @@ FRESH: int
 RESULT: int
 OWN: int
 
+def convolve(
+    z: NDArray[np.float64],
+    out: NDArray[np.float64],
+    buffers: NDArray[np.float64],
+    start: int,
+    scale: float,
+    weights: NDArray[np.float64],
+    step: int,
+    block: int,
+    keep: int,
+) -> None: ...
 def mix(
     z: NDArray[np.float64],
     out: NDArray[np.float64],

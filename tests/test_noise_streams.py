@@ -19,6 +19,7 @@ from dpcal.accountants.matrix import (
     LambdaCGD,
     SquareRoot,
     Tree,
+    recurrences,
 )
 from dpcal.optim import NoiseStream, noise
 
@@ -37,6 +38,10 @@ STRATEGIES = [
     BISR(T, 1),
     BISR(T, 4),
     BISR(T, T),
+    # Wide enough that four steps share one reading of the kept rows.
+    Banded(T, 7),
+    SquareRoot(31, 10),
+    BISR(31, 10),
     BLT(T, (0.9, 0.4), (0.4, 0.3)),
     Dense(np.tril(np.random.default_rng(0).uniform(0.2, 1, (T, T)))),
     Identity(1),
@@ -109,7 +114,9 @@ def test_replay_keeps_no_row():
         (Identity(1000), 0),
         (LambdaCGD(1000, 0.9), 1),
         (Banded(1000, 8), 7),
+        (Banded(1000, 32), 31),
         (BISR(1000, 4), 3),
+        (BISR(1000, 32), 31),
         (BLT(1000, (0.9, 0.4), (0.4, 0.3)), 2),
         (Tree(1000), 10),
         (Tree(1000, efficient=True), 10),
@@ -117,6 +124,50 @@ def test_replay_keeps_no_row():
 )
 def test_memory_is_a_few_rows(strategy, kept):
     assert strategy.recurrence(3).buffers.shape == (kept, 3)
+
+
+WIDE = [Banded(31, 7), SquareRoot(31, 12), SquareRoot(30, 30), BISR(31, 10), BISR(33, 9)]
+
+
+@pytest.mark.parametrize("strategy", WIDE, ids=repr)
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_steps_that_share_a_reading_have_the_bits_of_single_ones(strategy, dimension, monkeypatch):
+    shared = rows(strategy, dimension)
+    monkeypatch.setattr(recurrences, "_MANY", np.inf)
+    assert (rows(strategy, dimension) == shared).all()
+
+
+@pytest.mark.parametrize("strategy", WIDE, ids=repr)
+def test_wide_bands_restart_within_a_shared_reading(strategy):
+    # Short rows and rows of several chunks, at every step that a reading may be cut at.
+    for dimension in (3, noise._CHUNK + 5):
+        all_rows = rows(strategy, dimension)
+        replay = strategy.inverse_bands is not None
+        for step in range(strategy.steps):
+            again = NoiseStream(strategy, dimension, 1).at(step)
+            streams = [again, NoiseStream.from_json(again.to_json())]
+            if replay:
+                streams.append(NoiseStream(strategy, dimension, 1, replay=True).at(step))
+            for stream in streams:
+                assert all((next(stream) == row).all() for row in all_rows[step : step + 5])
+
+
+def test_no_normals_are_drawn_ahead(monkeypatch):
+    # A shared reading looks four steps ahead in the kept rows, never in z.
+    drawn = []
+    generator = noise._Normals._generator
+
+    def watched(self, block):
+        drawn.append(block)
+        return generator(self, block)
+
+    monkeypatch.setattr(noise._Normals, "_generator", watched)
+    stream = NoiseStream(SquareRoot(11, 10), noise._BLOCK, 1)
+    for step in range(11):
+        next(stream)
+        assert drawn == list(range(step + 1))
+    assert next(stream, None) is None
+    assert drawn == list(range(11))
 
 
 @each_strategy

@@ -17,13 +17,21 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.streams import FRESH, OWN, RESULT, leak, mix
+from dpcal._ext.streams import FRESH, OWN, RESULT, convolve, leak, mix
 
 __all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes"]
 
 Array = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)
+
+# Kept rows from which on it is quicker to read them once for four steps than for each.
+_MANY = 6
+
+
+def _block(slots: int) -> int:
+    """Return how many steps share one reading of the kept rows."""
+    return 4 if slots >= _MANY else 1
 
 
 class Recurrence(ABC):
@@ -78,21 +86,13 @@ class Filter(Recurrence):
     def __init__(self, dimension: int, weights: Array) -> None:
         self.reach = len(weights) - 1
         super().__init__(dimension, self.reach)
-        self._weights = weights
-        self._lags = np.flatnonzero(weights[1:]) + 1
-
-    def terms(self, step: int) -> tuple[Array, NDArray[np.intp]]:
-        """Return the weights on earlier rows, and how far back each is."""
-        lags = self._lags[self._lags <= step]
-        return self._weights[lags], lags
+        self._scale, self._weights = float(weights[0]), np.ascontiguousarray(weights[1:])
+        self._block = _block(self.reach)
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Mix z with the last rows of z."""
-        weights, lags = self.terms(step)
-        slots = len(self.buffers)
-        rows, slot = ((step - lags) % slots, step % slots) if slots else (lags, -1)
-        scale = self._weights[0]
-        mix(z, out, self.buffers, start, scale, weights, rows, slot, FRESH, 0.0, _NOTHING)
+        """Add z to the share of the last rows of z."""
+        kept, block = self.buffers, self._block
+        convolve(z, out, kept, start, self._scale, self._weights, step, block, FRESH)
 
 
 class Feedback(Recurrence):
@@ -102,14 +102,12 @@ class Feedback(Recurrence):
         super().__init__(dimension, len(coefficients) - 1)
         self._scale = 1.0 / coefficients[0]
         self._weights = -coefficients[1:] / coefficients[0]
+        self._block = _block(len(self.buffers))
 
     def apply(self, step: int, z: Array, out: Array, start: int) -> None:
-        """Mix z with the last results."""
-        slots = len(self.buffers)
-        lags = np.arange(1, min(slots, step) + 1)
-        rows, slot = ((step - lags) % slots, step % slots) if slots else (lags, -1)
-        weights = self._weights[: len(lags)]
-        mix(z, out, self.buffers, start, self._scale, weights, rows, slot, RESULT, 0.0, _NOTHING)
+        """Add z to the share of the last results."""
+        kept, block = self.buffers, self._block
+        convolve(z, out, kept, start, self._scale, self._weights, step, block, RESULT)
 
 
 class Buffers(Recurrence):
