@@ -138,6 +138,7 @@ class NoiseStream:
         self._key = key
         self._normals = _Normals(key, self.dimension)
         self._recurrence = self._fresh_recurrence()
+        self._whole = True
 
     def _fresh_recurrence(self) -> Recurrence:
         # A replayed row passes through a recurrence that is a chunk wide.
@@ -164,17 +165,27 @@ class NoiseStream:
         ------
         ValueError
             If all rows have been read, or ``out`` has another shape.
+        RuntimeError
+            If the read before was interrupted: rows kept for later ones may be half written, and
+            noise from them would have another law.
         """
+        if not self._whole:
+            raise RuntimeError(
+                f"Reading row {self.step} was interrupted. Open the stream anew with "
+                f"at({self.step})."
+            )
         if self.step >= self.strategy.steps:
             raise ValueError(f"The stream has {self.strategy.steps} rows, and all have been read.")
         row = np.empty(self.dimension) if out is None else out
         if row.shape != (self.dimension,):
             raise ValueError(f"out must have shape ({self.dimension},), got {row.shape}.")
+        self._whole = False
         if self.replay:
             self._replay(row)
         else:
             self._advance(row)
         self.step += 1
+        self._whole = True
         return row
 
     def _advance(self, out: Vector) -> None:

@@ -5,6 +5,7 @@ be C^-1 times it: the law is checked exactly, not by statistics.
 """
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -249,3 +250,25 @@ def test_read_writes_in_place():
 def test_wrong_input_gets_a_sentence(make, error, sentence):
     with pytest.raises(error, match=sentence):
         make()
+
+
+def test_a_stream_whose_read_was_interrupted_is_opened_anew(monkeypatch):
+    dimension = 40_000
+    stream = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    rows = [next(stream) for _ in range(2)]
+    whole = stream._recurrence.apply
+
+    def interrupted(step, fresh, out, start):
+        if start:
+            raise KeyboardInterrupt
+        whole(step, fresh, out, start)
+
+    monkeypatch.setattr(stream, "_recurrence", SimpleNamespace(apply=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    assert stream.step == len(rows)
+    with pytest.raises(RuntimeError, match=r"Open the stream anew with at\(2\)"):
+        next(stream)
+    again = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    expected = [next(again) for _ in range(3)][-1]
+    assert (next(stream.at(2)) == expected).all()
