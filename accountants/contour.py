@@ -42,6 +42,8 @@ _TOLERANCE = 2e-15
 # Distance of the furthest trial tilt from the saddle, in widths of the peak.
 FURTHEST = 20.0
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
+# On a line of more points than this, these: a trial costs more there than it saves in nodes.
+_MANY_POINTS, _FEWER_SPREADS = 5_000, np.array([0.15, 0.7, 2.5, 4.0])
 # The same where only the size of the value matters.
 _CRUDEST = 1e-2
 # Remainder, relative to the value, at the last affordable node that is taken as it is.
@@ -128,12 +130,13 @@ class Contour:
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
-        left, right = c - w * _SPREADS, c + w * _SPREADS
+        spreads = _SPREADS if self.line.points < _MANY_POINTS else _FEWER_SPREADS
+        left, right = c - w * spreads, c + w * spreads
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
             trials = np.append(trials, 0.0)
         # The furthest tilts may be out of reach where the saddle is not.
-        for _ in range(len(_SPREADS)):
+        for _ in range(len(spreads)):
             try:
                 self._trial_bounds = measure.log_chernoff(trials)
                 break
