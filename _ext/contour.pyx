@@ -149,7 +149,7 @@ def tilted_moments(
         log M(p), mean, variance and fourth central moment of ``ell``.
     """
     cdef Py_ssize_t n = ell.shape[0], i, j
-    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, d, size
+    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, jump, d, size
     out = np.empty((powers.shape[0], 4))
     if prepared is None:
         prepared = prepared_moments(ell, log_base)
@@ -185,9 +185,12 @@ def tilted_moments(
                         m0 += prepared[0, j] * (e2 - p * prepared[1, j])
                     m1 += prepared[0, j] * (ell[j] * (a + e2) - prepared[1, j])
                 else:
+                    # The same again: the base is nothing here, but exp(ell) times it may be all.
                     weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
-                    m0 += weight
-                    m1 += weight * ell[j]
+                    jump = exp(log_base[j] + ell[j])
+                    d = excesses[i] * ell[j]
+                    m0 += jump * (expm1(d) - excesses[i]) if d < 1.0 else weight - p * jump
+                    m1 += weight * ell[j] - jump
                 weights[j] = weight
                 total += weight
             result[i, 0] = log1p(m0)

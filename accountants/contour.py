@@ -60,6 +60,8 @@ _LOG_RATIO = math.log(_GRID_RATIO)
 _CHUNK = 32
 # Shifts at which the smoothed delta bounds the plain one from below, in logarithms of what is lost.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
+# Where no digit of an integrand is left, it may have no value: its sum then says nothing.
+_silent = np.errstate(over="ignore", invalid="ignore")
 
 
 class Contour:
@@ -276,6 +278,7 @@ class Contour:
         prefactor += self.line.log_mass_rounding
         return alias + tail + UNIT * (rounded + prefactor * abs(total))
 
+    @_silent
     def log_bounds(self, epsilon: float) -> Bounds:
         """Bounds on log delta(epsilon)."""
         lower, upper = self._log_interval(epsilon)
@@ -305,6 +308,7 @@ class Contour:
 
     # -- values at many epsilons
 
+    @_silent
     def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Lower and upper bounds on log delta at each of many epsilons, as :meth:`log_bounds`."""
         lower, upper = self._log_interval_at(epsilons)
@@ -382,11 +386,12 @@ class Contour:
 
     # -- derivatives
 
+    @_silent
     def slopes(self, epsilon: float) -> tuple[float, float]:
         """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
         integrand = self._integrand(epsilon)
         total = float(integrand.real.sum())
-        if total <= 0:
+        if not 0 < total < math.inf:
             return math.nan, math.nan
         value = self._scale(epsilon) + math.log(total)
         ratio = -float((self._nodes[2] * integrand).real.sum()) / total
@@ -395,6 +400,7 @@ class Contour:
         complement = log_complement(value)
         return complement, -ratio * math.exp(value - complement)
 
+    @_silent
     def parameter_slope(
         self, epsilon: float, rates: list[dict[str, float]], growths: list[float]
     ) -> float:
@@ -413,7 +419,7 @@ class Contour:
             return math.nan
         integrand = self._integrand(epsilon)
         total = float(integrand.real.sum())
-        if total <= 0:
+        if not 0 < total < math.inf:
             return math.nan
         change = np.zeros(self.nodes, dtype=complex)
         parts = zip(self.line.tilts, self.line.log_masses, rates, growths, strict=True)

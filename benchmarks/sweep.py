@@ -1,6 +1,7 @@
 """Does every answer hold, everywhere? Random compositions, each checked by independent bounds.
 
     python -m benchmarks.sweep [--points 10000] [--balls 300] [--seed 0] [--file FILE]
+                               [--little-noise]
 
 Sampling probabilities from 1e-9 to 1, noise multipliers from 0.1 to 1e4, up to 1e9 steps, one
 mechanism or several hundred; delta at an epsilon from 1e-8 to 1e4, and epsilon at a delta down to
@@ -14,6 +15,9 @@ one core, or lie on the wrong side of
   which that takes little; how many there were is part of the report.
 
 All times are processor times.
+
+With ``--little-noise``, noise multipliers go from 0.002 to 0.8 and epsilons from a thousandth of
+what one step can cost: losses of many hundreds, whose exponentials no double holds.
 
 With ``--file``, answers are kept there as lines of JSON and a stopped sweep goes on where it was.
 """
@@ -97,6 +101,23 @@ def draw(seed, index):
     exponent = rng.uniform(-12, -0.5) if rng.uniform() < 0.6 else rng.uniform(-300, -12)
     scale = 10 ** rng.uniform(0, 3) if kind == "far" else 1.0
     return Point(tuple(steps), None, float(exponent * math.log(10) * scale))
+
+
+def draw_with_little_noise(seed, index):
+    """The same outside the box: losses whose exponentials overflow."""
+    rng = np.random.default_rng([seed, index])
+    distinct = int(rng.choice([1, 2, 5], p=[0.6, 0.25, 0.15]))
+    q, sigma = 10 ** rng.uniform(-9, 0), 10 ** rng.uniform(-2.7, -0.6)
+    times = 10 ** rng.uniform(0, rng.choice([1.5, 6]))
+    steps = []
+    for _ in range(distinct):
+        spread = 10 ** rng.uniform(-0.5, 0.5, size=3) if distinct > 1 else np.ones(3)
+        steps.append(
+            (min(1.0, max(1e-9, q * spread[0])), sigma * spread[1], int(max(1, times * spread[2])))
+        )
+    if rng.uniform() < 0.5:
+        return Point(tuple(steps), float(10 ** rng.uniform(-3, 1) / (2 * sigma**2)), None)
+    return Point(tuple(steps), None, float(rng.uniform(-12, -0.05) * math.log(10)))
 
 
 def ask(point):
@@ -355,9 +376,8 @@ def problems(point, answer, *, balls=False):
     return found, asked
 
 
-def measure(seed, index, *, balls=False):
+def measure(point, index, *, balls=False):
     """One point's answer, time, width and problems, as JSON values."""
-    point = draw(seed, index)
     start = time.process_time()
     try:
         with _at_most(_ALARM):
@@ -429,6 +449,7 @@ def main():
     parser.add_argument("--balls", type=int, default=300, help="points checked in ball arithmetic")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--file", type=Path, help="keep answers here, and go on from them")
+    parser.add_argument("--little-noise", action="store_true", help="outside the box instead")
     options = parser.parse_args()
     rows = {}
     if options.file and options.file.exists():
@@ -436,13 +457,14 @@ def main():
             row = json.loads(line)
             rows[row["index"]] = row
     checked = sum(bool(row.get("balls")) for row in rows.values())
+    choose = draw_with_little_noise if options.little_noise else draw
     started = time.monotonic()
     for index in range(options.points):
         if index in rows:
             continue
         # Refusals of ball arithmetic are made up for by later points.
         due = checked < options.balls * (index + 1) / options.points
-        row = rows[index] = measure(options.seed, index, balls=due)
+        row = rows[index] = measure(choose(options.seed, index), index, balls=due)
         checked += bool(row.get("balls"))
         if options.file:
             with options.file.open("a") as stream:

@@ -39,6 +39,23 @@ def test_answers_hold_everywhere(chunk):
     assert checked >= 1
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("chunk", range(3))
+def test_answers_hold_where_losses_have_no_exponentials(chunk):
+    for index in range(chunk * 10, (chunk + 1) * 10):
+        point = sweep.draw_with_little_noise(SEED, index)
+        answer = sweep.ask(point)
+        assert sweep.problems(point, answer) == ([], False), (point, answer)
+
+
+def test_a_participation_that_cannot_be_missed_costs_its_probability():
+    # The loss of a step that samples the record is 1250, give or take 50, against epsilon = 50.
+    steps = ((1e-6, 0.02, 10**6),)
+    answer = sweep.ask(sweep.Point(steps, 50.0, None))
+    assert answer.upper == pytest.approx(math.log(-math.expm1(1e6 * math.log1p(-1e-6))), abs=1e-12)
+    assert answer.upper - answer.lower < 1e-9
+
+
 def test_hundreds_of_distinct_sparse_losses_get_an_answer():
     steps = tuple((1e-7 * (1 + i / 100), 0.3 + 0.002 * i, 5 + i) for i in range(150))
     point = sweep.Point(steps, None, math.log(1e-7))
@@ -61,14 +78,18 @@ def log_mgf(q, sigma, c):
         return mpmath.log1p(mpmath.quad(integrand, points))
 
 
-@pytest.mark.parametrize(("q", "sigma"), [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0)])
+@pytest.mark.parametrize(
+    ("q", "sigma"), [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0), (1e-3, 0.03), (0.3, 0.015)]
+)
 @pytest.mark.parametrize("c", [1e-6, 1e-3, 0.5, 3.0])
 def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):
     # At a large epsilon, c epsilon and log M(c) cancel: what 1 + c rounds off would be missed.
     truth = log_mgf(q, sigma, c)
     loss = SampledGaussian(q, sigma, "remove")
-    for law in (loss, TrimmedLoss(loss, -150.0)):
-        assert abs(law.cumulants([c])[0, 0] / truth - 1) < 2e-14
+    # Of so little noise a trimmed law has too many points.
+    for law in (loss, TrimmedLoss(loss, -150.0)) if sigma > 0.1 else (loss,):
+        # Losses near 1 / (2 sigma^2) are rounded themselves.
+        assert abs(law.cumulants([c])[0, 0] / truth - 1) < 2e-14 + 1e-16 / sigma**2
 
 
 def test_trimmed_laws_agree_with_whole_ones():
