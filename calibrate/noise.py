@@ -336,8 +336,9 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
         miss, meet = safe_root(
             lambda x: first if x == 0 else excess(x), 0.0, lowest, highest, _RELATIVE_WIDTH
         )
-        if math.isnan(miss):
-            raise TargetUnreachable(_TOO_LITTLE_NOISE.format(epsilon=epsilon, delta=delta))
+        if math.isnan(miss) or math.isnan(meet):
+            reason = _TOO_LITTLE_NOISE if math.isnan(miss) else _TOO_MUCH_BESIDES
+            raise TargetUnreachable(reason.format(epsilon=epsilon, delta=delta))
     sigma = math.exp(meet)
     # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
     if near and target.settled:
