@@ -35,8 +35,8 @@ from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.layers import Ladder
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
-from dpcal.accountants.measures import Bulk, Jumps, Measure, Total, Trimmed, split, trim
-from dpcal.accountants.saddle import MAX_TILT, increasing_root, log_chernoff
+from dpcal.accountants.measures import CROWD, Bulk, Jumps, Measure, Total, Trimmed, split, trim
+from dpcal.accountants.saddle import MAX_TILT, root_of
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.segment import SegmentLoss
 
@@ -62,12 +62,11 @@ _CHEAP_POINTS, _COSTLY_POINTS = 120, 6
 # The same for compositions of more than so many distinct losses. Of crowds of them, every look at
 # the law takes as many quadratures, so that these are looked at in fewer ways and not searched.
 _MANY_PARTS, _FEW_POINTS = 8, 4
-_CROWD = 24
 # A part whose logarithm is this far below the other is bounded instead of computed.
 _NEGLIGIBLE = 45.0
 # A split whose bounds on log delta are this close is taken without looking further; the same for
-# crowds.
-_TIGHT, _WIDE = 1e-6, 1.0
+# crowds, and for a single contour of a crowd, which takes the least.
+_TIGHT, _WIDE, _CLOSE = 1e-6, 1.0, 0.1
 # What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
 # contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
 _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
@@ -105,24 +104,25 @@ def _saddle(measure: Measure, epsilon: float, *, positive: bool = False) -> floa
     """
     mean, variance = measure.at_zero
 
-    def equation(c: float) -> tuple[float, float]:
+    def equation(measure: Measure, c: float) -> tuple[float, float]:
         _, mean, variance = measure.cumulants([c])[0]
         value = mean - epsilon - 1 / c - 1 / (1 + c)
         return float(value), float(variance + 1 / c**2 + 1 / (1 + c) ** 2)
 
     gap = epsilon - mean
     if gap < 0 and not positive:
-        return increasing_root(equation, -1.0, 0.0, -1 / (2 + math.sqrt(variance)))
+        guess = -1 / (2 + math.sqrt(variance))
+        return root_of(equation, measure, measure.sketch, -1.0, 0.0, guess)
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    return increasing_root(equation, 0.0, math.inf, _first_tilt(guess))
+    return root_of(equation, measure, measure.sketch, 0.0, math.inf, _first_tilt(guess))
 
 
 def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
     """The epsilon whose saddle-point estimate of log delta is the given one."""
 
-    def equation(c: float) -> tuple[float, float]:
+    def equation(measure: Measure, c: float) -> tuple[float, float]:
         log_mgf, mean, variance = measure.cumulants([c])[0]
         epsilon = mean - 1 / c - 1 / (1 + c)
         curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
@@ -133,7 +133,7 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
 
     _, variance = measure.at_zero
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    c = increasing_root(equation, 0.0, math.inf, _first_tilt(guess))
+    c = root_of(equation, measure, measure.sketch, 0.0, math.inf, _first_tilt(guess))
     _, mean, _ = measure.cumulants([c])[0]
     return float(mean - 1 / c - 1 / (1 + c))
 
@@ -187,7 +187,9 @@ class Inversion:
             if choices[0].cheap(total) and choices[0].width(epsilon) < _TIGHT:
                 return choices[0]
         # Where every look is costly, the more general way comes first, and last.
-        crowd = len(total.parts) > _CROWD
+        crowd = len(total.parts) > CROWD
+        if crowd and choices and choices[0].width(epsilon) < _CLOSE:
+            return choices[0]
         for way in (_layered, _trimmed) if crowd else (_trimmed, _layered):
             with contextlib.suppress(OutOfReach):
                 found = way(total, epsilon, spread)
@@ -332,7 +334,7 @@ def _probability(log_rest: float) -> tuple[Reals, Reals]:
 def _splits(total: Total, c: float, epsilon: float, spread: float) -> list[Inversion]:
     """Contours for a bulk and its jumps, cut at the valleys of the integrands near tilt c."""
     found = []
-    for factor in _CUTS[:1] if len(total.parts) > _CROWD else _CUTS:
+    for factor in _CUTS[:1] if len(total.parts) > CROWD else _CUTS:
         with contextlib.suppress(OutOfReach):
             pieces = split(total.parts, factor * c)
             if pieces is not None:
@@ -367,7 +369,7 @@ def _pair(bulk: Bulk, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
 
 def _trims(total: Total) -> tuple[tuple[float, float], ...]:
     """How to trim a law, in turn."""
-    return _TRIMS[::3] if len(total.parts) > _CROWD else _TRIMS
+    return _TRIMS[::3] if len(total.parts) > CROWD else _TRIMS
 
 
 def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
@@ -390,6 +392,8 @@ def _trimmed(total: Total, epsilon: float, spread: float) -> list[Inversion]:
 def _layered(total: Total, epsilon: float, spread: float) -> list[Inversion]:
     """Contours for the layers of a law, taken around the right size of delta."""
     size = min(_single_jump(total, epsilon), total.log_delta_bound)
+    if total.sketch is not None:
+        size = min(_layered(total.sketch, epsilon, spread)[-1].slopes(epsilon)[0], size)
     for _ in range(_GUESSES):
         ladder = Ladder(total.parts, size + _LAYER_REST)
         inversion = Inversion.layered(ladder, epsilon, size, spread)
@@ -399,7 +403,7 @@ def _layered(total: Total, epsilon: float, spread: float) -> list[Inversion]:
         if estimate > size - 3.0:
             return [inversion]
         size = estimate
-    return []
+    raise OutOfReach
 
 
 def _single_jump(total: Total, epsilon: float) -> float:
@@ -416,15 +420,15 @@ def _single_jump(total: Total, epsilon: float) -> float:
 class _ChernoffLine:
     """Chernoff bounds of a measure at some tilts, good for every epsilon."""
 
-    def __init__(self, measure: Measure, tilts: Reals, saddle: float | None) -> None:
-        self.measure, self.tilts, self._saddle = measure, tilts, saddle
-        self.bounds = measure.log_chernoff(tilts)
+    def __init__(self, measure: Measure, tilts: Reals, bounds: Reals, saddle: float | None) -> None:
+        self.measure, self.tilts, self.bounds, self._saddle = measure, tilts, bounds, saddle
 
     @classmethod
     def at(cls, measure: Measure, epsilon: float) -> _ChernoffLine:
         """At tilts around the saddle."""
         saddle = _saddle(measure, epsilon, positive=True)
-        return cls(measure, saddle * np.array([0.8, 0.9, 1.0, 1.1, 1.2]), saddle)
+        tilts = saddle * np.array([0.8, 0.9, 1.0, 1.1, 1.2])
+        return cls(measure, tilts, measure.log_chernoff(tilts), saddle)
 
     @classmethod
     def within_reach(cls, measure: Measure, epsilon: float) -> _ChernoffLine:
@@ -432,11 +436,10 @@ class _ChernoffLine:
         with contextlib.suppress(OutOfReach):
             return cls.at(measure, epsilon)
         c = min(1.0 / max(epsilon, 1 / MAX_TILT), MAX_TILT)
-        reached: list[float] = []
+        reached: list[tuple[float, float]] = []
         for _ in range(_TRIALS):
             try:
-                measure.log_chernoff(np.array([c]))
-                reached.append(c)
+                reached.append((c, float(measure.log_chernoff(np.array([c]))[0])))
                 c *= 2.0
             except OutOfReach:
                 if reached:
@@ -444,7 +447,8 @@ class _ChernoffLine:
                 c /= 4.0
         if not reached:
             raise OutOfReach
-        return cls(measure, np.array(reached), None)
+        tilts, bounds = np.array(reached).T
+        return cls(measure, tilts, bounds, None)
 
     @property
     def saddle(self) -> float:
@@ -592,8 +596,9 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = Inversion.at(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        bounds = _before(total, epsilon, _chernoff_bounds(total, epsilon))
-        return _best(bounds, direction, epsilon), None
+        # Renyi's bound, which has moments in closed form where no others are affordable.
+        unknown = Bounds(-math.inf, 0.0, "no bound")
+        return _best(_before(total, epsilon, unknown), direction, epsilon), None
 
 
 def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
@@ -601,23 +606,13 @@ def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
 
     Close to the largest loss no contour may reach where one does further inside.
     """
-    if math.isfinite(total.upper) and len(total.parts) <= _CROWD:
+    if math.isfinite(total.upper) and len(total.parts) <= CROWD:
         for share in _FURTHER_INSIDE:
             with contextlib.suppress(OutOfReach):
                 found = Inversion.at(total, share * epsilon).log_bounds(share * epsilon)
                 if found.upper < bounds.upper:
                     return Bounds(bounds.lower, found.upper, found.method)
     return bounds
-
-
-def _chernoff_bounds(total: Total, epsilon: float) -> Bounds:
-    """Best Chernoff bound from closed-form moment bounds; the lower bound is trivial."""
-    best = 0.0
-    for c in np.geomspace(1e-6, MAX_TILT, 400):
-        exponent = total.log_mgf_bound(float(c))
-        margin = 8 * UNIT * (abs(exponent) + abs(c * epsilon) + 4)
-        best = min(best, float(exponent - c * epsilon + log_chernoff(float(c)) + margin))
-    return Bounds(-math.inf, best, "Chernoff")
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -647,11 +642,18 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
 def _narrow(direction: Direction, log_delta: float) -> Bounds:
     """The same, where all losses are finite and taken as they are."""
-    bounds = _epsilon(direction, log_delta)
-    if Total(direction.parts).renyi_is_tighter:
+    total = Total(direction.parts)
+    if not direction.parts:
+        return Bounds(0.0, 0.0, "closed form")
+    found = _epsilon_by_inversion(direction, total, log_delta)
+    bounds = found or _epsilon_by_bracketing(direction, total, log_delta)
+    if total.renyi_is_tighter:
         single = len(direction.parts) == 1 and direction.parts[0][1] == 1
         bounds = bounds if single else Bounds(0.0, bounds.upper, bounds.method)
     elif bounds.lower > 0 and bounds.upper - bounds.lower < 1e-6 * bounds.upper:
+        return bounds
+    if found is None:
+        # A search starts from Renyi's epsilon, and ends no higher.
         return bounds
     other = renyi.epsilon_bounds(direction, log_delta)
     if other.upper < bounds.upper:
@@ -659,24 +661,18 @@ def _narrow(direction: Direction, log_delta: float) -> Bounds:
     return bounds
 
 
-def _epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """The same, from contours or closed forms alone."""
-    total = Total(direction.parts)
-    if not direction.parts:
-        return Bounds(0.0, 0.0, "closed form")
+def _epsilon_by_inversion(direction: Direction, total: Total, log_delta: float) -> Bounds | None:
+    """The same from contours; None where there are none, or single answers are better searched."""
     closed = len(direction.parts) == 1 and direction.parts[0][1] == 1
     # Few atoms alone have an exact sum.
     loss, times = direction.parts[0]
     atomic = len(direction.parts) == 1 and isinstance(loss, AtomicLoss)
     atomic = atomic and convolve(loss, times, 0.0) is not None  # type: ignore[arg-type]
-    if not closed and not atomic:
-        try:
-            bounds = _epsilon_on_contour(total, log_delta)
-            if bounds is not None:
-                return bounds
-        except OutOfReach:
-            pass
-    return _epsilon_by_bracketing(direction, total, log_delta)
+    if closed or atomic:
+        return None
+    with contextlib.suppress(OutOfReach):
+        return _epsilon_on_contour(total, log_delta)
+    return None
 
 
 def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
@@ -695,7 +691,7 @@ def _epsilon_on_contour(total: Total, log_delta: float) -> Bounds | None:
             return found
     if epsilon is None:
         return None
-    if len(total.parts) <= _CROWD:
+    if len(total.parts) <= CROWD:
         return _solved(None, lambda at: Inversion.at(total, at), epsilon, log_delta)
     inversion = _split_at(total, epsilon)
     if inversion.width(epsilon) > _TIGHT:
@@ -726,6 +722,11 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
     with contextlib.suppress(OutOfReach):
         ladder = Ladder(total.parts, log_delta + _LAYER_REST)
         epsilon = _epsilon_of_single_jump(total, log_delta)
+        if total.sketch is not None:
+            near = _epsilon_on_layers(total.sketch, log_delta)
+            if near is None:
+                return None
+            epsilon = near.upper
         return _searched(lambda at: Inversion.layered(ladder, at, log_delta), epsilon, log_delta)
     return None
 
@@ -848,7 +849,7 @@ def _epsilon_by_bracketing(direction: Direction, total: Total, log_delta: float)
 
     first = renyi.epsilon_bounds(direction, log_delta)
     meet, method = first.upper, first.method
-    if len(direction.parts) > _CROWD:
+    if len(direction.parts) > CROWD:
         # Two more looks at a crowd would seldom say more.
         return Bounds(0.0, meet, method)
     miss, at_miss = 0.0, excess(0.0)

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from dpcal.accountants.sampled import SampledGaussian, SplitLoss, TrimmedLoss
 from dpcal.accountants.segment import EndsAndSegment, Laplace
 
 __all__ = [
+    "CROWD",
     "Bulk",
     "Jumps",
     "Line",
@@ -51,8 +52,13 @@ _FINEST = 1000
 _LOG_OF_ZERO = -1e6
 # Log of odds of a jump, of all steps together, below which a second jump is less than rounding.
 _RARE = -45.0
+# More distinct losses than this are a crowd, of which every look takes as many quadratures.
+CROWD = 24
+# More than this are sketched, by about so many of them.
+_HUNDREDS, _SKETCHED = 100, 16
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
+P = TypeVar("P")
 
 
 class Line(ABC):
@@ -95,6 +101,14 @@ class Measure(ABC):
     @property
     def lattice(self) -> Lattice | None:
         """The lattice on which the measure lives, if it does."""
+        return None
+
+    @property
+    def sketch(self) -> Measure | None:
+        """A measure of far fewer parts, by which to guess where to look; None where these are few.
+
+        Nothing is said of how close it is.
+        """
         return None
 
     def log_chernoff(self, c: Reals) -> Reals:
@@ -221,6 +235,43 @@ def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | 
     return Lattice(offset, first / parts, math.gcd(*strides))
 
 
+Split = SplitLoss | EndsAndSegment | AtomAndRest | Band
+Piece = Split | PrivacyLoss | TrimmedLoss
+SplitParts = list[tuple[Piece, int]]
+
+
+def _few(pieces: Sequence[tuple[P, int]]) -> tuple[tuple[P, int], ...]:
+    """Some of hundreds of pieces, standing for all of them; none of fewer."""
+    stride = -(-len(pieces) // _SKETCHED)
+    if len(pieces) <= _HUNDREDS:
+        return ()
+    return tuple((piece, stride * times) for piece, times in pieces[::stride])
+
+
+def _bulk(piece: Piece, c: Reals | Sequence[float]) -> Reals:
+    """Log mass and moments of the tilts of a piece, of its bulk where it has two sides."""
+    return piece.cumulants(c)[0] if isinstance(piece, Split) else piece.cumulants(c)
+
+
+def _summed(pieces: Sequence[tuple[Piece, int]], c: Reals | Sequence[float]) -> Reals:
+    """Log mass, mean and variance of the tilted sum of all bulks."""
+    total = np.zeros((len(c), 3))
+    for piece, times in pieces:
+        total += times * _bulk(piece, c)[:, :3]
+    return total
+
+
+def _product(pieces: Sequence[tuple[Piece, int]], c: float) -> ProductLine:
+    """The product of the tilted transforms of all bulks."""
+    tilts: list[tuple[Tilt, int]] = [
+        (piece.tilts(c)[0] if isinstance(piece, Split) else piece.tilt(c), times)
+        for piece, times in pieces
+    ]
+    rows = [(_bulk(piece, [c])[0], times) for piece, times in pieces]
+    total = np.sum([times * row[:3] for row, times in rows], axis=0)
+    return ProductLine(tilts, total, [float(row[0]) for row, _ in rows])
+
+
 class Total(Measure):
     """The law of a sum of independent losses.
 
@@ -235,17 +286,17 @@ class Total(Measure):
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log M, mean and variance of the tilted sums."""
-        total = np.zeros((len(c), 3))
-        for loss, times in self.parts:
-            total += times * loss.cumulants(c)[:, :3]
-        return total
+        return _summed(self.parts, c)
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the parts' tilted characteristic functions."""
-        tilts = [(loss.tilt(c), times) for loss, times in self.parts]
-        rows = [(loss.cumulants([c])[0], times) for loss, times in self.parts]
-        total = np.sum([times * row[:3] for row, times in rows], axis=0)
-        return ProductLine(tilts, total, [float(row[0]) for row, _ in rows])
+        return _product(self.parts, c)
+
+    @property
+    def sketch(self) -> Total | None:
+        """The law of few of hundreds of losses, each as often as several."""
+        few = _few(self.parts)
+        return Total(few) if few else None
 
     def moments(self, c: Reals | Sequence[float]) -> Reals:
         """Return the sum of the parts' Renyi bounds on log M at c > 0, and two derivatives."""
@@ -280,8 +331,6 @@ class Total(Measure):
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)
 
 
-Split = SplitLoss | EndsAndSegment | AtomAndRest | Band
-SplitParts = list[tuple[Split | PrivacyLoss | TrimmedLoss, int]]
 # Atoms of more Laplace mechanisms than this are not set apart: their powers would lose digits.
 _MOST_ENDS = 10_000
 
@@ -329,16 +378,17 @@ class Trimmed(Measure):
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts."""
-        total = np.zeros((len(c), 3))
-        for piece, times in self._parts:
-            total += times * piece.cumulants(c)[:, :3]
-        return total
+        return _summed(self._parts, c)
+
+    @property
+    def sketch(self) -> Bulk | None:
+        """The same of few of hundreds of losses."""
+        few = _few(self._parts)
+        return Bulk(list(few)) if few else None
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted characteristic functions."""
-        tilts = [(piece.tilt(c), times) for piece, times in self._parts]
-        log_masses = [float(piece.cumulants([c])[0, 0]) for piece, _ in self._parts]
-        return ProductLine(tilts, self.cumulants([c])[0], log_masses)
+        return _product(self._parts, c)
 
 
 def trim(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Trimmed | None:
@@ -369,11 +419,13 @@ class Bulk(Measure):
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Return log mass, mean and variance of the tilts."""
-        total = np.zeros((len(c), 3))
-        for piece, times in self.pieces:
-            rows = piece.cumulants(c)[0] if isinstance(piece, Split) else piece.cumulants(c)
-            total += times * rows[:, :3]
-        return total
+        return _summed(self.pieces, c)
+
+    @property
+    def sketch(self) -> Bulk | None:
+        """The same of few of hundreds of pieces."""
+        few = _few(self.pieces)
+        return Bulk(list(few)) if few else None
 
     @property
     def lattice(self) -> Lattice | None:
@@ -394,22 +446,9 @@ class Bulk(Measure):
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted bulks."""
-        tilts: list[tuple[Tilt, int]] = [
-            (piece.tilts(c)[0] if isinstance(piece, Split) else piece.tilt(c), times)
-            for piece, times in self.pieces
-        ]
-        line = ProductLine(tilts, self.cumulants([c])[0], _log_masses(self.pieces, c))
+        line = _product(self.pieces, c)
         line.log_mass_rounding += bulk_rounding(self.pieces, c)
         return line
-
-
-def _log_masses(pieces: SplitParts, c: float) -> list[float]:
-    """Log masses of the bulks."""
-    rows = [
-        piece.cumulants([c])[0] if isinstance(piece, Split) else piece.cumulants([c])
-        for piece, _ in pieces
-    ]
-    return [float(row[0, 0]) for row in rows]
 
 
 def bulk_rounding(pieces: SplitParts, c: float) -> float:
@@ -470,6 +509,12 @@ class Jumps(Measure):
         base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
         return base
 
+    @property
+    def sketch(self) -> Jumps | None:
+        """The same of few of hundreds of pieces, if one of them jumps."""
+        few = _few(self.pieces)
+        return Jumps(list(few)) if any(isinstance(piece, Split) for piece, _ in few) else None
+
     def mass_rounding(self, c: Reals) -> Reals:
         """Rounding of the log masses of what lies below cuts."""
         cuts = [(piece, times) for piece, times in self.pieces if isinstance(piece, Band | Below)]
@@ -503,21 +548,24 @@ class JumpLine(Line):
     def __init__(self, pieces: SplitParts, c: float, cumulants: Reals) -> None:
         self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
         self._rounding: Reals = np.zeros(0)
-        log_odds = [
-            (float(jumps[0, 0] - bulk[0, 0]), times)
-            for (bulk, jumps), times in (
-                (piece.cumulants([c]), times) for piece, times in pieces if isinstance(piece, Split)
-            )
-        ]
+        # Log masses of what stands for a piece where it does not jump, and log odds that it does.
+        log_masses, log_odds = [], []
+        for piece, times in pieces:
+            if isinstance(piece, Split):
+                bulk, jumps = piece.cumulants([c])
+                log_odds.append((float(jumps[0, 0] - bulk[0, 0]), times))
+                log_masses.append(float(bulk[0, 0]))
+            else:
+                log_masses.append(float(piece.cumulants([c])[0, 0]))
         # Where more than one jump is out of the question, odds need not be in the range of doubles.
         rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
         self._scale = max(value for value, _ in log_odds) if rare else 0.0
         self._plain: list[tuple[Tilt, int]] = []
         self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
+        known = iter(log_odds)
         for piece, times in pieces:
             if isinstance(piece, Split):
-                bulk, jumps = piece.cumulants([c])
-                odds = float(jumps[0, 0] - bulk[0, 0]) - self._scale
+                odds = next(known)[0] - self._scale
                 if odds > 600.0:
                     raise OutOfReach
                 self._split.append((*piece.tilts(c), math.exp(odds), times))
@@ -540,7 +588,7 @@ class JumpLine(Line):
         for piece, times in pieces:
             bases.append((next(split)[0] if isinstance(piece, Split) else next(plain)[0], times))
         self.log_mass_rounding = bulk_rounding(pieces, c)
-        self.log_mass_rounding += _mass_rounding(bases, _log_masses(pieces, c))
+        self.log_mass_rounding += _mass_rounding(bases, log_masses)
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         self.log_mass_rounding += 4 * amplification * self._factor
 

@@ -23,12 +23,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from dpcal.accountants.bounds import UNIT, Bounds
 from dpcal.accountants.infinite import combine, epsilon_beyond
 from dpcal.accountants.loss import OutOfReach
 from dpcal.accountants.measures import Total
-from dpcal.accountants.saddle import increasing_root, log_chernoff
+from dpcal.accountants.saddle import log_chernoff, root_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.composition import Direction
@@ -69,9 +70,21 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 def _closed_form(total: Total, cost: Callable[[float, float], float]) -> tuple[float, float]:
     """The tilt c of least ``cost(c, log M(c))``, and log M(c), by bounds in closed form."""
-    bounds = [(float(c), total.log_mgf_bound(float(c))) for c in _TILTS]
-    finite = [pair for pair in bounds if math.isfinite(pair[1])]
-    return min(finite, key=lambda pair: cost(*pair), default=(1.0, math.inf))
+
+    def bound(c: float) -> tuple[float, float, float]:
+        log_mgf = total.log_mgf_bound(c)
+        return cost(c, log_mgf) if math.isfinite(log_mgf) else math.inf, c, log_mgf
+
+    found = [bound(float(c)) for c in _TILTS]
+    best = min(found)
+    if math.isinf(best[0]):
+        return 1.0, math.inf
+    # Between the neighbors of the best.
+    at = found.index(best)
+    neighbors = _TILTS[max(at - 1, 0)], _TILTS[min(at + 1, len(_TILTS) - 1)]
+    ends = math.log(neighbors[0]), math.log(neighbors[1])
+    inner = minimize_scalar(lambda x: bound(math.exp(x))[0], bounds=ends, method="bounded")
+    return min(best, bound(math.exp(inner.x)))[1:]
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -94,7 +107,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
 
-    def equation(c: float) -> tuple[float, float]:
+    def equation(total: Total, c: float) -> tuple[float, float]:
         # c times the derivative in c of (log M(c) + log chernoff(c) - log_delta) / c.
         log_mgf, mean, variance = total.moments([c])[0]
         slope = mean + math.log(c) - math.log1p(c)
@@ -106,7 +119,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
     try:
         guess = min(max(math.sqrt(-2 * log_delta / _variance(total)), 1e-6), 8.0)
-        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
+        c = root_of(equation, total, total.sketch, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c, log_mgf = _closed_form(total, cost)
@@ -137,7 +150,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     if epsilon >= total.upper:
         return Bounds(-math.inf, -math.inf, "support")
 
-    def equation(c: float) -> tuple[float, float]:
+    def equation(total: Total, c: float) -> tuple[float, float]:
         _, mean, variance = total.moments([c])[0]
         value = mean - epsilon + math.log(c) - math.log1p(c)
         return float(value), float(variance + 1 / (c * (1 + c)))
@@ -148,7 +161,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     try:
         mean = float(total.moments([0.0])[0, 1])
         guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
-        c = increasing_root(equation, 0.0, math.inf, guess, _TOLERANCE)
+        c = root_of(equation, total, total.sketch, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c, log_mgf = _closed_form(total, cost)

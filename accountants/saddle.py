@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.loss import OutOfReach
 
-__all__ = ["MAX_TILT", "increasing_root", "log_chernoff"]
+__all__ = ["MAX_TILT", "increasing_root", "log_chernoff", "root_of"]
 
 Reals = NDArray[np.float64]
+M = TypeVar("M")
 
 # A saddle beyond this tilt is not searched for.
 MAX_TILT = 1e12
+# How close to a root is close enough for a contour.
+_COARSE = 0.01
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
@@ -35,12 +40,31 @@ def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
     return np.where(c > 0, value, 0.0)
 
 
+def root_of(
+    equation: Callable[[M, float], tuple[float, float]],
+    measure: M,
+    sketch: M | None,
+    low: float,
+    high: float,
+    guess: float,
+    tolerance: float = _COARSE,
+) -> float:
+    """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
+
+    The root for its sketch, where it has one, is a better guess, from which few looks are left to
+    take. What is out of the sketch's reach is not sought.
+    """
+    if sketch is not None:
+        guess = increasing_root(partial(equation, sketch), low, high, guess)
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance)
+
+
 def increasing_root(
     equation: Callable[[float], tuple[float, float]],
     low: float,
     high: float,
     guess: float,
-    tolerance: float = 0.01,
+    tolerance: float = _COARSE,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
@@ -50,7 +74,7 @@ def increasing_root(
     at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
     contour: every bound holds on any, the saddle only makes it cheap.
     """
-    c, far = guess, math.inf
+    c, far, before = guess, MAX_TILT, math.inf
     for _ in range(200):
         try:
             value, slope = equation(c)
@@ -66,13 +90,16 @@ def increasing_root(
             break
         low, high = (low, c) if value > 0 else (c, high)
         step = c - value / slope if slope > 0 else math.nan
+        # Newton's steps are short where the function is like a pole, or exponential.
+        slow, before = 4 * abs(value) > before, abs(value)
         if math.isinf(high):
-            step = step if low < step < 8 * c else 4 * c
+            step = step if low < step < 8 * c and not slow else 4 * c
             step = step if step < far else math.sqrt(c * far)
-            if step > MAX_TILT or c > far / 1.05:
+            if c > far / 1.05:
                 raise OutOfReach
-        elif not low < step < high:
+        elif slow or not low < step < high:
             step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
+            before = math.inf
         if step == c:
             break
         c = step

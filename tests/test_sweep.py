@@ -134,3 +134,15 @@ def test_a_bulk_that_decides_is_priced_to_the_last_digit():
     with mpmath.workdps(20):
         tail = mpmath.npdf(a) - a * mpmath.ncdf(-a)
     assert float(deviation * tail) == pytest.approx(3e-11, rel=0.05)
+
+
+@pytest.mark.parametrize("index", [1140, 2637, 2778])
+def test_a_crowd_guessed_by_few_of_its_losses_costs_what_it_does(index, monkeypatch):
+    # Sketches say where to look, and nothing of what is there.
+    point = sweep.draw(41, index)
+    assert len(point.steps) == 200
+    answer = sweep.ask(point)
+    monkeypatch.setattr("dpcal.accountants.measures._HUNDREDS", 10**6)
+    alone = sweep.ask(point)
+    assert answer.upper == pytest.approx(alone.upper, rel=1e-9, abs=1e-12)
+    assert max(answer.lower, alone.lower) <= min(answer.upper, alone.upper)
