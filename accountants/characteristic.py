@@ -84,7 +84,9 @@ _RARE_JUMPS = 20.0
 _BOUNDED = 5.0
 # Steps of a search for epsilon, each with new layers; how close, in log delta, is close enough for
 # Newton's method; the largest step in log epsilon; and the smallest epsilon that is told from 0.
-_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 2.5, 2.5, 1e-12
+_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 4.0, 2.5, 1e-12
+# How often what a sketch says is corrected.
+_CORRECTIONS = 3
 # What is cut off beyond all layers, less log delta, and tilts tried where a saddle is out of reach.
 _LAYER_REST, _TRIALS = -37.0, 24
 # Where to look for a cut: the valley of the integrand at these multiples of the saddle.
@@ -721,13 +723,30 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
     """The same layer by layer, with contours of their own at every epsilon on the way."""
     with contextlib.suppress(OutOfReach):
         ladder = Ladder(total.parts, log_delta + _LAYER_REST)
-        epsilon = _epsilon_of_single_jump(total, log_delta)
+
+        def invert(at: float) -> Inversion:
+            return Inversion.layered(ladder, at, log_delta)
+
         if total.sketch is not None:
-            near = _epsilon_on_layers(total.sketch, log_delta)
-            if near is None:
-                return None
-            epsilon = near.upper
-        return _searched(lambda at: Inversion.layered(ladder, at, log_delta), epsilon, log_delta)
+            return _followed(invert, total.sketch, log_delta)
+        return _searched(invert, _epsilon_of_single_jump(total, log_delta), log_delta)
+    return None
+
+
+def _followed(
+    invert: Callable[[float], Inversion], sketch: Total, log_delta: float
+) -> Bounds | None:
+    """Solve where the sketch meets the target, corrected by how far off it was the last time."""
+    target = log_delta
+    for _ in range(_CORRECTIONS):
+        near = _epsilon_on_layers(sketch, target)
+        if near is None or near.upper < _SMALLEST:
+            break
+        inversion = invert(near.upper)
+        value, _ = inversion.slopes(near.upper)
+        if abs(value - log_delta) < _NEAR:
+            return _solved(inversion, invert, near.upper, log_delta, accepted=_TIGHT)
+        target += log_delta - value
     return None
 
 

@@ -26,6 +26,8 @@ M = TypeVar("M")
 MAX_TILT = 1e12
 # How close to a root is close enough for a contour.
 _COARSE = 0.01
+# Looks at hundreds of losses, or at few of them, in search of a root.
+_FEW_LOOKS = 36
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
@@ -52,11 +54,13 @@ def root_of(
     """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
 
     The root for its sketch, where it has one, is a better guess, from which few looks are left to
-    take. What is out of the sketch's reach is not sought.
+    take. What is out of the sketch's reach is not sought, nor a root where the law changes from one
+    peak to another: no contour there is short.
     """
-    if sketch is not None:
-        guess = increasing_root(partial(equation, sketch), low, high, guess)
-    return increasing_root(partial(equation, measure), low, high, guess, tolerance)
+    if sketch is None:
+        return increasing_root(partial(equation, measure), low, high, guess, tolerance)
+    guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_FEW_LOOKS)
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance, _FEW_LOOKS)
 
 
 def increasing_root(
@@ -65,17 +69,19 @@ def increasing_root(
     high: float,
     guess: float,
     tolerance: float = _COARSE,
+    looks: int = 200,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
-    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point.
+    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point, as
+    this does after so many ``looks``.
 
     As the derivative of a convex function, ``value`` is compared with the square root of its slope:
     at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
     contour: every bound holds on any, the saddle only makes it cheap.
     """
     c, far, before = guess, MAX_TILT, math.inf
-    for _ in range(200):
+    for _ in range(looks):
         try:
             value, slope = equation(c)
         except OutOfReach:
@@ -87,7 +93,7 @@ def increasing_root(
         if math.isnan(value):
             raise OutOfReach
         if abs(value) <= tolerance * math.sqrt(max(slope, 0.0)):
-            break
+            return c
         low, high = (low, c) if value > 0 else (c, high)
         step = c - value / slope if slope > 0 else math.nan
         # Newton's steps are short where the function is like a pole, or exponential.
@@ -101,6 +107,6 @@ def increasing_root(
             step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
             before = math.inf
         if step == c:
-            break
+            return c
         c = step
-    return c
+    raise OutOfReach
