@@ -19,6 +19,21 @@ def grid_log_ratio(
     join_to: _Ints,
     start: _Floats,
 ) -> _Floats: ...
+def likelihood_log_ratio(
+    a: _Floats,
+    energies: _Floats,
+    s: _Floats,
+    halves: _Floats,
+    tail: _Floats,
+    decay: float,
+    rounding: float,
+    tolerance: float,
+    idle: _Floats,
+    join: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    start: _Floats,
+) -> _Floats: ...
 def vector_log_ratio(
     a: _Floats,
     energies: _Floats,

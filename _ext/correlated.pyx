@@ -15,16 +15,19 @@ processor or on which draws share a block.
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, fabs, log, log1p
+from libc.math cimport INFINITY, NAN, exp, fabs, log, log1p
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.noise cimport bits_of
 
+cdef double LN_2 = 0.6931471805599453
+
 cdef extern from *:
     """
     #include <math.h>
+    #include <stddef.h>
     #include <stdint.h>
     #include <string.h>
 
@@ -32,10 +35,38 @@ cdef extern from *:
 
     #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
     /* One copy for each generation of vector instructions, chosen when the module is loaded. */
+    #define CLONED
     #define CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
     #else
     #define CLONES
     #endif
+
+    /* exp(x) = e 2^k: e within 2^-0.5 and 2^0.5, k a whole number. Taylor polynomials in pairs of
+       pairs, whose sums need not wait for one another. */
+    #define EXP_PARTS(x, k, e)                                                                    \\
+        double k = ((x) * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0, e;       \\
+        {                                                                                         \\
+            double r_ = ((x) - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;  \\
+            double r2_ = r_ * r_, r4_ = r2_ * r2_;                                                \\
+            double e0_ = (1.0 + r_) + (0.5 + r_ * (1.0 / 6.0)) * r2_;                             \\
+            double e1_ = (1.0 / 24.0 + r_ * (1.0 / 120.0))                                        \\
+                + (1.0 / 720.0 + r_ * (1.0 / 5040.0)) * r2_;                                      \\
+            double e2_ = (1.0 / 40320.0 + r_ * (1.0 / 362880.0))                                  \\
+                + (1.0 / 3628800.0 + r_ * (1.0 / 39916800.0)) * r2_;                              \\
+            double e3_ = 1.0 / 479001600.0 + r_ * (1.0 / 6227020800.0);                           \\
+            e = e0_ + (e1_ + (e2_ + e3_ * r4_) * r4_) * r4_;                                      \\
+        }
+
+    /* scale = 2^k for a whole number k from -1022 to 1023. */
+    #define POWER_OF_TWO(k, scale)                                                                \\
+        double scale;                                                                             \\
+        {                                                                                         \\
+            double shifted_ = (k) + 6755399441055744.0;                                           \\
+            int64_t bits_;                                                                        \\
+            memcpy(&bits_, &shifted_, 8);                                                         \\
+            bits_ = (int64_t)((uint64_t)(bits_ + 1023) << 52);                                    \\
+            memcpy(&scale, &bits_, 8);                                                            \\
+        }
 
     /* log(exp(a) + exp(b)) of every lane, with an absolute error of a few 1e-16 besides rounding. */
     #define LOG_ADD_EXP(out, first, second)                                                       \\
@@ -44,23 +75,9 @@ cdef extern from *:
             double top = a_ > b_ ? a_ : b_, low = a_ > b_ ? b_ : a_;                              \\
             double x_ = low - top;                                                                \\
             x_ = x_ > -700.0 ? x_ : -700.0;                                                       \\
-            double shifted = x_ * 1.4426950408889634 + 6755399441055744.0;                        \\
-            double k_ = shifted - 6755399441055744.0;                                             \\
-            double r_ = (x_ - k_ * 6.93147180369123816490e-01) - k_ * 1.90821492927058770002e-10; \\
-            int64_t bits_;                                                                        \\
-            memcpy(&bits_, &shifted, 8);                                                          \\
-            bits_ = (int64_t)((uint64_t)(bits_ + 1023) << 52);                                    \\
-            double scale_;                                                                        \\
-            memcpy(&scale_, &bits_, 8);                                                           \\
-            /* Taylor polynomials in pairs of pairs, whose sums need not wait for one another. */ \\
-            double r2_ = r_ * r_, r4_ = r2_ * r2_;                                                \\
-            double e0_ = (1.0 + r_) + (0.5 + r_ * (1.0 / 6.0)) * r2_;                             \\
-            double e1_ = (1.0 / 24.0 + r_ * (1.0 / 120.0))                                        \\
-                + (1.0 / 720.0 + r_ * (1.0 / 5040.0)) * r2_;                                      \\
-            double e2_ = (1.0 / 40320.0 + r_ * (1.0 / 362880.0))                                  \\
-                + (1.0 / 3628800.0 + r_ * (1.0 / 39916800.0)) * r2_;                              \\
-            double e3_ = 1.0 / 479001600.0 + r_ * (1.0 / 6227020800.0);                           \\
-            double e_ = (e0_ + (e1_ + (e2_ + e3_ * r4_) * r4_) * r4_) * scale_;                   \\
+            EXP_PARTS(x_, k_, part_)                                                              \\
+            POWER_OF_TWO(k_, scale_)                                                              \\
+            double e_ = part_ * scale_;                                                           \\
             /* log(1 + e) = 2 artanh(w) (+ log 2), |w| <= 0.172. */                               \\
             double upper_ = e_ > 0.41421356237309503 ? 1.0 : 0.0;                                 \\
             double w_ = (e_ - upper_) / (2.0 + e_ + upper_);                                      \\
@@ -184,8 +201,242 @@ cdef extern from *:
         for (int l = 0; l < LANES; l++) B[l] = c1 + g[l] + join[l];
         LOG_ADD_EXP(out, A, B)
     }
+
+    /* out = exp(x) where x >= -700, else 0. */
+    static CLONES void exponentials(int count, const double *x, double *out) {
+        for (int i = 0; i < count; i++) {
+            double x_ = x[i] > -700.0 ? x[i] : -700.0;
+            EXP_PARTS(x_, k, e)
+            POWER_OF_TWO(k, scale)
+            out[i] = x[i] < -700.0 ? 0.0 : e * scale;
+        }
+    }
+
+    /* Sums over nodes stay in registers, each of which holds WIDTH lanes. The code is the same for
+       every width, and so is what comes out. */
+    #if defined(__GNUC__)
+    #define FETCH(address) __builtin_prefetch(address)
+    #define VECTORS(WIDTH)                                                                        \\
+        typedef double vec __attribute__((vector_size(8 * WIDTH)));                               \\
+        typedef int64_t chosen __attribute__((vector_size(8 * WIDTH)));
+    #define BELOW(x, y) ((chosen)((x) < (y)))
+    #define LEAST(x, y) ((vec)((BELOW(x, y) & (chosen)(x)) | (~BELOW(x, y) & (chosen)(y))))
+    #else
+    #define FETCH(address)
+    #define VECTORS(WIDTH) typedef double vec;
+    #define LEAST(x, y) ((x) < (y) ? (x) : (y))
+    #endif
+
+    /* Sums and differences times the halves of rows j, n - 1 - j, j + 1 and n - 2 - j. */
+    #define PRODUCTS(a, b, folded)                                                                \\
+        vec a##0 = p[0] * folded[0], a##1 = p[1] * folded[0];                                     \\
+        vec a##2 = p[2] * folded[0], a##3 = p[3] * folded[0];                                     \\
+        vec b##0 = p[4] * folded[h * GROUPS], b##1 = p[5] * folded[h * GROUPS];                   \\
+        vec b##2 = p[6] * folded[h * GROUPS], b##3 = p[7] * folded[h * GROUPS];                   \\
+        for (const double *w = p + 8; w < p + 8 * h; w += 8) {                                    \\
+            const vec sum = *(folded += GROUPS), difference = folded[h * GROUPS];                 \\
+            a##0 += w[0] * sum;                                                                   \\
+            a##1 += w[1] * sum;                                                                   \\
+            a##2 += w[2] * sum;                                                                   \\
+            a##3 += w[3] * sum;                                                                   \\
+            b##0 += w[4] * difference;                                                            \\
+            b##1 += w[5] * difference;                                                            \\
+            b##2 += w[6] * difference;                                                            \\
+            b##3 += w[7] * difference;                                                            \\
+        }
+
+    #define STEPS(NAME, TARGET, WIDTH)                                                            \\
+    /* Sums and differences of mirrored values, one after the other. ``worst`` becomes at least a \\
+       bound on the relative error of the polynomial through the values. */                       \\
+    TARGET static void fold_##NAME(int n, const double *tail, double rounding,                    \\
+                                   const double *values, double *folded, double *worst) {         \\
+        VECTORS(WIDTH)                                                                            \\
+        const int h = n / 2, GROUPS = LANES / WIDTH;                                              \\
+        vec sums_of_tails[LANES / WIDTH], lows[LANES / WIDTH];                                    \\
+        for (int g = 0; g < GROUPS; g++) {                                                        \\
+            const vec *in = (const vec *)values + g;                                              \\
+            vec *sums = (vec *)folded + g, *differences = sums + h * GROUPS;                      \\
+            vec total = in[0] - in[0], least = in[0], other = in[0];                              \\
+            for (int k = 0; k < h; k++) {                                                         \\
+                const vec x = in[k * GROUPS], y = in[(n - 1 - k) * GROUPS], sum = x + y;          \\
+                sums[k * GROUPS] = sum;                                                           \\
+                differences[k * GROUPS] = x - y;                                                  \\
+                total += tail[k] * sum;                                                           \\
+                least = LEAST(x, least);                                                          \\
+                other = LEAST(y, other);                                                          \\
+            }                                                                                     \\
+            sums_of_tails[g] = total;                                                             \\
+            lows[g] = LEAST(least, other);                                                        \\
+        }                                                                                         \\
+        const double *last = (const double *)sums_of_tails, *low = (const double *)lows;          \\
+        for (int l = 0; l < LANES; l++) {                                                         \\
+            const double first = values[l], end = values[(n - 1) * LANES + l];                    \\
+            const double top = first > end ? first : end;                                         \\
+            double error = (fabs(last[l]) + rounding * top) / low[l];                             \\
+            error = (low[l] > 0.0) & (error < INFINITY) ? error : INFINITY;                       \\
+            /* A state that no path leaves is 0 everywhere. */                                    \\
+            error = (top == 0.0) & (low[l] == 0.0) ? 0.0 : error;                                 \\
+            worst[l] = error > worst[l] ? error : worst[l];                                       \\
+        }                                                                                         \\
+    }                                                                                             \\
+                                                                                                  \\
+    /* out = stay keep (idle at decay s) + enter take cost (join at decay s + 1) at every node.   \\
+       The nodes, and the two maps, are mirror images of one another: a row of the matrix that    \\
+       interpolates at decay s is, read backwards, one of the matrix for decay s + 1. */          \\
+    TARGET static void step_##NAME(int n, const double *halves, double stay, double enter,        \\
+                                   const double *keep, const double *take, const double *cost,    \\
+                                   const double *idle, const double *join, double *out,           \\
+                                   double *loss) {                                                \\
+        VECTORS(WIDTH)                                                                            \\
+        const ptrdiff_t h = n / 2, GROUPS = LANES / WIDTH;                                        \\
+        for (int g = 0; g < GROUPS; g++) {                                                        \\
+            const vec kept = stay * ((const vec *)keep)[g];                                       \\
+            const vec taken = enter * ((const vec *)take)[g];                                     \\
+            const vec *x = (const vec *)idle + g, *y = (const vec *)join + g;                     \\
+            vec *to = (vec *)out + g;                                                             \\
+            const double *p = halves;                                                             \\
+            for (int j = 0; j < h; j += 2, p += 8 * h) {                                          \\
+                const int i = n - 1 - j;                                                          \\
+                const vec *from = x;                                                              \\
+                PRODUCTS(a, b, from)                                                              \\
+                vec up0 = kept * (a0 + b0), down0 = a0 - b0;                                      \\
+                vec up1 = kept * (a1 + b1), down1 = a1 - b1;                                      \\
+                vec up2 = kept * (a2 + b2), down2 = a2 - b2;                                      \\
+                vec up3 = kept * (a3 + b3), down3 = a3 - b3;                                      \\
+                if (x != y) {                                                                     \\
+                    from = y;                                                                     \\
+                    PRODUCTS(c, d, from)                                                          \\
+                    down0 = c0 - d0;                                                              \\
+                    down1 = c1 - d1;                                                              \\
+                    down2 = c2 - d2;                                                              \\
+                    down3 = c3 - d3;                                                              \\
+                }                                                                                 \\
+                to[j * GROUPS] = up0 + taken * (cost[j] * down1);                                 \\
+                to[i * GROUPS] = up1 + taken * (cost[i] * down0);                                 \\
+                to[(j + 1) * GROUPS] = up2 + taken * (cost[j + 1] * down3);                       \\
+                to[(i - 1) * GROUPS] = up3 + taken * (cost[i - 1] * down2);                       \\
+            }                                                                                     \\
+        }                                                                                         \\
+        /* A state that may still be left must stay above 2^-600: no step leads to 0 there. */    \\
+        for (int l = 0; l < LANES; l++) {                                                         \\
+            const double x = idle[l] + idle[h * LANES + l], y = join[l] + join[h * LANES + l];    \\
+            const int alive = (stay > 0.0) & (x > 0.0) | (enter > 0.0) & (y > 0.0);               \\
+            loss[l] = alive & !(out[l] >= 0x1p-600) ? INFINITY : loss[l];                         \\
+        }                                                                                         \\
+    }
+
+    #if defined(CLONED)
+    STEPS(wide, __attribute__((target("arch=x86-64-v4"))), 8)
+    STEPS(middle, __attribute__((target("avx2"))), 4)
+    STEPS(narrow, , 2)
+    #define WIDEST(step)                                                                          \\
+        (__builtin_cpu_supports("x86-64-v4") ? step##_wide                                        \\
+         : __builtin_cpu_supports("avx2") ? step##_middle : step##_narrow)
+    #elif defined(__GNUC__)
+    STEPS(narrow, , 2)
+    #define WIDEST(step) step##_narrow
+    #else
+    STEPS(narrow, , 1)
+    #define WIDEST(step) step##_narrow
+    #endif
+
+    static void fold(int n, const double *tail, double rounding, const double *values,
+                     double *folded, double *worst) {
+        WIDEST(fold)(n, tail, rounding, values, folded, worst);
+    }
+
+    static void mirrored_step(int n, const double *halves, double stay, double enter,
+                              const double *keep, const double *take, const double *cost,
+                              const double *idle, const double *join, double *out, double *loss) {
+        WIDEST(step)(n, halves, stay, enter, keep, take, cost, idle, join, out, loss);
+    }
+
+    /* Rows of fields lie far apart: ask for those of a round some rounds ahead. */
+    static void fetch_fields(const double *a, int width) {
+        for (int l = 0; l < width; l += 8) FETCH(a + l);
+    }
+
+    /* exp(a - half_energy - tilt) = take / keep, where ``keep`` is a power of two and neither
+       exceeds 2. Closes the account of the round before. */
+    static CLONES void field_step(const double *__restrict a, double half_energy, double decay,
+                                  double *__restrict tilt, double *__restrict exponent,
+                                  double *__restrict keep, double *__restrict take,
+                                  double *__restrict worst, double *__restrict loss) {
+        for (int l = 0; l < LANES; l++) {
+            loss[l] += worst[l];
+            worst[l] = 0.0;
+            double x = (a[l] - half_energy) - tilt[l];
+            loss[l] = fabs(x) <= 200.0 ? loss[l] : INFINITY;
+            x = fabs(x) <= 200.0 ? x : 0.0;
+            EXP_PARTS(x, k, e)
+            const double up = k > 0.0 ? k : 0.0, less = -up, rest = k - up;
+            POWER_OF_TWO(less, kept)
+            POWER_OF_TWO(rest, scale)
+            keep[l] = kept;
+            take[l] = e * scale;
+            exponent[l] += up;
+            tilt[l] *= decay;
+        }
+    }
+
+    /* Where the sums over automaton states differ by more than a factor of 4 from one end to the
+       other, or are far from 1, move an exponential of the state and a power of two out of them. */
+    static CLONES void flatten(int states, int n, const double *s, double *values, double *tilt,
+                               double *exponent, double *loss) {
+        const double per_bit = 0.6931471805599453 * 0x1p-52 / s[n - 1];
+        enum { PART = 8 };
+        for (int g = 0; g < LANES; g += PART) {
+            double *all = values + g;
+            double steep[PART], scale[PART];
+            int needed = 0;
+            for (int l = 0; l < PART; l++) {
+                double first = 0.0, end = 0.0;
+                for (int q = 0; q < states; q++) {
+                    first += all[q * n * LANES + l];
+                    end += all[(q * n + n - 1) * LANES + l];
+                }
+                const int sound = (first > 0.0) & (end > 0.0);
+                loss[g + l] = sound ? loss[g + l] : INFINITY;
+                first = sound ? first : 1.0;
+                end = sound ? end : 1.0;
+                /* The bits of a double are its logarithm to a tenth; any tilt is exact. */
+                int64_t high, low;
+                memcpy(&high, &first, 8);
+                memcpy(&low, &end, 8);
+                const double rise = (double)(high - low), k = (double)((high >> 52) - 1023);
+                const int wanted = (fabs(rise) > 0x1p53) | (fabs(k) > 100.0);
+                const double less = wanted ? -k : 0.0;
+                POWER_OF_TWO(less, power)
+                scale[l] = power;
+                steep[l] = wanted ? rise * per_bit : 0.0;
+                exponent[g + l] -= less;
+                tilt[g + l] += steep[l];
+                needed |= wanted;
+            }
+            for (int j = 0; needed && j < n; j++) {
+                double factor[PART];
+                for (int l = 0; l < PART; l++) {
+                    const double x = steep[l] * s[j];
+                    EXP_PARTS(x, k, e)
+                    POWER_OF_TWO(k, power)
+                    factor[l] = e * power * scale[l];
+                }
+                for (int q = 0; q < states; q++)
+                    for (int l = 0; l < PART; l++) all[(q * n + j) * LANES + l] *= factor[l];
+            }
+        }
+    }
     """
     enum: LANES
+    void fetch_fields(const double*, int) noexcept nogil
+    void exponentials(int, const double*, double*) noexcept nogil
+    void fold(int, const double*, double, const double*, double*, double*) noexcept nogil
+    void mirrored_step(int, const double*, double, double, const double*, const double*,
+                       const double*, const double*, const double*, double*,
+                       double*) noexcept nogil
+    void field_step(const double*, double, double, double*, double*, double*, double*,
+                    double*, double*) noexcept nogil
+    void flatten(int, int, const double*, double*, double*, double*, double*) noexcept nogil
     void dense_step(int, const double*, const double*, const double*, const double*,
                     const double*, const double*, const double*, double*) noexcept nogil
     void axis_step(int, int, int, const double*, const double*, double*) noexcept nogil
@@ -309,6 +560,128 @@ def grid_log_ratio(
     free(now)
     free(then)
     free(c0)
+    return out
+
+
+cdef enum:
+    FLATTEN_EVERY = 4
+    FETCH_AHEAD = 4
+
+
+cdef aligned(Py_ssize_t rows, Py_ssize_t columns):
+    """Zeros that start at a multiple of 64 bytes, as vectors ask for."""
+    raw = np.zeros(rows * columns + 8)
+    first = -raw.ctypes.data // 8 % 8
+    return raw[first : first + rows * columns].reshape(rows, columns)
+
+
+def likelihood_log_ratio(
+    const double[:, ::1] a,
+    const double[::1] energies,
+    const double[::1] s,
+    const double[:, :, ::1] halves,
+    const double[::1] tail,
+    double decay,
+    double rounding,
+    double tolerance,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    const int[:, ::1] idle_to,
+    const int[:, ::1] join_to,
+    const double[::1] start,
+):
+    """log L for ``C[t, u] = decay^(t - u)``, by values of M itself; NaN where they are in doubt.
+
+    M is carried as exp(-tilt s) 2^exponent times the values. A draw is in doubt where a sum of
+    bounds on relative errors exceeds ``tolerance``, or a field is far from 0.
+
+    Parameters
+    ----------
+    a
+        Fields, shape (rounds, draws).
+    energies
+        Diagonal of C^T C / sigma^2.
+    s
+        Chebyshev nodes of [0, 1 / (1 - decay)]; their number n is a multiple of 4.
+    halves
+        Of shape (n / 4, n / 2, 8): the matrix that interpolates at ``decay s``, in blocks of its
+        rows j, n - 1 - j, j + 1 and n - 2 - j for even j, with weights for sums of mirrored values
+        in the first four columns and for their differences in the last.
+    tail
+        Weights of sums of mirrored values, for a bound on the polynomial's error.
+    rounding
+        Bound on the rounding of a value, relative to the largest.
+    tolerance
+        Largest sum of the relative errors of all rounds.
+    idle, join, idle_to, join_to, start
+        The automaton of participations.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
+    cdef Py_ssize_t t, q, j, l, block, first, width, source, stride = n * LANES
+    cdef double total
+    out = np.empty(m)
+    cdef double[::1] result = out
+    cdef double[:, ::1] values = aligned(states, stride)
+    cdef double[:, ::1] folded = aligned(states, stride)
+    cdef double[:, ::1] lanes = aligned(7, LANES)
+    cdef double *g = &lanes[0, 0]
+    cdef const double *fields
+    cdef double *tilt = &lanes[1, 0]
+    cdef double *exponent = &lanes[2, 0]
+    cdef double *keep = &lanes[3, 0]
+    cdef double *take = &lanes[4, 0]
+    cdef double *worst = &lanes[5, 0]
+    cdef double *loss = &lanes[6, 0]
+    costs = np.outer(energies, s)
+    costs *= -decay
+    cdef double[:, ::1] cost = costs
+    cdef double[:, ::1] stay = np.empty((rounds, states))
+    cdef double[:, ::1] enter = np.empty((rounds, states))
+    cdef double[::1] law = np.empty(states)
+    exponentials(<int>(rounds * n), &cost[0, 0], &cost[0, 0])
+    exponentials(<int>(rounds * states), &idle[0, 0], &stay[0, 0])
+    exponentials(<int>(rounds * states), &join[0, 0], &enter[0, 0])
+    exponentials(<int>states, &start[0], &law[0])
+    with nogil:
+        for block in range((m + LANES - 1) // LANES):
+            first = block * LANES
+            width = min(m - first, <Py_ssize_t>LANES)
+            for q in range(states):
+                for j in range(stride):
+                    values[q, j] = 1.0
+            for l in range(LANES):
+                tilt[l] = 0.0
+                exponent[l] = 0.0
+                worst[l] = 0.0
+                loss[l] = 0.0
+            for t in range(rounds - 1, -1, -1):
+                if t >= FETCH_AHEAD:
+                    fetch_fields(&a[t - FETCH_AHEAD, first], <int>width)
+                fields = &a[t, first]
+                if width < LANES:
+                    load_fields(a, t, first, width, g)
+                    fields = g
+                field_step(
+                    fields, 0.5 * energies[t], decay, tilt, exponent, keep, take, worst, loss
+                )
+                for q in range(states):
+                    fold(<int>n, &tail[0], rounding, &values[q, 0], &folded[q, 0], worst)
+                for q in range(states):
+                    # Where nobody joins, any source of joins will do.
+                    source = join_to[t, q] if enter[t, q] > 0.0 else idle_to[t, q]
+                    mirrored_step(
+                        <int>n, &halves[0, 0, 0], stay[t, q], enter[t, q], keep, take, &cost[t, 0],
+                        &folded[idle_to[t, q], 0], &folded[source, 0], &values[q, 0], loss,
+                    )
+                if t % FLATTEN_EVERY == 0:
+                    flatten(<int>states, <int>n, &s[0], &values[0, 0], tilt, exponent, loss)
+            for l in range(width):
+                total = 0.0
+                for q in range(states):
+                    total += law[q] * values[q, l]
+                result[first + l] = NAN
+                if loss[l] + worst[l] <= tolerance and total > 0.0:
+                    result[first + l] = log(total) + exponent[l] * LN_2
     return out
 
 

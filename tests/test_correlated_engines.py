@@ -15,6 +15,8 @@ from dpcal.accountants.correlated.engines import (
     ParticleEngine,
     TransferEngine,
     VectorEngine,
+    chebyshev,
+    interpolation,
     likely_end,
     mean_field_minorant,
     refined,
@@ -111,16 +113,111 @@ def observations(run, draws=40, seed=0):
     return means + run.sigma * rng.standard_normal(means.shape)
 
 
+@pytest.mark.parametrize("logarithmic", [False, True])
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("decay", "sigma"), [(0.3, 0.6), (0.8, 2.0), (0.97, 6.0)])
-def test_the_grid_agrees_with_every_pattern(law, decay, sigma):
+def test_the_grid_agrees_with_every_pattern(law, decay, sigma, logarithmic):
     sampler, log_weights = LAWS[law]
     run = ar1(ROUNDS, decay, sigma)
     x = observations(run)
-    engine = GridEngine(run, sampler.automaton(ROUNDS), nodes=64)
+    engine = GridEngine(run, sampler.automaton(ROUNDS), nodes=64, logarithmic=logarithmic)
     truth = brute_force(run, x, log_weights)
-    found = engine.log_ratio(run.fields(x.copy()))
-    assert np.abs(found - truth).max() <= 1e-12 * max(1.0, np.abs(truth).max())
+    a = run.fields(x.copy())
+    assert np.abs(engine.log_ratio(a) - truth).max() <= 1e-12 * max(1.0, np.abs(truth).max())
+    if not logarithmic:
+        assert not np.isnan(engine.trusted(a)).any()
+
+
+def draws_of_both_laws(run, law, draws, seed):
+    """Fields of usual records, of busy ones, and of noise alone."""
+    rng = np.random.default_rng(seed)
+    setting = Setting(run, law, None)
+    x = [setting.with_record(draws, rng)[0], setting.telling(draws, rng), setting.noise(draws, rng)]
+    return run.fields(np.concatenate(x, axis=1))
+
+
+# Rounds, decay, noise over the largest column, rate: from no draw trusted on 16 nodes to all.
+SETTINGS = [
+    (12, 0.96, 0.64, 0.0045),
+    (50, 0.99, 1.2, 0.045),
+    (60, 0.05, 0.3, 0.01),
+    (60, 0.79, 0.3, 0.03),
+    (60, 0.9, 0.3, 1e-3),
+    (100, 0.87, 0.7, 0.45),
+    (100, 0.5, 0.5, 0.5),
+    (200, 0.99, 4.0, 0.01),
+    (200, 0.95, 1.0, 0.05),
+    (1000, 0.9, 1.0, 0.01),
+    (1000, 0.9, 2.0, 1e-4),
+    (1000, 0.97, 8.0, 0.2),
+]
+
+
+@pytest.mark.parametrize(("T", "decay", "z", "rate"), SETTINGS)
+def test_trusted_draws_are_as_accurate_as_they_claim(T, decay, z, rate):
+    # The other arithmetic: log M, at many nodes.
+    run, law = ar1(T, decay, z / math.sqrt(1 - decay**2)), correlated.Poisson(rate).automaton(T)
+    a = draws_of_both_laws(run, law, 32, seed=T)
+    truth, coarser = (
+        GridEngine(run, law, nodes, logarithmic=True).log_ratio(a) for nodes in (160, 144)
+    )
+    known = np.abs(truth - coarser) < 1e-8
+    assert known.mean() > 0.9
+    for nodes in (16, 24, 40):
+        found = GridEngine(run, law, nodes).trusted(a)
+        assert np.nanmax(np.abs(found - truth)[known], initial=0.0) < 1e-7
+
+
+def test_draws_whose_polynomials_would_be_wrong_are_found():
+    # A record that takes part often with little noise: M falls by hundreds of orders of magnitude.
+    run, law = ar1(100, 0.9, 0.7), correlated.Poisson(0.3).automaton(100)
+    a = draws_of_both_laws(run, law, 40, seed=0)
+    engine = GridEngine(run, law, 32)
+    truth = GridEngine(run, law, 144, logarithmic=True).log_ratio(a)
+    blind = GridEngine.trusted(engine, a, tolerance=math.inf)
+    wrong = ~(np.abs(blind - truth) < 1e-4)
+    assert wrong.mean() > 0.3
+    trusted = engine.trusted(a)
+    assert np.isnan(trusted[wrong]).all()
+    left = np.isnan(trusted)
+    finer = GridEngine(run, law, 64, logarithmic=True)
+    assert (engine.log_ratio(a)[left] == finer.log_ratio(a)[left]).all()
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_fields_beyond_all_bounds_are_left_to_logarithms(law):
+    run = ar1(ROUNDS, 0.8, 1.0)
+    automaton = LAWS[law][0].automaton(ROUNDS)
+    engine = GridEngine(run, automaton, 32)
+    rng = np.random.default_rng(0)
+    a = np.concatenate([scale * rng.standard_normal((ROUNDS, 64)) for scale in (30, 300, 1e5)], 1)
+    found = engine.log_ratio(a)
+    truth = GridEngine(run, automaton, 64, logarithmic=True).log_ratio(a)
+    assert np.abs(found - truth).max() <= 1e-12 * np.abs(truth).max()
+    assert np.isnan(engine.trusted(a)[64:]).mean() > 0.9
+
+
+@pytest.mark.parametrize("nodes", [8, 16, 20])
+def test_the_error_of_a_polynomial_is_bounded_by_its_own_coefficient(nodes):
+    # Mixtures of exponentials with any rates that M may have, and any tilt.
+    run, law = ar1(ROUNDS, 0.8, 1.5), correlated.Poisson(0.2).automaton(ROUNDS)
+    engine = GridEngine(run, law, nodes)
+    s, weights = chebyshev(nodes, 5.0)
+    steepest = 0.8 * run.energies.max() / (1 - 0.8)
+    at = np.linspace(0, 5.0, 201)
+    rng = np.random.default_rng(nodes)
+    visible = 0
+    for _ in range(200):
+        rates = rng.uniform(0, steepest, 5) - rng.uniform(0, steepest)
+        shares = rng.dirichlet(np.full(5, 0.3))
+        values = shares @ np.exp(-rates[:, None] * s)
+        found = interpolation(s, weights, at) @ values
+        error = np.abs(found - shares @ np.exp(-rates[:, None] * at)).max()
+        bound = engine._tail @ (values[: nodes // 2] + values[: nodes // 2 - 1 : -1])
+        rounding = 4 * nodes * 2.0**-53 * values.max()
+        assert error <= abs(bound) + rounding
+        visible += error > rounding
+    assert visible > 50
 
 
 VECTORS = [
@@ -314,13 +411,40 @@ def test_full_participation_is_a_gaussian():
         assert np.abs(engine.log_ratio(run.fields(x.copy())) - truth).max() < 1e-8
 
 
-def test_results_do_not_depend_on_the_block_of_a_draw():
-    run = ar1(40, 0.7, 1.0)
-    engine = GridEngine(run, correlated.Poisson(0.1).automaton(40))
-    a = np.random.default_rng(0).standard_normal((40, 101))
-    whole = engine.log_ratio(a)
+@pytest.mark.parametrize(
+    ("decay", "sigma", "sampler", "least", "most"),
+    [
+        (0.7, 1.2, correlated.Poisson(0.1), 0.0, 0.0),
+        (0.8, 1.5, correlated.Poisson(0.1), 0.1, 0.9),
+        (0.8, 1.5, correlated.MinSeparation(2, 0.3), 0.1, 0.9),
+        (0.7, 1.1, correlated.RandomAllocation(3), 0.1, 0.9),
+    ],
+)
+def test_results_do_not_depend_on_the_block_of_a_draw(decay, sigma, sampler, least, most):
+    run, law = ar1(40, decay, sigma), sampler.automaton(40)
+    engine = GridEngine(run, law)
+    a = draws_of_both_laws(run, law, 36, seed=0)[:, :101]
+    assert least <= np.isnan(engine.trusted(np.ascontiguousarray(a))).mean() <= most
+    whole = engine.log_ratio(np.ascontiguousarray(a))
     single = [engine.log_ratio(np.ascontiguousarray(a[:, [i]]))[0] for i in range(101)]
     assert (whole == single).all()
+    parts = [engine.log_ratio(np.ascontiguousarray(a[:, i : i + 7])) for i in range(0, 101, 7)]
+    assert (whole == np.concatenate(parts)).all()
+
+
+def test_refinement_takes_the_likelihood_itself_only_where_logarithms_agree(monkeypatch):
+    run, law = ar1(60, 0.9, 4.0), correlated.Poisson(0.02).automaton(60)
+    a = draws_of_both_laws(run, law, 16, seed=1)
+    start = GridEngine(run, law, 16, likely_end(run, law))
+    chosen = refined(start, [a])
+    assert (chosen.nodes, chosen.end, chosen.logarithmic) == (16, None, False)
+    truth = GridEngine(run, law, 96, logarithmic=True).log_ratio(a)
+    assert np.abs(chosen.log_ratio(a) - truth).max() < 1e-10
+    trusted = GridEngine.trusted
+    monkeypatch.setattr(GridEngine, "trusted", lambda self, a: trusted(self, a) + 2e-7)
+    assert refined(start, [a]).logarithmic
+    monkeypatch.setattr(GridEngine, "trusted", lambda self, a: trusted(self, a) * np.nan)
+    assert refined(start, [a]).logarithmic
 
 
 def test_laws_have_the_rates_and_counts_of_their_samplers():

@@ -3,8 +3,12 @@
 Statistical statements here fail with probability below 1e-4 for a fresh seed.
 """
 
+import itertools
+import math
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from dpcal.accountants import correlated
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, LABELS, chosen
@@ -90,6 +94,9 @@ def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
     if fixed and name in NOT_TOEPLITZ:
         with pytest.raises(UnsupportedEvent, match="which group is the worst is not known"):
             correlated.delta(strategy, sampler, **asked)
+        proved = correlated.delta(strategy, sampler, **asked, statistics="none")
+        assert proved.label == CERTIFIED
+        assert 0 < proved <= correlated.revealed_delta(strategy, sampler, **asked)
         return
     drawn = correlated.delta(strategy, sampler, **asked, draws=2048, particles=4, seed=0)
     proved = correlated.delta(strategy, sampler, **asked, statistics="none")
@@ -115,3 +122,29 @@ def test_no_group_is_taken_for_the_worst_without_proof():
     strided = Dense(np.diag([5.0, 5.0]))
     alone = correlated.epsilon(strided, correlated.Poisson(0.5), **{**asked, "delta": 2e-3})
     assert answer > 0.95 * alone
+
+
+@pytest.mark.parametrize("bands", [1, 2, 3, 6])
+@pytest.mark.parametrize("rate", [0.3, 1.0])
+def test_bounds_without_draws_hold_for_every_group(bands, rate):
+    # Of each group every pattern, with its own norm: what an observer who knows it could tell.
+    rng = np.random.default_rng(bands)
+    C = np.tril(rng.uniform(0, 1, (7, 7))) * rng.uniform(0.8, 2.0, 7)
+    sampler, sigma, level = correlated.CyclicPoisson(bands, rate), 3.0, 0.7
+    asked = {"noise_multiplier": sigma, "statistics": "none"}
+    bound = correlated.delta(Dense(C), sampler, epsilon=level, **asked)
+    assert (bound.label, bound.method) == (CERTIFIED, "participations revealed, worst group")
+    found = []
+    for group in range(bands):
+        columns = C[:, group::bands].T
+        total = 0.0
+        for y in itertools.product([0, 1], repeat=len(columns)):
+            mu = np.linalg.norm(y @ columns) / sigma
+            chance = rate ** sum(y) * (1 - rate) ** (len(y) - sum(y))
+            if mu > 0:
+                tail = norm.cdf(-mu / 2 - level / mu)
+                total += chance * (norm.cdf(mu / 2 - level / mu) - math.exp(level) * tail)
+        found.append(total)
+    assert max(found) <= bound <= 2 * max(found)
+    answer = correlated.epsilon(Dense(C), sampler, delta=float(bound), **asked)
+    assert abs(answer - level) < 1e-6

@@ -34,6 +34,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, log_ndtr, ndtr
+from scipy.stats import binom
 
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.estimators import Setting, half_space
@@ -83,9 +84,47 @@ def worst_norms(mechanism: Mechanism) -> Floats:
     ):
         norms = np.linalg.norm(np.cumsum(C, axis=1), axis=0) / mechanism.sigma
     else:
-        rows = np.cumsum(-np.sort(-mechanism.gram, axis=1), axis=1)
-        norms = np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(T)])
+        norms = _row_norms(mechanism.gram)
     return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
+
+
+def _row_norms(gram: Floats) -> Floats:
+    """Bounds on the norms of sums of 1, 2, ... columns, from their Gram matrix >= 0."""
+    rows = np.cumsum(-np.sort(-gram, axis=1), axis=1)
+    return np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(len(gram))])
+
+
+@dataclass(frozen=True, eq=False)
+class RevealedGroup:
+    """The bound with participations known, for a record that may join some rounds only.
+
+    Parameters
+    ----------
+    gram
+        C^T C / sigma^2 >= 0 of the rounds that the record may join, each independently.
+    rate
+        Probability in (0, 1] of joining one of them.
+
+    Notes
+    -----
+    Joint convexity of the hockey-stick divergence over patterns, of which each number of
+    participations is charged the largest norm ||C y|| that its rounds could have.
+    """
+
+    gram: Floats
+    rate: float
+
+    @cached_property
+    def _law(self) -> tuple[Floats, Floats]:
+        """Probabilities of 0, 1, ... participations, and bounds on ||C y|| / sigma."""
+        count = len(self.gram)
+        weights = binom.pmf(np.arange(count + 1), count, self.rate)
+        return weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        weights, norms = self._law
+        return min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,7 +324,25 @@ class _Question:
     # --- deterministic bounds ------------------------------------------------------------------
 
     def proved_delta(self, epsilon: float) -> tuple[float, str]:
-        return self._revealed.delta(epsilon), "participations revealed"
+        if self.route == "groups":
+            return max(group.delta(epsilon) for group in self._groups), self._proof
+        return self._revealed.delta(epsilon), self._proof
+
+    @property
+    def _proof(self) -> str:
+        return "participations revealed" + (", worst group" if self.route == "groups" else "")
+
+    @cached_property
+    def _groups(self) -> list[proofs.RevealedGroup]:
+        """The bounds of fixed groups: a record stays in one of them, and anyone may know which."""
+        sampler = self.sampler
+        assert isinstance(sampler, CyclicPoisson)
+        rate = float(sampler.sampling_probability)
+        gram = self.mechanism.gram
+        return [
+            proofs.RevealedGroup(gram[g :: sampler.bands, g :: sampler.bands], rate)
+            for g in range(min(sampler.bands, len(gram)))
+        ]
 
     @cached_property
     def _revealed(self) -> proofs.Revealed:
@@ -345,7 +363,7 @@ class _Question:
     def proved_epsilon(self, target: float) -> tuple[float, str]:
         """The least epsilon that a deterministic bound proves for both directions."""
         revealed = proofs.least_epsilon(lambda e: self.proved_delta(e)[0], target)
-        best = (revealed, "participations revealed")
+        best = (revealed, self._proof)
         if not isinstance(self.sampler, Poisson):
             return best
         rate = float(self.sampler.sampling_probability)
@@ -379,7 +397,8 @@ def _question(
     strategy: Any, sampler: Sampler, noise_multiplier: float, options: Options
 ) -> _Question:
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
-    return _Question(mechanism, sampler, chosen(mechanism, sampler).route, options)
+    row = chosen(mechanism, sampler, statistics=options.statistics)
+    return _Question(mechanism, sampler, row.route, options)
 
 
 def _options(options: dict[str, Any]) -> Options:

@@ -70,7 +70,7 @@ def whole_run(
     """
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
-    chosen(mechanism, sampler)
+    chosen(mechanism, sampler, statistics=accounting.get("statistics", "certified"))
     if isinstance(sampler, Poisson) and mechanism.bands == 1:
         if (mechanism.matrix.diagonal() == 1).all():
             return events.dpsgd(

@@ -63,6 +63,8 @@ class Row:
         Name of the method in the code; ``"refused"`` for none.
     method, label
         The method, and the labels that its answers carry.
+    refusal
+        Why draws cannot answer, or None where they can.
     """
 
     kinds: tuple[str, ...]
@@ -72,6 +74,7 @@ class Row:
     method: str
     label: str
     holds: Callable[[Mechanism, Sampler], bool] = lambda mechanism, sampler: True
+    refusal: str | None = None
 
     def covers(self, mechanism: Mechanism, sampler: Sampler) -> bool:
         """Whether the row answers for this mechanism and sampler."""
@@ -130,10 +133,12 @@ _TABLE = (
         ("banded", "dense"),
         (CyclicPoisson,),
         "groups fixed, fewer than C has bands, and C not Toeplitz",
-        "refused",
-        "which group is the worst is not known; draw groups at random, or use Poisson sampling",
-        "refused",
+        "groups",
+        "participations revealed, worst group; which group is the worst for draws is not known",
+        f"{CERTIFIED} without draws; refused with draws",
         _worst_group_unknown,
+        "which group is the worst is not known; draw groups at random, use Poisson sampling, or ask"
+        " for statistics='none', a bound over all groups",
     ),
     Row(
         ("diagonal", "banded"),
@@ -205,8 +210,8 @@ def decision_table() -> tuple[Row, ...]:
     return _TABLE
 
 
-def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
-    """Return the row that answers.
+def chosen(mechanism: Mechanism, sampler: Sampler, *, statistics: str = "certified") -> Row:
+    """Return the row that answers, with draws unless ``statistics`` is ``"none"``.
 
     Raises
     ------
@@ -220,6 +225,8 @@ def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
             if row.route == "refused":
                 sampler.automaton(mechanism.steps)
                 raise UnsupportedEvent(f"{sampler.name} batches are refused: {row.method}.")
+            if row.refusal is not None and statistics != "none":
+                raise UnsupportedEvent(f"{sampler.name} batches are refused: {row.refusal}.")
             return row
     raise TypeError(
         "sampler must be one of the samplers of dpcal.accountants.correlated, "
