@@ -66,29 +66,32 @@ def mixture_log_weights(const double[::1] x, double q, double sigma, double angl
     The digits of the weight less one are kept, and nothing overflows.
     """
     cdef Py_ssize_t n = x.shape[0], j
-    cdef double u, re, im, a, b, half = sin(0.5 * angle), c = cos(angle), s = sin(angle)
+    cdef double u, re, im, a, b, whole, half = sin(0.5 * angle), c = cos(angle), s = sin(angle)
     cdef double log_q = log(q)
     out = np.empty(n, dtype=np.complex128)
     cdef double complex[::1] result = out
     with nogil:
         for j in range(n):
             u = (2.0 * x[j] - 1.0) / (2.0 * sigma * sigma)
-            if u > 30.0:
+            if u > 30.0 and u + log_q > 0.0:
                 # u + i angle + log q + log(1 + (1 - q) / q exp(-u - i angle))
                 a = (1.0 - q) / q * exp(-u) * c
                 b = -(1.0 - q) / q * exp(-u) * s
+                whole = 1.0 + a
                 re = u + log_q
                 im = angle
             else:
                 a = q * (expm1(u) * c - 2.0 * half * half)
                 b = q * exp(u) * s
+                # Where q is near 1 and u negative, 1 + a would lose the digits of 1 - q.
+                whole = (1.0 - q) + q * exp(u) * c
                 re = 0.0
                 im = 0.0
             if a * a + b * b < 0.25:
                 re += 0.5 * log1p(a * (2.0 + a) + b * b)
             else:
-                re += log(hypot(1.0 + a, b))
-            result[j] = re + 1j * (im + atan2(b, 1.0 + a))
+                re += log(hypot(whole, b))
+            result[j] = re + 1j * (im + atan2(b, whole))
     return out
 
 
@@ -149,7 +152,8 @@ def tilted_moments(
         log M(p), mean, variance and fourth central moment of ``ell``.
     """
     cdef Py_ssize_t n = ell.shape[0], i, j
-    cdef double p, a, largest, m0, m1, m2, m4, total, e2, weight, jump, d, size
+    cdef double p, a, largest, m0, m1, m2, m4, total, e1, e2, weight, power, jump, d, size
+    cdef bint near
     out = np.empty((powers.shape[0], 4))
     if prepared is None:
         prepared = prepared_moments(ell, log_base)
@@ -167,32 +171,51 @@ def tilted_moments(
             m0 = 0.0
             m1 = 0.0
             total = 0.0
+            near = 0.5 < p < 2.0
             for j in range(n):
                 a = p * ell[j]
                 size = log_base[j] + a
-                if log_base[j] > -600.0 and a < 600.0 and ell[j] < 600.0:
-                    if size < NEGLIGIBLE and log_base[j] + max(ell[j], 0.0) < 2 * NEGLIGIBLE:
-                        weights[j] = 0.0
-                        continue
+                d = excesses[i] * ell[j]
+                if log_base[j] <= -600.0 or a >= 600.0 or ell[j] >= 600.0:
+                    # The base is nothing here, but exp(ell) times it may be all.
+                    weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
+                    jump = exp(log_base[j] + ell[j])
+                    m0 += jump * (expm1(d) - excesses[i]) if fabs(d) < 1.0 else weight - p * jump
+                    m1 += weight * ell[j] - jump
+                    weights[j] = weight
+                    total += weight
+                    continue
+                if size < NEGLIGIBLE and log_base[j] + max(ell[j], 0.0) < 2 * NEGLIGIBLE:
+                    weights[j] = 0.0
+                    continue
+                if fabs(ell[j]) > 1.0:
+                    # exp(a) - 1 - p (exp(ell) - 1), near p = 1 in terms that vanish there.
+                    power = exp(a)
+                    e1 = prepared[2, j]
+                    if near:
+                        e2 = e1 * expm1(d) if fabs(d) < 1.0 else power - e1
+                        m0 += prepared[0, j] * (e2 - excesses[i] * (e1 - 1.0))
+                    else:
+                        m0 += prepared[0, j] * (power - 1.0 - p * (e1 - 1.0))
+                    m1 += prepared[0, j] * (ell[j] * power - (e1 - 1.0))
+                    weight = prepared[0, j] * power
+                else:
                     e2 = expm2(a)
                     weight = prepared[0, j] * (1.0 + a + e2)
-                    if 0.5 < p < 2.0:
+                    if near:
                         # The same, as sums of what M(1) = 1 cancels: no digit is lost near p = 1.
                         size = ell[j] * (ell[j] + prepared[1, j]) - prepared[1, j]
-                        d = (1.0 + ell[j] + prepared[1, j]) * expm2(excesses[i] * ell[j])
+                        d = prepared[2, j] * expm2(d)
                         m0 += prepared[0, j] * (d + excesses[i] * size)
                     else:
                         m0 += prepared[0, j] * (e2 - p * prepared[1, j])
                     m1 += prepared[0, j] * (ell[j] * (a + e2) - prepared[1, j])
-                else:
-                    # The same again: the base is nothing here, but exp(ell) times it may be all.
-                    weight = exp(size) if size > 2 * NEGLIGIBLE else 0.0
-                    jump = exp(log_base[j] + ell[j])
-                    d = excesses[i] * ell[j]
-                    m0 += jump * (expm1(d) - excesses[i]) if d < 1.0 else weight - p * jump
-                    m1 += weight * ell[j] - jump
                 weights[j] = weight
                 total += weight
+            if not m0 > -0.5:
+                # So far from 1, M has more digits as the sum that it is.
+                scaled_moments(ell, log_base, p, largest, weights, &result[i, 0])
+                continue
             result[i, 0] = log1p(m0)
             m1 /= 1.0 + m0
             m2 = 0.0
@@ -208,15 +231,16 @@ def tilted_moments(
 
 
 def prepared_moments(const double[::1] ell, const double[::1] log_base):
-    """Return base and exp(ell) - 1 - ell, shape (2, n), where they matter to any tilt."""
+    """Return base, exp(ell) - 1 - ell and exp(ell), shape (3, n), where they matter to any tilt."""
     cdef Py_ssize_t j
-    out = np.zeros((2, ell.shape[0]))
+    out = np.zeros((3, ell.shape[0]))
     cdef double[:, ::1] result = out
     with nogil:
         for j in range(ell.shape[0]):
             if log_base[j] > -600.0 and ell[j] < 600.0:
                 result[0, j] = exp(log_base[j])
                 result[1, j] = expm2(ell[j])
+                result[2, j] = exp(ell[j])
     return out
 
 

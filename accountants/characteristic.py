@@ -98,13 +98,27 @@ def _first_tilt(guess: float) -> float:
     return min(max(guess, 1e-9), 8.0)
 
 
+def _spread(measure: Measure) -> tuple[float, float]:
+    """Mean and variance of a measure, if it has a variance: an atom has no saddle.
+
+    Raises
+    ------
+    OutOfReach
+        If it has none.
+    """
+    mean, variance = measure.at_zero
+    if not (variance > 0 and math.isfinite(mean) and math.isfinite(variance)):
+        raise OutOfReach
+    return mean, variance
+
+
 def _saddle(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
     """Minimiser of K(c) - epsilon c - log abs(c) - log(1 + c).
 
     It lies on c > 0 for epsilon above the mean loss and is sought on (-1, 0) otherwise, unless
     ``positive`` asks for c > 0 in either case.
     """
-    mean, variance = measure.at_zero
+    mean, variance = _spread(measure)
 
     def equation(measure: Measure, c: float) -> tuple[float, float]:
         _, mean, variance = measure.cumulants([c])[0]
@@ -133,7 +147,7 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
         )
         return float(log_delta - estimate), float(c * curvature)
 
-    _, variance = measure.at_zero
+    _, variance = _spread(measure)
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
     c = root_of(equation, measure, measure.sketch, 0.0, math.inf, _first_tilt(guess))
     _, mean, _ = measure.cumulants([c])[0]

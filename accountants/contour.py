@@ -111,6 +111,8 @@ class Contour:
         # The integrand at the epsilon asked for last.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
+        if not 0 < self.step < math.inf:
+            raise OutOfReach
         # An alias at tilt a grows by exp(abs(a - c) distance): a period longer by the distance
         # makes up for it.
         self.step = 2 * math.pi / (2 * math.pi / self.step + spread / self.width)

@@ -273,3 +273,45 @@ def test_the_worse_direction_is_taken_of_the_composed_values():
     )
     each = [accountants.delta(part, epsilon=1.0, neighboring_relation=relation) for part in parts]
     assert whole.upper >= max(item.lower for item in each)
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 28.0, 33.2, 36.0, 69.0])
+def test_losses_that_are_all_but_certain(epsilon):
+    # Of so many claims, only the largest loss lies above its sum less 0.1.
+    times = 5000
+    event = events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(epsilon, 0.0), times)
+    below = times * epsilon - 0.1
+    truth = -math.expm1(below - times * epsilon) * math.exp(-times * math.log1p(math.exp(-epsilon)))
+    answer = accountants.delta(event, epsilon=below)
+    assert answer.lower * (1 - 1e-9) <= truth <= answer.upper * (1 + 1e-9)
+    assert answer.upper <= truth * (1 + 1e-6)
+    assert accountants.delta(event, epsilon=times * epsilon) == 0.0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("event", "largest"),
+    [
+        (events.SelfComposedDpEvent(events.LaplaceDpEvent(1e-6), 3), 3e6),
+        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(800.0, 2), 10**6), 1.6e9),
+        (events.SelfComposedDpEvent(events.PermuteAndFlipDpEvent(800.0), 10**6), 8e8),
+        (events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(193.0, 0.0), 181), 193.0 * 181),
+    ],
+)
+def test_losses_without_a_spread_have_an_epsilon(event, largest):
+    # In doubles each of these has one value alone: no law to tilt.
+    answer = accountants.epsilon(event, delta=1e-9)
+    assert largest * (1 - 1e-6) <= answer.upper <= largest * (1 + 1e-12)
+    assert answer.lower <= answer.upper
+    assert accountants.delta(event, epsilon=0.0).upper == 1.0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_shifts_that_all_move_the_output():
+    # No output without the record looks like one with it: exp(-loss) underflows.
+    event = events.MixtureOfGaussiansDpEvent(0.04, [1.0, 1.5], [0.99, 0.01])
+    composed = events.SelfComposedDpEvent(event, 3)
+    # Three small shifts cost 938 give or take 43; one large one makes it 1328.
+    assert accountants.delta(composed, epsilon=1.0).lower > 1 - 1e-9
+    some = -math.expm1(3 * math.log1p(-0.01))
+    assert accountants.delta(composed, epsilon=1150.0) == pytest.approx(some, rel=1e-3)

@@ -92,6 +92,26 @@ def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):
         assert abs(law.cumulants([c])[0, 0] / truth - 1) < 2e-14 + 1e-16 / sigma**2
 
 
+@pytest.mark.parametrize(("q", "sigma"), [(1 - 1e-12, 0.1), (1 - 1e-9, 0.05), (0.5, 0.1)])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("c", [-0.45, -0.05])
+def test_moments_hold_where_nearly_nothing_is_left_of_the_law(q, sigma, direction, c):
+    # M(c) for c in (-1, 0) may be far below 1, where it is no small change of 1.
+    power = 1 + c if direction == "remove" else -c
+    with mpmath.workdps(40):
+        rate, scale = mpmath.mpf(q), mpmath.mpf(sigma)
+
+        def integrand(x):
+            ratio = 1 - rate + rate * mpmath.exp((2 * x - 1) / (2 * scale**2))
+            return mpmath.npdf(x, 0, scale) * ratio**power
+
+        centers = (0, 0.5, 1, power)
+        points = sorted({m + scale * k for k in range(-14, 15) for m in centers})
+        truth = float(mpmath.log(mpmath.quad(integrand, points)))
+    found = SampledGaussian(q, sigma, direction).cumulants([c])[0, 0]
+    assert abs(found - truth) < 2e-14 * abs(truth) + 1e-16
+
+
 def test_trimmed_laws_agree_with_whole_ones():
     # Two inversions that share no tilt, lattice or node, wherever both exist: the intervals meet.
     rng = np.random.default_rng(5)
