@@ -169,9 +169,9 @@ class DirectionProfile:
     def _finite_chernoff(self, epsilons: Reals) -> Reals:
         """The same, given that no loss is infinite."""
         upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
-        _, variance = self._total.at_zero
-        tilts = _TILTS / math.sqrt(variance) if variance > 0 else _TILTS
         try:
+            _, variance = self._total.at_zero
+            tilts = _TILTS / math.sqrt(variance) if variance > 0 else _TILTS
             constants = self._total.cumulants(tilts)[:, 0]
         except OutOfReach:
             return upper
@@ -230,7 +230,10 @@ class DirectionProfile:
         return False
 
     def _reach_at_zero(self) -> float:
-        return _SPREAD * math.sqrt(self._total.at_zero[1])
+        try:
+            return _SPREAD * math.sqrt(self._total.at_zero[1])
+        except OutOfReach:
+            return 0.0
 
 
 class _WorstProfile:

@@ -60,7 +60,7 @@ def _ask(question: Any) -> Any:
         warnings.simplefilter("ignore")
         try:
             return question()
-        except (ValueError, RuntimeError, FloatingPointError, OverflowError) as error:
+        except (ArithmeticError, MemoryError, RuntimeError, ValueError) as error:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise BackendRefused(f"prv-accountant refused: {reason}") from error
 

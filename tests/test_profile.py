@@ -173,3 +173,12 @@ def test_profile_of_laws_that_no_contour_holds_alone(event, relation):
         single = log_delta(event, epsilon=float(x), neighboring_relation=relation)
         assert low <= single.upper
         assert single.lower <= high
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("steps", [2, 1386])
+def test_a_profile_of_little_noise(steps):
+    # Losses near 24_000, of which no quadrature is affordable: a participation is certain to show.
+    event = events.dpsgd(sampling_probability=3.8e-5, noise_multiplier=0.00456, steps=steps)
+    profile = privacy_profile(event, [0.0, 1.0, 1000.0])
+    assert profile.upper == pytest.approx(-math.expm1(steps * math.log1p(-3.8e-5)), rel=1e-9)
