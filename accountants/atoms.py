@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ Reals = NDArray[np.float64]
 
 # Terms of the exact convolution of a lattice law with itself, at most.
 _MAX_TERMS = 4096
+# By how much a value is rounded up, relative to it: the rounding of a few operations.
+_ROUNDED_UP = 4 * UNIT
 
 
 class FiniteLoss(PrivacyLoss):
@@ -117,6 +120,15 @@ class AtomicLoss(FiniteLoss):
     def values(self) -> Reals:
         """The values of the loss."""
         return self.offset + self.unit * np.array(self.multiples, dtype=float)
+
+    @property
+    def upper(self) -> float:
+        """The largest value, rounded up."""
+        nearest = self.offset + self.unit * self.multiples[-1]
+        if math.isinf(nearest):
+            return nearest
+        exact = Fraction(self.offset) + Fraction(self.unit) * self.multiples[-1]
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
     @property
     def lattice(self) -> Lattice | None:
@@ -224,13 +236,28 @@ def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float
     return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
 
 
-def _response(noise_parameter: float, num_buckets: int) -> tuple[float, float, int, str]:
-    """Chances of the own and of each other answer, number of answers, and name."""
+def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
+    """Checked probability of an answer at random, number of answers, and name."""
     p = _validate.probability(noise_parameter=noise_parameter)
     k = _validate.count(num_buckets=num_buckets)
     if k < 2:
         raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
-    return 1 - p + p / k, p / k, k, f"randomized response({p!r}, {k})"
+    return p, k, f"randomized response({p!r}, {k})"
+
+
+def _log_own(p: float, k: int) -> float:
+    """Log probability 1 - p + p / k of a record's own answer."""
+    return math.log1p(-p * (1 - 1 / k))
+
+
+def _own_over_other(p: float, k: int) -> float:
+    """Log of how much likelier a record's own answer is than each other, rounded up.
+
+    It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
+    """
+    odds = (1 - p) * k / p
+    value = math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
+    return value * (1 + _ROUNDED_UP)
 
 
 def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
@@ -243,13 +270,12 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLo
     num_buckets
         k >= 2.
     """
-    own, other, k, name = _response(noise_parameter, num_buckets)
-    multiples: tuple[int, ...] = (-1, 1)
-    masses = [own, other]
+    p, k, name = _response(noise_parameter, num_buckets)
+    own, other = _log_own(p, k), math.log(p) - math.log(k)
+    multiples, logs = ((-1, 1), (own, other))
     if k > 2:
-        multiples, masses = (-1, 0, 1), [own, (k - 2) * other, other]
-    logs = tuple(math.log(mass) for mass in masses)
-    return AtomicLoss(math.log(own / other), multiples, logs, name)
+        multiples, logs = ((-1, 0, 1), (own, math.log(p) + math.log1p(-2 / k), other))
+    return AtomicLoss(_own_over_other(p, k), multiples, logs, name)
 
 
 def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[AtomicLoss, AtomicLoss]:
@@ -262,16 +288,15 @@ def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[Atomi
     noise_parameter, num_buckets
         As for :func:`randomized_response`.
     """
-    own, _, k, name = _response(noise_parameter, num_buckets)
-    p, uniform = noise_parameter, math.log1p(-1 / k)
+    p, k, name = _response(noise_parameter, num_buckets)
+    uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
     # The record's own answer is k own times as likely as under the uniform law, the others p times.
-    unit = math.log1p((1 - p) * k / p)
-    law = AtomicLoss(unit, (0, 1), (uniform, -math.log(k)), f"{name} against blank", math.log(p))
-    others = uniform + math.log(p)
-    blank = AtomicLoss(
-        unit, (-1, 0), (math.log(own), others), f"blank against {name}", -math.log(p)
-    )
-    return law, blank
+    # The largest value of either law is its offset, rounded up.
+    most = math.log1p((1 - p) * (k - 1)) * (1 + _ROUNDED_UP)
+    law = AtomicLoss(unit, (-1, 0), (uniform, -math.log(k)), f"{name} against blank", most)
+    most = -math.log(p) * (1 + _ROUNDED_UP)
+    reference = (_log_own(p, k), uniform + math.log(p))
+    return law, AtomicLoss(unit, (-1, 0), reference, f"blank against {name}", most)
 
 
 def pure(epsilon: float) -> AtomicLoss:

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 from math import comb
 
+import mpmath
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as builders
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
@@ -11,7 +12,7 @@ from dp_accounting.privacy_accountant import NeighboringRelation
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.atoms import discrete_laplace, randomized_response
+from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
 from dpcal.errors import UnsupportedEvent
 
 
@@ -68,6 +69,46 @@ def test_losses_are_laws():
         assert log_mgf == pytest.approx(0.0, abs=1e-15)
         assert mean > 0
         assert loss.log_mgf(-1.0) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 10**9])
+@pytest.mark.parametrize(
+    "p", [1e-308, 1e-300, 1e-9, 0.3, 0.9999991019181362, 1 - 3 * 2.0**-53, 1 - 2.0**-53]
+)
+def test_largest_losses_are_rounded_up_by_few_units(p, k):
+    with mpmath.workdps(400):
+        own = 1 - mpmath.mpf(p) + mpmath.mpf(p) / k
+        truths = [mpmath.log(own * k / p), mpmath.log(own * k), -mpmath.log(p)]
+        losses = [
+            randomized_response(noise_parameter=p, num_buckets=k),
+            *blanked_response(noise_parameter=p, num_buckets=k),
+        ]
+        for loss, truth in zip(losses, truths, strict=True):
+            assert truth <= loss.upper <= truth * (1 + 10 * 2.0**-52)
+            masses = [mpmath.exp(log) for log in loss.log_reference]
+            assert abs(sum(masses) - 1) < 1e-12
+            moved = [m * mpmath.exp(v) for m, v in zip(masses, loss.values, strict=True)]
+            assert abs(sum(moved) - 1) < 1e-12
+
+
+def test_a_response_close_to_random_stays_within_its_support():
+    p = 0.9999991019181362
+    event = events.RandomizedResponseDpEvent(p, 3)
+    found = accountants.epsilon(event, delta=1e-300, neighboring_relation="replace-one")
+    with mpmath.workdps(40):
+        assert mpmath.log1p((1 - mpmath.mpf(p)) * 3 / p) <= found.upper
+    # The total variation distance is 1 - p.
+    distance = accountants.delta(event, epsilon=0.0, neighboring_relation="replace-one")
+    assert distance.lower <= 1 - p <= distance.upper <= (1 - p) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("unit", [0.1, 0.7, 1.1, 1e-3])
+def test_a_product_is_rounded_up(unit):
+    for shift in range(1, 40):
+        loss = discrete_laplace(noise_parameter=unit, sensitivity=shift)
+        assert Fraction(loss.upper) >= Fraction(unit) * shift
+        assert loss.upper == pytest.approx(unit * shift, rel=1e-15)
+    assert pure(unit).upper == unit
 
 
 def test_atoms_beside_a_sampled_gaussian():
