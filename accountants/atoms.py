@@ -63,7 +63,8 @@ class FiniteLoss(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        found: Reals = tilted_moments(self.values, np.array(self.log_reference), 1.0 + c, None, c)
+        base = np.array(self.log_reference)
+        found: Reals = np.asarray(tilted_moments(self.values, base, 1.0 + c, None, c))
         # No tilted law is a point, although its spread may be below the range of a double.
         found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
         return found
@@ -163,7 +164,8 @@ class AtomicLoss(FiniteLoss):
     @property
     def _value_sizes(self) -> Reals:
         """Size of the terms of each value."""
-        return abs(self.offset) + self.unit * np.abs(np.array(self.multiples, dtype=float))
+        sizes: Reals = self.unit * np.abs(np.array(self.multiples, dtype=float))
+        return abs(self.offset) + sizes
 
     @property
     def lattice(self) -> Lattice | None:
