@@ -18,17 +18,19 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.atoms import AtomicLoss, FiniteLoss, ScatteredLoss
+from dpcal.accountants.atoms import ROUNDING, AtomicLoss, FiniteLoss, ScatteredLoss
 from dpcal.accountants.loss import PrivacyLoss
 from dpcal.accountants.segment import Laplace
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["sampled"]
+__all__ = ["sampled", "thinned"]
 
 Reals = NDArray[np.float64]
 
 # Cells into which the density of a Laplace loss is cut.
 _CELLS = 1024
+# Losses from which on the exponential, times a sampling probability, is all there is.
+_LARGE = 500.0
 
 Pair = tuple[PrivacyLoss, PrivacyLoss]
 
@@ -51,17 +53,39 @@ def sampled(loss: PrivacyLoss, q: float) -> Pair:
     raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
 
 
+def thinned(values: Reals, q: float) -> Reals:
+    """log(1 - q + q exp(l)) of each l, without overflow, and with the digits of small values.
+
+    Parameters
+    ----------
+    values
+        Privacy losses.
+    q
+        Sampling probability in (0, 1).
+    """
+    moderate = np.minimum(values, _LARGE)
+    near = np.log1p(q * np.expm1(moderate))
+    if q > 0.5:
+        # No difference from 1 loses the digits of 1 - q.
+        near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
+    far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
+    return np.asarray(np.where(values < _LARGE, near, far))
+
+
 def _thinned(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
     """The sampled losses from values and log probabilities under Q."""
     if len(values) == 2:
-        # Any two values lie on a lattice.
-        thinned = np.log1p(q * np.expm1(values))
-        mixture = log_reference + thinned
-        low = float(thinned[0])
-        odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
-        unit = math.log1p(odds)
-        remove = AtomicLoss(unit, (0, 1), tuple(log_reference.tolist()), name, low)
-        add = AtomicLoss(unit, (-1, 0), tuple(mixture[::-1].tolist()), f"{name}, added", -low)
+        # Any two values lie on a lattice, which starts at the likelier one.
+        places = thinned(values, q)
+        low, high = (float(value) for value in places)
+        unit = high - low
+        if unit < 1.0:
+            odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
+            unit = math.log1p(odds)
+        mixture = (log_reference + places)[::-1]
+        reference, added = tuple(log_reference.tolist()), tuple(mixture.tolist())
+        remove = AtomicLoss(unit, (0, 1), reference, name, low, ROUNDING)
+        add = AtomicLoss(unit, (-1, 0), added, f"{name}, added", -low, ROUNDING)
         return remove, add
     return _scattered(values, log_reference, q, name)
 
@@ -70,11 +94,11 @@ def _scattered(
     values: Reals, log_reference: Reals, q: float, name: str
 ) -> tuple[ScatteredLoss, ScatteredLoss]:
     """The sampled losses, their values anywhere."""
-    thinned = np.log1p(q * np.expm1(values))
-    added = (log_reference + thinned)[::-1]
-    places, others = thinned.tolist(), (-thinned[::-1]).tolist()
+    places = thinned(values, q)
+    added = (log_reference + places)[::-1]
+    others = (-places[::-1]).tolist()
     return (
-        ScatteredLoss(tuple(places), tuple(log_reference.tolist()), name, q),
+        ScatteredLoss(tuple(places.tolist()), tuple(log_reference.tolist()), name, q),
         ScatteredLoss(tuple(others), tuple(added.tolist()), f"{name}, added", q),
     )
 
@@ -86,24 +110,20 @@ def _thinned_laplace(loss: Laplace, q: float) -> Pair:
     mass (which makes a pair that dominates; Doroshenko et al. 2022), or gathered in its middle,
     where the ratio of its two masses is (post-processing, which makes a pair that is dominated).
     """
-    a = loss.half_width
+    a, h = loss.half_width, 2 * loss.half_width / _CELLS
     ends = np.linspace(-a, a, _CELLS + 1)
-    h = 2 * a / _CELLS
-    left = ends[:-1]
-    density = 0.25 * math.exp(-a / 2)
-    # Probability under Q of a cell, and of the share that its right end takes.
-    cell = 2 * density * np.exp(-left / 2) * -math.expm1(-h / 2)
-    right = 8 * density * np.exp(-left / 2) * math.sinh(h / 4) ** 2 / math.expm1(h)
-    atoms = np.zeros(_CELLS + 1)
-    atoms[0], atoms[-1] = 0.5, 0.5 * math.exp(-a)
-    up = atoms.copy()
-    up[:-1] += cell - right
-    up[1:] += right
-    middles = np.concatenate([[-a], left + h / 2, [a]])
-    down = np.concatenate([[0.5], cell, [0.5 * math.exp(-a)]])
+    # Under Q the ends of the cell from l to l + h get exp(-(l + a) / 2) tanh(h / 4) / 2, and that
+    # times exp(-h / 2); the atom at -a has 1/2, the one at a exp(-a) times that.
+    half, share = math.log(0.5), math.tanh(h / 4)
+    falling = -0.5 * h * np.arange(_CELLS + 1.0)
+    up = falling + math.log(share)
+    up[[0, -1]] = half + math.log1p(share) + np.array([0.0, -a])
+    middles = np.concatenate([[-a], ends[:-1] + h / 2, [a]])
+    cell = half + falling[:-1] + math.log(-math.expm1(-h / 2))
+    down = np.concatenate([[half], cell, [half - a]])
     name = f"{q!r}-sampled {loss!r}"
-    uppers = _scattered(ends, np.log(up), q, name)
-    lowers = _scattered(middles, np.log(down), q, f"{name}, rounded down")
+    uppers = _scattered(ends, up, q, name)
+    lowers = _scattered(middles, down, q, f"{name}, rounded down")
     remove, add = (
         replace(high, rounded_down=low) for high, low in zip(uppers, lowers, strict=True)
     )

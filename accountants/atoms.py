@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,12 +39,16 @@ Reals = NDArray[np.float64]
 
 # Terms of the exact convolution of a lattice law with itself, at most.
 _MAX_TERMS = 4096
+# Relative error of a value that is the logarithm of few operations on positive numbers.
+ROUNDING = 10 * UNIT
 
 
 class FiniteLoss(PrivacyLoss):
     """A privacy loss with finitely many values."""
 
     log_reference: tuple[float, ...]
+    value_rounding: float
+    """Relative error of the largest value, which is >= 0."""
 
     @property
     @abstractmethod
@@ -52,13 +57,17 @@ class FiniteLoss(PrivacyLoss):
 
     @property
     def upper(self) -> float:
-        """The largest value."""
-        return float(self.values[-1])
+        """The largest value, rounded up."""
+        return float(self.values[-1]) * (1 + self.value_rounding)
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as finite sums."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        return tilted_moments(self.values, np.array(self.log_reference), 1.0 + c, None, c)
+        base = np.array(self.log_reference)
+        found: Reals = np.asarray(tilted_moments(self.values, base, 1.0 + c, None, c))
+        # No tilted law is a point, although its spread may be below the range of a double.
+        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
+        return found
 
     def log_mgf_bound(self, c: float) -> float:
         """Return c times the largest value."""
@@ -76,12 +85,34 @@ class FiniteLoss(PrivacyLoss):
         log_mgf, mean, variance, fourth = self.cumulants([c])[0]
         reference, tilted = np.array(self.log_reference), (1 + c) * self.values
         weights = np.exp(reference + tilted - log_mgf)
-        return QuadratureTilt(
+        tilt = QuadratureTilt(
             self.values.astype(complex),
             weights.astype(complex),
             (float(mean), float(variance), float(fourth)),
-            exponents=np.abs(reference) + np.abs(tilted) + abs(float(log_mgf)),
+            exponents=np.abs(reference) + (1 + c) * self._value_sizes + abs(float(log_mgf)),
         )
+        tilt.mean_rounding += float(weights @ self._value_sizes)
+        tilt.amplification += self._mass_rounding(c, float(log_mgf))
+        return tilt
+
+    @property
+    def _value_sizes(self) -> Reals:
+        """Size of the terms of each value, of which it has the rounding."""
+        return np.abs(self.values)
+
+    def _mass_rounding(self, c: float, log_mgf: float) -> float:
+        """What rounded masses of P and Q change in log M(c), in units and relative to it.
+
+        Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
+        over masses B of Q. Each term is off as far as the exponents of B and P are.
+        """
+        reference, values = np.array(self.log_reference), self.values
+        logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
+        base, own, tilted = np.exp(np.minimum(logs, 700.0))
+        close = 0.6 * abs(c) * (1 + c) * base * values**2
+        terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
+        error = float(terms @ (np.abs(reference) + self._value_sizes))
+        return min(error / max(4 * min(abs(log_mgf), 1.0), 1e-300), 1e15)
 
     def log_delta(self, epsilon: float) -> tuple[float, float]:
         """Return the sum over values above epsilon."""
@@ -105,6 +136,8 @@ class AtomicLoss(FiniteLoss):
         How the mechanism is called.
     offset
         What is added to every value.
+    value_rounding
+        Relative error of the largest value, beyond that of a product and a sum.
     """
 
     unit: float
@@ -112,11 +145,27 @@ class AtomicLoss(FiniteLoss):
     log_reference: tuple[float, ...]
     name: str
     offset: float = 0.0
+    value_rounding: float = field(default=0.0, repr=False)
 
     @property
     def values(self) -> Reals:
         """The values of the loss."""
         return self.offset + self.unit * np.array(self.multiples, dtype=float)
+
+    @property
+    def upper(self) -> float:
+        """The largest value, rounded up."""
+        nearest = super().upper
+        if math.isinf(nearest) or self.value_rounding > 0:
+            return nearest
+        exact = Fraction(self.offset) + Fraction(self.unit) * self.multiples[-1]
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+    @property
+    def _value_sizes(self) -> Reals:
+        """Size of the terms of each value."""
+        sizes: Reals = self.unit * np.abs(np.array(self.multiples, dtype=float))
+        return abs(self.offset) + sizes
 
     @property
     def lattice(self) -> Lattice | None:
@@ -141,6 +190,8 @@ class ScatteredLoss(FiniteLoss):
         Probability that the output depends on the record at all.
     rounded_down
         A loss that the mechanism's dominates, where this one is rounded up.
+    value_rounding
+        Relative error of the largest value.
     """
 
     places: tuple[float, ...]
@@ -148,6 +199,7 @@ class ScatteredLoss(FiniteLoss):
     name: str
     sampling_probability: float = 1.0
     rounded_down: ScatteredLoss | None = None
+    value_rounding: float = ROUNDING
 
     def __repr__(self) -> str:
         return f"ScatteredLoss({self.name!r})"
@@ -224,13 +276,27 @@ def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float
     return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
 
 
-def _response(noise_parameter: float, num_buckets: int) -> tuple[float, float, int, str]:
-    """Chances of the own and of each other answer, number of answers, and name."""
+def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
+    """Checked probability of an answer at random, number of answers, and name."""
     p = _validate.probability(noise_parameter=noise_parameter)
     k = _validate.count(num_buckets=num_buckets)
     if k < 2:
         raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
-    return 1 - p + p / k, p / k, k, f"randomized response({p!r}, {k})"
+    return p, k, f"randomized response({p!r}, {k})"
+
+
+def _log_own(p: float, k: int) -> float:
+    """Log probability 1 - p + p / k of a record's own answer."""
+    return math.log1p(-p * (1 - 1 / k))
+
+
+def _own_over_other(p: float, k: int) -> float:
+    """Log of how much likelier a record's own answer is than each other.
+
+    It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
+    """
+    odds = (1 - p) * k / p
+    return math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
 
 
 def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
@@ -243,13 +309,13 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLo
     num_buckets
         k >= 2.
     """
-    own, other, k, name = _response(noise_parameter, num_buckets)
+    p, k, name = _response(noise_parameter, num_buckets)
+    own, other = _log_own(p, k), math.log(p) - math.log(k)
     multiples: tuple[int, ...] = (-1, 1)
-    masses = [own, other]
+    logs: tuple[float, ...] = (own, other)
     if k > 2:
-        multiples, masses = (-1, 0, 1), [own, (k - 2) * other, other]
-    logs = tuple(math.log(mass) for mass in masses)
-    return AtomicLoss(math.log(own / other), multiples, logs, name)
+        multiples, logs = (-1, 0, 1), (own, math.log(p) + math.log1p(-2 / k), other)
+    return AtomicLoss(_own_over_other(p, k), multiples, logs, name, value_rounding=ROUNDING)
 
 
 def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[AtomicLoss, AtomicLoss]:
@@ -262,15 +328,15 @@ def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[Atomi
     noise_parameter, num_buckets
         As for :func:`randomized_response`.
     """
-    own, _, k, name = _response(noise_parameter, num_buckets)
-    p, uniform = noise_parameter, math.log1p(-1 / k)
+    p, k, name = _response(noise_parameter, num_buckets)
+    uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
     # The record's own answer is k own times as likely as under the uniform law, the others p times.
-    unit = math.log1p((1 - p) * k / p)
-    law = AtomicLoss(unit, (0, 1), (uniform, -math.log(k)), f"{name} against blank", math.log(p))
-    others = uniform + math.log(p)
-    blank = AtomicLoss(
-        unit, (-1, 0), (math.log(own), others), f"blank against {name}", -math.log(p)
-    )
+    # The largest value of either law is its offset.
+    most = math.log1p((1 - p) * (k - 1))
+    reference = (uniform, -math.log(k))
+    law = AtomicLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
+    reference = (_log_own(p, k), uniform + math.log(p))
+    blank = AtomicLoss(unit, (-1, 0), reference, f"blank against {name}", -math.log(p), ROUNDING)
     return law, blank
 
 

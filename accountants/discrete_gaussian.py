@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.accountants.loss import UNIT, Lattice, PrivacyLoss, Tilt
+from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import complex_log1p
 
 __all__ = ["DiscreteGaussian"]
@@ -34,12 +35,15 @@ __all__ = ["DiscreteGaussian"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Terms of a theta function on either side of its center, which leave out less than 1e-25.
-_TERMS = 12
+# Noise that a theta function adds up about its center, which leaves out less than 1e-25.
+_NOISE = np.arange(-12.0, 13.0)
 # From this sigma on the dual series converges faster.
 _DUAL = 0.9
 # Values of the noise within this many sigma of its tilted center are summed.
 _RANGE = 11.0
+# Whole numbers up to this, and their halves, are exact.
+_MOST_NOISE = 2.0**51
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -79,48 +83,84 @@ class DiscreteGaussian(PrivacyLoss):
     def cumulants(self, c: ArrayLike) -> Reals:
         """Return log M(c) and three moments of the tilted laws, as sums of theta functions."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
-        v = self._variance
-        log_ratio, *moments = self._theta(c)
+        whole, fraction, rest = np.array([self._place(float(x)) for x in c]).T
+        log_ratio, *moments = self._theta(fraction, rest)
         scale = self.sensitivity / self.sigma**2
-        mean = v * (c + 0.5) + scale * moments[0]
-        log_mgf = v * (c * c + c) / 2 + log_ratio
+        mean = scale * (whole + self.sensitivity / 2 + moments[0])
+        log_mgf = self._variance * (c * (1 + c)) / 2 + log_ratio
         return np.column_stack([log_mgf, mean, scale**2 * moments[1], scale**4 * moments[2]])
 
-    def _theta(self, c: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Log theta(u) / theta(0) at u = (1 + c) s, and moments of the noise about u.
+    def _place(self, c: float) -> tuple[float, float, float]:
+        """The whole number nearest to c s, and what c s exceeds it by, in two parts.
 
-        They are mean, variance and fourth central moment. Both depend on the fraction of u alone.
+        Small sigma magnify the second part, which is below the rounding of the first.
         """
-        fraction = np.remainder(c * self.sensitivity, 1.0)
-        sigma = self.sigma
-        if sigma >= _DUAL:
-            k = np.arange(1.0, 4.0)
-            # The noise about u is Gaussian but for the factor 1 + 2 sum a_k cos(2 pi k u).
-            a = 2 * np.exp(-2 * (math.pi * sigma * k) ** 2)
-            angle = 2 * math.pi * np.outer(fraction, k)
-            log_ratio = np.log1p((a * (np.cos(angle) - 1)).sum(axis=1) / (1 + a.sum()))
-            whole = 1 + np.cos(angle) @ a
-            w = 2 * math.pi * k * sigma**2
-            # Moments of exp(-y^2 / (2 sigma^2)) against cos(2 pi k (u + y)).
-            m1 = -(np.sin(angle) @ (a * w)) / whole
-            m2 = (sigma**2 + np.cos(angle) @ (a * (sigma**2 - w**2))) / whole
-            m3 = -(np.sin(angle) @ (a * (3 * sigma**2 * w - w**3))) / whole
-            fourth = 3 * sigma**4 - 6 * sigma**2 * w**2 + w**4
-            m4 = (3 * sigma**4 + np.cos(angle) @ (a * fourth)) / whole
-        else:
-            y = np.arange(-float(_TERMS), _TERMS + 1.0) - fraction[:, None]
-            weights = np.exp(-0.5 * (y / sigma) ** 2)
-            # Differences from theta(0), term by term.
-            x = np.arange(-float(_TERMS), _TERMS + 1.0)
-            base = np.exp(-0.5 * (x / sigma) ** 2)
-            change = (fraction[:, None] * (x - fraction[:, None] / 2)) / sigma**2
-            gain = (base * np.expm1(np.minimum(change, 700.0))).sum(axis=1)
-            log_ratio = np.log1p(gain / base.sum())
-            mass = weights.sum(axis=1)
-            m1, m2, m3, m4 = ((weights * y**n).sum(axis=1) / mass for n in (1, 2, 3, 4))
-        variance = m2 - m1**2
+        if not math.isfinite(c):
+            raise OutOfReach
+        product = Fraction(c) * self.sensitivity
+        whole = round(product)
+        fraction = float(product - whole)
+        return float(whole), fraction, float(product - whole - Fraction(fraction))
+
+    def _theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
+        """Log theta(u) / theta(0) where u exceeds a whole number by a fraction in [-1/2, 1/2].
+
+        Then the mean of the noise about u less that number, its variance and its fourth central
+        moment.
+        """
+        if self.sigma >= _DUAL:
+            return self._dual_theta(fraction)
+        return self._direct_theta(fraction, rest)
+
+    def _dual_theta(self, fraction: Reals) -> tuple[Reals, Reals, Reals, Reals]:
+        """The same by Poisson summation.
+
+        The noise about u is Gaussian but for the factor 1 + 2 sum a_k cos(2 pi k u).
+        """
+        sigma, k = self.sigma, np.arange(1.0, 4.0)
+        a = 2 * np.exp(-2 * (math.pi * sigma * k) ** 2)
+        angle = 2 * math.pi * np.outer(fraction, k)
+        log_ratio = np.log1p(-2 * (np.sin(angle / 2) ** 2 @ a) / (1 + a.sum()))
+        whole = 1 + np.cos(angle) @ a
+        w = 2 * math.pi * k * sigma**2
+        # Moments of exp(-y^2 / (2 sigma^2)) against cos(2 pi k (u + y)).
+        m1 = -(np.sin(angle) @ (a * w)) / whole
+        m2 = (sigma**2 + np.cos(angle) @ (a * (sigma**2 - w**2))) / whole
+        m3 = -(np.sin(angle) @ (a * (3 * sigma**2 * w - w**3))) / whole
+        fourth = 3 * sigma**4 - 6 * sigma**2 * w**2 + w**4
+        m4 = (3 * sigma**4 + np.cos(angle) @ (a * fourth)) / whole
+        # Here m1 is below 1e-5: nothing cancels.
         central = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-        return log_ratio, m1, np.maximum(variance, 0.0), np.maximum(central, 0.0)
+        return log_ratio, fraction + m1, m2 - m1**2, central
+
+    def _direct_theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
+        """The same term by term."""
+        twice = 2 * self.sigma**2
+        weights = np.exp(-self._exponents(fraction, rest))
+        mass = weights.sum(axis=1)
+        square = fraction**2 / twice
+        # Differences from theta(0), term by term, keep the digits of a ratio near 1.
+        base = np.exp(-(_NOISE**2) / twice)
+        change = fraction[:, None] * (2 * _NOISE - fraction[:, None]) / twice
+        far = np.exp(-square)[:, None] * weights - base
+        gain = np.where(change < 1.0, base * np.expm1(np.minimum(change, 1.0)), far).sum(axis=1)
+        ratio = gain / base.sum()
+        near = np.log1p(np.maximum(ratio, -0.5))
+        log_ratio = np.where(ratio > -0.5, near, np.log(mass) - square - math.log(base.sum()))
+        shares = weights / mass[:, None]
+        mean = shares @ _NOISE
+        squares = (_NOISE - mean[:, None]) ** 2
+        variance, fourth = (shares * squares).sum(axis=1), (shares * squares**2).sum(axis=1)
+        # No law is a point, although a variance may be below the range of a double.
+        return log_ratio, mean, np.maximum(variance, _LEAST), np.maximum(fourth, _LEAST)
+
+    def _exponents(self, fraction: Reals, rest: Reals) -> Reals:
+        """What the noise's exponents are below the largest one, >= 0; shape (len(fraction), m).
+
+        As abs(fraction) <= 1/2, the largest is that of 0.
+        """
+        distance = (_NOISE - 2 * fraction[:, None]) - 2 * rest[:, None]
+        return np.asarray(_NOISE * distance / (2 * self.sigma**2))
 
     def log_mgf_bound(self, c: float) -> float:
         """Return the Gaussian's log M(c), which is never smaller (Canonne et al. 2020)."""
@@ -142,10 +182,11 @@ class DiscreteGaussian(PrivacyLoss):
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the sum over the noise above epsilon; None where it takes too many terms."""
         s, sigma = self.sensitivity, self.sigma
-        if sigma > 1e4 or s > 1e6 * sigma:
+        middle = (epsilon * 2 * sigma**2 / s + s) / 2
+        # Beyond that, neighboring values are not told apart.
+        if sigma > 1e4 or s > 1e6 * sigma or middle > _MOST_NOISE:
             return None
-        first = math.floor((epsilon * 2 * sigma**2 / s + s) / 2)
-        start = max(first - 1, math.floor(s - _RANGE * 4 * sigma) - 1)
+        start = max(math.floor(middle) - 1, math.floor(s - _RANGE * 4 * sigma) - 1)
         x = np.arange(start, max(start, s) + math.ceil(_RANGE * sigma) + 3.0)
         gaps = s * (2 * x - s) / (2 * sigma**2) - epsilon
         x, gaps = x[gaps > 0], gaps[gaps > 0]
@@ -164,19 +205,27 @@ class _DiscreteTilt(Tilt):
     """The tilted law of a discrete Gaussian loss."""
 
     points = 4
-    amplification = 4.0
 
     def __init__(self, loss: DiscreteGaussian, c: float) -> None:
-        self._loss, self._c = loss, c
+        self._loss = loss
         self.mean = float(loss.cumulants([c])[0, 1])
-        fraction = math.remainder(c * loss.sensitivity, 1.0)
+        _, self._fraction, rest = loss._place(c)
+        place = np.array([self._fraction]), np.array([rest])
+        # Mean of the noise less the whole number next to (1 + c) s.
+        self._mean_noise = float(loss._theta(*place)[1][0])
+        self.amplification, error = 4.0, 4.0
         if loss.sigma < _DUAL:
-            y = np.arange(-float(_TERMS), _TERMS + 1.0) - fraction
-            weights = np.exp(-0.5 * (y / loss.sigma) ** 2)
+            exponents = loss._exponents(*place)[0]
+            weights = np.exp(-exponents)
             keep = weights > 0
-            self._noise, self._weights = y[keep], weights[keep] / weights.sum()
-            self._mean_noise = float(self._weights @ self._noise)
-        self._fraction = fraction
+            self._noise, self._weights = _NOISE[keep], weights[keep] / weights.sum()
+            # A weight is off as its exponent is; psi - 1 is a sum over all but the nearest.
+            errors = self._weights * exponents[keep]
+            error += 4 * float(errors @ np.abs(self._noise - self._mean_noise))
+            self.amplification += float(errors.sum()) / max(
+                float(self._weights[self._noise != 0].sum()), 1e-300
+            )
+        self.mean_rounding = loss.sensitivity / loss.sigma**2 * error
 
     @property
     def decays(self) -> bool:
@@ -198,16 +247,9 @@ class _DiscreteTilt(Tilt):
             values = complex_log1p(second @ self._weights)
         else:
             values = self._dual(rest, scale)
-        shift = self._noise_at_zero() * scale - self.mean
+        # The whole number next to (1 + c) s is a value of the noise: all have the phase of one.
+        shift = -scale * self._mean_noise
         return np.asarray(values + 1j * turns * period * shift)
-
-    def _noise_at_zero(self) -> float:
-        """A value of the noise, of which the lattice's phase is that of every other one.
-
-        The loss is scale times (noise + u) less s^2 / (2 sigma^2), with noise in Z - fraction.
-        """
-        s = self._loss.sensitivity
-        return round((1 + self._c) * s - self._fraction) - s / 2
 
     def _dual(self, t: Reals, scale: float) -> Complexes:
         sigma = self._loss.sigma
@@ -226,7 +268,7 @@ class _DiscreteTilt(Tilt):
         real = (grow + fade) @ np.cos(angle)
         imaginary = np.sign(y) * ((grow - fade) @ np.sin(angle))
         excess = (real - float(np.cos(angle) @ a)) / whole - 1j * imaginary / whole
-        drift = self.mean / scale - (self._c + 0.5) * self._loss.sensitivity
+        drift = self._mean_noise - self._fraction
         return np.asarray(-0.5 * (sigma * y) ** 2 + complex_log1p(excess) - 1j * drift * y)
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:

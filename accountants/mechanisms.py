@@ -20,9 +20,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dpcal import _validate
 from dpcal.accountants import events, samplers
-from dpcal.accountants.amplified import sampled
+from dpcal.accountants.amplified import sampled, thinned
 from dpcal.accountants.atoms import blanked_response, discrete_laplace, pure, randomized_response
 from dpcal.accountants.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.divergences import Concentrated, RepeatedSelection
@@ -144,7 +146,8 @@ _CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
 
 def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
     """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
-    epsilon = math.log1p(q * math.expm1(_validate.non_negative(epsilon=claim.epsilon)))
+    given = _validate.non_negative(epsilon=claim.epsilon)
+    epsilon = float(thinned(np.array(given), q))
     delta = math.nextafter(q * claim.delta, 1.0)
     return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 

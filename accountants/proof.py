@@ -711,20 +711,28 @@ class _Table:
         if batch:
             ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
             ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
-        self.q = q / q.sum()
+        with np.errstate(divide="ignore"):
+            # An underflow counts for nothing, however large the loss there is.
+            self.log_q = np.log(q / q.sum())
         # Shifted so that P is a law as well.
-        self.ell = ell - math.log1p(float(self.q @ np.expm1(ell)))
+        self.ell = ell - self._log_mgf(1.0, ell)
+
+    def _log_mgf(self, power: float, ell: Reals) -> float:
+        """Log of the sum of q exp(power ell), with the digits of what is near 0."""
+        x, sizes = power * ell, self.log_q + power * ell
+        if float(sizes.max()) < 1.0:
+            q = np.exp(self.log_q)
+            gains = np.where(x < 1.0, q * np.expm1(np.minimum(x, 1.0)), np.exp(sizes) - q)
+            if float(gains.sum()) > -0.5:
+                return math.log1p(float(gains.sum()))
+        return float(np.logaddexp.reduce(sizes))
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
         """Log M, mean and variance at each tilt."""
         rows = []
         for power in 1.0 + np.atleast_1d(np.asarray(c, dtype=float)):
-            top = max(float(power * self.ell.max()), 0.0)
-            if top < 1.0:
-                log_mgf = math.log1p(float(self.q @ np.expm1(power * self.ell)))
-            else:
-                log_mgf = top + math.log(float(self.q @ np.exp(power * self.ell - top)))
-            weights = self.q * np.exp(power * self.ell - log_mgf)
+            log_mgf = self._log_mgf(float(power), self.ell)
+            weights = np.exp(self.log_q + power * self.ell - log_mgf)
             mean = float(weights @ self.ell)
             rows.append((log_mgf, mean, float(weights @ (self.ell - mean) ** 2)))
         return np.array(rows)

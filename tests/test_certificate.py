@@ -7,6 +7,7 @@ import math
 from decimal import Decimal
 from pathlib import Path
 
+import mpmath
 import pytest
 from flint import acb, arb, ctx
 
@@ -392,6 +393,28 @@ CORNERS = {
         "finite sum",
     ),
 }
+
+
+def test_losses_of_hundreds_have_a_certificate():
+    event = events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.05, steps=1000)
+    certificate = certify(event, epsilon=1000.0)
+    assert verify_certificate(certificate.to_json()) == certificate
+    # A sample of the record loses about 200 +- 20 + log(1e-3): six are enough, five may be.
+    chances = [math.exp(-1) / math.factorial(k) for k in range(7)]
+    assert 0.9 * (1 - sum(chances[:6])) < certificate.upper
+    assert certificate.lower <= certificate.upper < 1.1 * (1 - sum(chances[:5]))
+
+
+@pytest.mark.parametrize(("noise", "step", "last"), [(0.03, 1e-3, 2000), (1e4, 100.0, 600)])
+def test_moments_of_a_table_keep_their_digits(noise, step, last):
+    table = proof._Table(SampledGaussian(0.5, noise, "remove"), proof.Cells(step, -last, last))
+    with mpmath.workdps(60):
+        masses = [mpmath.exp(mpmath.mpf(log)) for log in table.log_q]
+        for c in (-0.5, 1e-3, 0.7, 40.0):
+            powers = [mpmath.exp((1 + mpmath.mpf(c)) * mpmath.mpf(ell)) for ell in table.ell]
+            moment = mpmath.fsum(q * w for q, w in zip(masses, powers, strict=True))
+            truth = float(mpmath.log(moment / mpmath.fsum(masses)))
+            assert table.cumulants([c])[0, 0] == pytest.approx(truth, rel=1e-6, abs=1e-15)
 
 
 @pytest.mark.parametrize("name", CORNERS)

@@ -138,8 +138,11 @@ def test_moments_of_a_segment(loss, c):
         assert abs(value) <= math.exp(tilt.log_decay(np.array([t]), 1.0)[0]) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("sigma", "shift"), [(0.4, 1), (0.85, 2), (0.95, 3), (2.0, 1), (5.0, 7)])
-@pytest.mark.parametrize("c", [-0.4, 0.0, 2.7, 11.0])
+@pytest.mark.parametrize(
+    ("sigma", "shift"),
+    [(0.03, 1), (0.058, 3), (0.07, 2), (0.4, 1), (0.85, 2), (0.95, 3), (2.0, 1), (5.0, 7)],
+)
+@pytest.mark.parametrize("c", [-0.4, 0.0, 0.4999, 2.7, 11.0])
 def test_moments_of_a_discrete_gaussian(sigma, shift, c):
     loss = DiscreteGaussian(sigma, shift)
     with mpmath.workdps(40):
@@ -187,6 +190,70 @@ def test_discrete_gaussian_by_enumeration(sigma, shift, times, epsilon):
     truth = discrete_gaussian_delta(sigma, shift, times, epsilon)
     assert contains(delta, truth, 1e-9)
     assert delta.upper - delta.lower <= 1e-9 * delta.upper
+
+
+def narrow_log_delta(sigma, shift, times, epsilon):
+    """Log delta of a composition in 60 digits, from the law of how far its sum is from its mode.
+
+    Large distances, and those of single uses, are rarer than anything that is asked for here.
+    """
+    single, most = 4, 14
+    with mpmath.workdps(60):
+        s2 = 2 * mpmath.mpf(sigma) ** 2
+        masses = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / s2) for x in range(-single, single + 1)}
+        norm = sum(masses.values())
+        power = {x: mass / norm for x, mass in masses.items()}
+        law = {0: mpmath.mpf(1)}
+
+        def convolved(one, other):
+            result = dict.fromkeys(range(-most, most + 1), mpmath.mpf(0))
+            for x, p in one.items():
+                for y, q in other.items():
+                    if abs(x + y) <= most:
+                        result[x + y] += p * q
+            return result
+
+        for bit in bin(times)[:1:-1]:
+            law = convolved(law, power) if bit == "1" else law
+            power = convolved(power, power)
+        total = mpmath.mpf(0)
+        for x, p in law.items():
+            value = shift * (times * shift + 2 * mpmath.mpf(x)) / s2
+            total += p * (1 - mpmath.exp(epsilon - value)) if value > epsilon else 0
+        return float(mpmath.log(total))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shift", "times", "epsilon"),
+    [
+        (0.05814030503782234, 1, 6, 1349.5196859767464),
+        (0.06, 2, 2, 2225.2222),
+        (0.06, 3, 4, 5100.0),
+        (0.08, 1, 10**6, 78125078.125),
+        (0.05, 1, 2, 401.0),
+        (0.02, 1, 3, 4500.0),
+        (0.02, 2, 2, 9000.0),
+        (0.001, 1, 3, 1.6e6),
+    ],
+)
+def test_narrow_discrete_gaussians_in_many_digits(sigma, shift, times, epsilon):
+    event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
+    found = accountants.log_delta(event, epsilon=epsilon)
+    truth = narrow_log_delta(sigma, shift, times, epsilon)
+    assert found.lower <= truth + 1e-15 * abs(truth)
+    assert truth <= found.upper + 1e-15 * abs(truth)
+    if sigma > 0.05 and times < 10:
+        assert found.upper - found.lower < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [1e12, 1e300])
+@pytest.mark.parametrize("sigma", [1e-3, 1e4])
+def test_an_epsilon_beyond_all_whole_numbers(sigma, epsilon):
+    # The first noise that counts is epsilon sigma^2, far out.
+    found = accountants.log_delta(events.DiscreteGaussianDpEvent(sigma), epsilon=epsilon)
+    truth = -0.5 * (epsilon * sigma) * (epsilon * sigma)
+    assert found.lower <= truth * (1 - 1e-5)
+    assert truth * (1 + 1e-5) <= found.upper <= 0.0
 
 
 def test_a_broad_discrete_gaussian_is_a_gaussian():
