@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ __all__ = ["FURTHEST", "Contour", "log_complement"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+N = TypeVar("N", float, Reals)
 
 # Largest relative error that aliasing and truncation may each contribute.
 _TOLERANCE = 2e-15
@@ -286,7 +288,7 @@ class Contour:
         lower, upper = self._log_interval(epsilon)
         method = "contour"
         if self.c < 0:
-            lower, upper = log_complement(upper), log_complement(lower)
+            lower, upper = _outward(log_complement(upper), log_complement(lower))
         else:
             upper = min(upper, float((self._trial_bounds - self._trials * epsilon).min()))
         if self.smoothing:
@@ -315,7 +317,7 @@ class Contour:
         """Lower and upper bounds on log delta at each of many epsilons, as :meth:`log_bounds`."""
         lower, upper = self._log_interval_at(epsilons)
         if self.c < 0:
-            lower, upper = _log_complements(upper), _log_complements(lower)
+            lower, upper = _outward(_log_complements(upper), _log_complements(lower))
         else:
             chernoff = self._trial_bounds - np.outer(epsilons, self._trials)
             upper = np.minimum(upper, chernoff.min(axis=1))
@@ -440,14 +442,23 @@ class Contour:
 
 
 def log_complement(log_value: float) -> float:
-    """log(1 - exp(log_value)); -infinity where that is not positive."""
+    """log(1 - exp(log_value)) to its last digits; -infinity where that is not positive."""
+    if log_value < -math.log(2):
+        return math.log1p(-math.exp(log_value))
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 
 
 def _log_complements(log_values: Reals) -> Reals:
     """The same for arrays."""
+    log_values = np.minimum(log_values, 0.0)
     with np.errstate(divide="ignore"):
-        return np.log(-np.expm1(np.minimum(log_values, 0.0)))
+        small, large = np.log1p(-np.exp(log_values)), np.log(-np.expm1(log_values))
+    return np.where(log_values < -math.log(2), small, large)
+
+
+def _outward(lower: N, upper: N) -> tuple[N, N]:
+    """Bounds <= 0 with the rounding of their logarithms added."""
+    return lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT)
 
 
 def _curvature_factor(width: float) -> float:
