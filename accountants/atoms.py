@@ -37,6 +37,8 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
+# Log of a mass that is summed as it is, and not as 1 and a change.
+_PLAIN = -0.7
 # Terms of the exact convolution of a lattice law with itself, at most.
 _MAX_TERMS = 4096
 # Relative error of a value that is the logarithm of few operations on positive numbers.
@@ -104,13 +106,16 @@ class FiniteLoss(PrivacyLoss):
         """What rounded masses of P and Q change in log M(c), in units and relative to it.
 
         Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
-        over masses B of Q. Each term is off as far as the exponents of B and P are.
+        over masses B of Q. Each term is off as far as the exponents of B and P are. Far from 1, M
+        is a sum of tilted masses alone.
         """
         reference, values = np.array(self.log_reference), self.values
         logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
-        base, own, tilted = np.exp(np.minimum(logs, 700.0))
+        base, own, tilted = np.exp(np.minimum(logs, 600.0))
         close = 0.6 * abs(c) * (1 + c) * base * values**2
         terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
+        if log_mgf < _PLAIN:
+            terms = tilted
         error = float(terms @ (np.abs(reference) + self._value_sizes))
         return min(error / max(4 * min(abs(log_mgf), 1.0), 1e-300), 1e15)
 

@@ -458,7 +458,7 @@ def _log_complements(log_values: Reals) -> Reals:
 
 def _outward(lower: N, upper: N) -> tuple[N, N]:
     """Bounds <= 0 with the rounding of their logarithms added."""
-    return lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT)
+    return lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT) + 0.0
 
 
 def _curvature_factor(width: float) -> float:
