@@ -565,15 +565,17 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
-    """The smallest of the given upper bound, that of sampling alone, and perhaps Renyi's.
+    """The smallest of the given upper bound, those of sampling and support alone, perhaps Renyi's.
 
     The last is asked where no lower end is proved.
     """
+    total = Total(direction.parts)
     uppers = [
         (bounds.upper, bounds.method),
-        (Total(direction.parts).log_delta_bound + 8 * UNIT, "sampling"),
+        (total.log_delta_bound + 8 * UNIT, "sampling"),
+        (total.log_support_bound(epsilon), "support"),
     ]
-    tighter = Total(direction.parts).renyi_is_tighter
+    tighter = total.renyi_is_tighter
     if bounds.lower == -math.inf < bounds.upper or tighter:
         other = renyi.log_delta_bounds(direction, epsilon)
         uppers.append((other.upper, other.method))

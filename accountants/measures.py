@@ -315,10 +315,19 @@ class Total(Measure):
         """The lattice of the sum's values, if the parts' lattices have one unit."""
         return common_lattice([(loss.lattice, times) for loss, times in self.parts])
 
-    @property
+    @cached_property
     def upper(self) -> float:
-        """Supremum of the sum."""
-        return sum(times * loss.upper for loss, times in self.parts)
+        """Supremum of the sum, rounded up."""
+        nearest = float(sum(times * loss.upper for loss, times in self.parts))
+        if not math.isfinite(nearest):
+            return nearest
+        exact = sum(times * Fraction(loss.upper) for loss, times in self.parts)
+        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+    def log_support_bound(self, epsilon: float) -> float:
+        """Log delta(epsilon) of a law all of whose mass is at the supremum, which has the most."""
+        gap = self.upper - epsilon
+        return math.log(-math.expm1(-gap)) + 8 * UNIT if gap > 0 else -math.inf
 
     @property
     def log_delta_bound(self) -> float:

@@ -87,9 +87,10 @@ class GaussianMixtures(PrivacyLoss):
 
     @property
     def upper(self) -> float:
-        """Log of the weights' ratio at a common largest mean; infinite if P reaches further."""
+        """Log of the weights' ratio at a common largest mean, rounded up; else infinite."""
         (a, p), (b, q) = max(self.numerator), max(self.denominator)
-        return math.inf if a > b else math.log(p / q)
+        nearest = math.log(p / q)
+        return math.inf if a > b else nearest + 4 * UNIT * (1 + abs(nearest))
 
     @cached_property
     def _coupling(self) -> list[tuple[float, float]]:

@@ -153,6 +153,9 @@ class DirectionProfile:
                 bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
         upper[:] = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
+        if math.isfinite(self._total.upper):
+            support = [self._total.log_support_bound(float(point)) for point in points]
+            upper[:] = np.minimum(upper, support)
         one_sided = (lower == -math.inf) & (upper > -math.inf)
         if one_sided.any():
             crude = self._finite_chernoff(points[one_sided])

@@ -108,8 +108,9 @@ class SampledGaussian(PrivacyLoss):
 
     @property
     def upper(self) -> float:
-        """Infinity when removing; -log(1 - q) when adding."""
-        return math.inf if self.direction == "remove" else -math.log1p(-self.sampling_probability)
+        """Infinity when removing; -log(1 - q), rounded up, when adding."""
+        largest = -math.log1p(-self.sampling_probability)
+        return math.inf if self.direction == "remove" else largest * (1 + 4 * UNIT)
 
     @property
     def log_unaffected(self) -> float:
@@ -185,7 +186,7 @@ class SampledGaussian(PrivacyLoss):
             return -math.inf, 0.0
         # exp(u) Phi(b) - Phi(a) = exp(u) (1 - Phi(-b)) - (1 - Phi(-a)), the Gaussian's delta at -u
         # times exp(u).
-        u = math.log1p(math.expm1(-epsilon) / q)
+        u = math.log1p(max(math.expm1(-epsilon) / q, UNIT - 1.0))
         log_delta, error = log_gaussian_delta(-u, mu)
         conditioning = (1 + abs(u) / mu**2) * (1 + abs(math.expm1(-epsilon)) / (q * math.exp(u)))
         return epsilon + math.log(q) + u + log_delta, error + 8 * UNIT * conditioning

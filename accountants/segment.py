@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -159,10 +160,12 @@ class Laplace(SegmentLoss):
     def __post_init__(self) -> None:
         _validate.positive(scale=self.scale)
 
-    @property
+    @cached_property
     def half_width(self) -> float:
-        """1 / b, the largest loss."""
-        return 1.0 / self.scale
+        """1 / b, the largest loss, rounded up."""
+        nearest = 1.0 / self.scale
+        exact = math.isinf(nearest) or Fraction(nearest) * Fraction(self.scale) >= 1
+        return nearest if exact else math.nextafter(nearest, math.inf)
 
     @property
     def log_end(self) -> float:
