@@ -26,8 +26,8 @@ M = TypeVar("M")
 MAX_TILT = 1e12
 # How close to a root is close enough for a contour.
 _COARSE = 0.01
-# Looks at hundreds of losses, or at few of them, in search of a root.
-_FEW_LOOKS = 36
+# Looks at few of hundreds of losses in search of a root, and at all of them from there.
+_SKETCH_LOOKS, _LOOKS = 36, 14
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
@@ -59,8 +59,8 @@ def root_of(
     """
     if sketch is None:
         return increasing_root(partial(equation, measure), low, high, guess, tolerance)
-    guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_FEW_LOOKS)
-    return increasing_root(partial(equation, measure), low, high, guess, tolerance, _FEW_LOOKS)
+    guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_SKETCH_LOOKS)
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance, _LOOKS)
 
 
 def increasing_root(
