@@ -442,5 +442,6 @@ def test_what_double_precision_can_not_square_is_refused(given, named):
 def test_a_delta_that_rounds_to_one_is_bounded_by_one(event):
     # For the Gaussian alone, 1 - delta is about exp(-1250).
     log_delta = accountants.log_delta(event, epsilon=1.0)
-    assert log_delta.lower < 0.0 == log_delta.upper
-    assert log_delta.lower > -1e-12
+    assert -1e-12 < log_delta.lower < 0.0
+    assert log_delta.lower <= log_delta.upper <= 0.0
+    assert accountants.delta(event, epsilon=1.0).upper == 1.0
