@@ -70,6 +70,9 @@ _TIGHT, _WIDE, _CLOSE = 1e-6, 1.0, 0.1
 # What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
 # contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
 _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
+# Looks at a whole law in search of a saddle, of a crowd and else: where the law changes from one
+# peak to another, a search takes many and finds nothing of use.
+_CROWD_LOOKS, _MOST_LOOKS = 28, 200
 # Log delta where nothing is known, and how often a guess is improved.
 _FIRST_GUESS, _GUESSES = -30.0, 4
 # Complex multiplications that a trimmed contour may take.
@@ -96,6 +99,12 @@ _CUTS = (1.0, 8.0)
 def _first_tilt(guess: float) -> float:
     """A first guess that a quadrature can reach; Newton's method moves on from there."""
     return min(max(guess, 1e-9), 8.0)
+
+
+def _looks(measure: Measure) -> int:
+    """How often a law may be looked at in search of its saddle."""
+    crowd = isinstance(measure, Total) and len(measure.parts) > CROWD
+    return _CROWD_LOOKS if crowd else _MOST_LOOKS
 
 
 def _spread(measure: Measure) -> tuple[float, float]:
@@ -132,7 +141,8 @@ def _saddle(measure: Measure, epsilon: float, *, positive: bool = False) -> floa
     # Root of variance c^2 - gap c - 1, written without cancellation.
     root = math.sqrt(gap * gap + 4 * variance)
     guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
-    return root_of(equation, measure, measure.sketch, 0.0, math.inf, _first_tilt(guess))
+    start, looks = _first_tilt(guess), _looks(measure)
+    return root_of(equation, measure, measure.sketch, 0.0, math.inf, start, looks=looks)
 
 
 def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
@@ -149,7 +159,8 @@ def _epsilon_estimate(measure: Measure, log_delta: float) -> float:
 
     _, variance = _spread(measure)
     guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
-    c = root_of(equation, measure, measure.sketch, 0.0, math.inf, _first_tilt(guess))
+    start, looks = _first_tilt(guess), _looks(measure)
+    c = root_of(equation, measure, measure.sketch, 0.0, math.inf, start, looks=looks)
     _, mean, _ = measure.cumulants([c])[0]
     return float(mean - 1 / c - 1 / (1 + c))
 

@@ -28,6 +28,8 @@ MAX_TILT = 1e12
 _COARSE = 0.01
 # Looks at few of hundreds of losses in search of a root, and at all of them from there.
 _SKETCH_LOOKS, _LOOKS = 36, 14
+# Half as many beyond this tilt, where a look takes the most points.
+_FAR = 1e7
 
 
 def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
@@ -50,6 +52,7 @@ def root_of(
     high: float,
     guess: float,
     tolerance: float = _COARSE,
+    looks: int = 200,
 ) -> float:
     """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
 
@@ -58,9 +61,10 @@ def root_of(
     peak to another: no contour there is short.
     """
     if sketch is None:
-        return increasing_root(partial(equation, measure), low, high, guess, tolerance)
+        return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
     guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_SKETCH_LOOKS)
-    return increasing_root(partial(equation, measure), low, high, guess, tolerance, _LOOKS)
+    looks = _LOOKS if guess < _FAR else _LOOKS // 2
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
 
 
 def increasing_root(
