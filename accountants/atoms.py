@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.bounds import rounded_up
 from dpcal.accountants.loss import UNIT, Lattice, PrivacyLoss
 from dpcal.accountants.quadrature import QuadratureTilt
 
@@ -164,7 +165,7 @@ class AtomicLoss(FiniteLoss):
         if math.isinf(nearest) or self.value_rounding > 0:
             return nearest
         exact = Fraction(self.offset) + Fraction(self.unit) * self.multiples[-1]
-        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+        return rounded_up(nearest, exact)
 
     @property
     def _value_sizes(self) -> Reals:

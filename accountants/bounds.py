@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
@@ -110,6 +111,11 @@ class LogDelta(_Answer):
 
 class Risk(_Answer):
     """What an attacker can achieve, rounded up, with the attributes of :class:`Epsilon`."""
+
+
+def rounded_up(nearest: float, exact: Fraction) -> float:
+    """A rounding of an exact number, or the next double where it lies below that."""
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
 
 
 def exp_down(log_value: float) -> float:

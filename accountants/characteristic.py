@@ -36,7 +36,7 @@ from dpcal.accountants.lattice import LatticeContour
 from dpcal.accountants.layers import Ladder
 from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
 from dpcal.accountants.measures import CROWD, Bulk, Jumps, Measure, Total, Trimmed, split, trim
-from dpcal.accountants.saddle import MAX_TILT, root_of
+from dpcal.accountants.saddle import MAX_TILT, MOST_LOOKS, root_of
 from dpcal.accountants.sampled import SampledGaussian
 from dpcal.accountants.segment import SegmentLoss
 
@@ -70,9 +70,9 @@ _TIGHT, _WIDE, _CLOSE = 1e-6, 1.0, 0.1
 # What a trimmed law may leave out, less log delta, and how sharp its cuts are: in turn, until a
 # contour is found. Sharp cuts are needed where large losses are not much rarer than delta.
 _TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
-# Looks at a whole law in search of a saddle, of a crowd and else: where the law changes from one
-# peak to another, a search takes many and finds nothing of use.
-_CROWD_LOOKS, _MOST_LOOKS = 28, 200
+# Looks at the whole law of a crowd in search of a saddle: where the law changes from one peak to
+# another, a search takes many and finds nothing of use.
+_CROWD_LOOKS = 28
 # Log delta where nothing is known, and how often a guess is improved.
 _FIRST_GUESS, _GUESSES = -30.0, 4
 # Complex multiplications that a trimmed contour may take.
@@ -104,7 +104,7 @@ def _first_tilt(guess: float) -> float:
 def _looks(measure: Measure) -> int:
     """How often a law may be looked at in search of its saddle."""
     crowd = isinstance(measure, Total) and len(measure.parts) > CROWD
-    return _CROWD_LOOKS if crowd else _MOST_LOOKS
+    return _CROWD_LOOKS if crowd else MOST_LOOKS
 
 
 def _spread(measure: Measure) -> tuple[float, float]:

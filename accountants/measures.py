@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpcal.accountants.bands import Band, Below
+from dpcal.accountants.bounds import rounded_up
 from dpcal.accountants.envelope import AtomAndRest, FixedBatchGaussian
 from dpcal.accountants.loss import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
@@ -242,9 +243,9 @@ SplitParts = list[tuple[Piece, int]]
 
 def _few(pieces: Sequence[tuple[P, int]]) -> tuple[tuple[P, int], ...]:
     """Some of hundreds of pieces, standing for all of them; none of fewer."""
-    stride = -(-len(pieces) // _SKETCHED)
     if len(pieces) <= _HUNDREDS:
         return ()
+    stride = -(-len(pieces) // _SKETCHED)
     return tuple((piece, stride * times) for piece, times in pieces[::stride])
 
 
@@ -321,8 +322,8 @@ class Total(Measure):
         nearest = float(sum(times * loss.upper for loss, times in self.parts))
         if not math.isfinite(nearest):
             return nearest
-        exact = sum(times * Fraction(loss.upper) for loss, times in self.parts)
-        return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+        exact = sum((times * Fraction(loss.upper) for loss, times in self.parts), Fraction())
+        return rounded_up(nearest, exact)
 
     def log_support_bound(self, epsilon: float) -> float:
         """Log delta(epsilon) of a law all of whose mass is at the supremum, which has the most."""

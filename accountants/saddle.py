@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.loss import OutOfReach
 
-__all__ = ["MAX_TILT", "increasing_root", "log_chernoff", "root_of"]
+__all__ = ["MAX_TILT", "MOST_LOOKS", "increasing_root", "log_chernoff", "root_of"]
 
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
 # A saddle beyond this tilt is not searched for.
 MAX_TILT = 1e12
+# Looks at a law in search of a root.
+MOST_LOOKS = 200
 # How close to a root is close enough for a contour.
 _COARSE = 0.01
 # Looks at few of hundreds of losses in search of a root, and at all of them from there.
@@ -52,7 +54,7 @@ def root_of(
     high: float,
     guess: float,
     tolerance: float = _COARSE,
-    looks: int = 200,
+    looks: int = MOST_LOOKS,
 ) -> float:
     """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
 
@@ -73,7 +75,7 @@ def increasing_root(
     high: float,
     guess: float,
     tolerance: float = _COARSE,
-    looks: int = 200,
+    looks: int = MOST_LOOKS,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 

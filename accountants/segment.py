@@ -26,6 +26,7 @@ from scipy.special import expit, gammainc
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.bounds import rounded_up
 from dpcal.accountants.loss import UNIT, Lattice, PrivacyLoss
 from dpcal.accountants.quadrature import QuadratureTilt, complex_log1p
 
@@ -164,8 +165,7 @@ class Laplace(SegmentLoss):
     def half_width(self) -> float:
         """1 / b, the largest loss, rounded up."""
         nearest = 1.0 / self.scale
-        exact = math.isinf(nearest) or Fraction(nearest) * Fraction(self.scale) >= 1
-        return nearest if exact else math.nextafter(nearest, math.inf)
+        return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
 
     @property
     def log_end(self) -> float:
