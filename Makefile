@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 
 KERNELS := $(wildcard _ext/*.pyx _ext/*.pxd)
-SOURCES := $(sort $(wildcard *.py */*.py */*/*.py _ext/*.pyi) $(KERNELS))
+SOURCES := $(sort $(wildcard *.py */*.py */*/*.py */*/*/*.py _ext/*.pyi) $(KERNELS))
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 

@@ -20,10 +20,15 @@ Three rooms, each imported when it is first used:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpcal import _moved
+
 if TYPE_CHECKING:
     from dpcal import accountants, calibrate, optim
 
 __all__ = ["__version__", "accountants", "calibrate", "optim"]
+
+
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:

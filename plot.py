@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants import epsilon, log_delta, privacy_profile
-from dpcal.accountants.conversions import epsilon_from_renyi, renyi_divergence
-from dpcal.accountants.tradeoff import TradeOff
+from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
+from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.errors import BackendRefused, MissingExtra, UnsupportedEvent
 from dpcal.report import replace_file
 

@@ -15,19 +15,12 @@ from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
-from setuptools import Extension, setup
+from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
-PACKAGES = [
-    "dpcal",
-    "dpcal.accountants",
-    "dpcal.accountants.matrix",
-    "dpcal.accountants.correlated",
-    "dpcal.calibrate",
-    "dpcal.calibrate.schedules",
-    "dpcal.commands",
-    "dpcal.optim",
-    "dpcal._ext",
+ROOMS = ("_ext", "accountants", "calibrate", "commands", "optim")
+PACKAGES = ["dpcal"] + [
+    f"dpcal.{name}" for name in find_packages(include=[*ROOMS, *(f"{room}.*" for room in ROOMS)])
 ]
 
 

@@ -11,9 +11,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpcal.accountants import events
-from dpcal.accountants.bounds import Delta, Epsilon, LogDelta, Risk
-from dpcal.accountants.certificate import Certificate, certify, verify_certificate
-from dpcal.accountants.filters import Odometer, PrivacyFilter, renyi_order
+from dpcal.accountants.adaptive.filters import Odometer, PrivacyFilter, renyi_order
+from dpcal.accountants.answers import Delta, Epsilon, LogDelta, Risk
+from dpcal.accountants.certificates.certify import Certificate, certify, verify_certificate
+from dpcal.accountants.curves.profile import (
+    EpsilonProfile,
+    PrivacyProfile,
+    epsilon_profile,
+    privacy_profile,
+)
+from dpcal.accountants.curves.tradeoff import (
+    TradeOff,
+    advantage,
+    bayes_success,
+    gdp_mu,
+    trade_off,
+    true_positive_rate,
+)
 from dpcal.accountants.interface import (
     ACCOUNTANTS,
     Comparison,
@@ -24,22 +38,8 @@ from dpcal.accountants.interface import (
     epsilon_bounds,
     log_delta,
 )
-from dpcal.accountants.loss import Gaussian, PrivacyLoss
-from dpcal.accountants.profile import (
-    EpsilonProfile,
-    PrivacyProfile,
-    epsilon_profile,
-    privacy_profile,
-)
-from dpcal.accountants.sampled import SampledGaussian
-from dpcal.accountants.tradeoff import (
-    TradeOff,
-    advantage,
-    bayes_success,
-    gdp_mu,
-    trade_off,
-    true_positive_rate,
-)
+from dpcal.accountants.losses.base import Gaussian, PrivacyLoss
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import BudgetExceeded
 
 __all__ = [
@@ -86,13 +86,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dpcal.accountants import correlated, matrix
-    from dpcal.accountants.accounts import Account, CharacteristicAccountant, RenyiAccountant
+    from dpcal.accountants.adaptive.account import (
+        Account,
+        CharacteristicAccountant,
+        RenyiAccountant,
+    )
 
 
 def __getattr__(name: str) -> Any:
     # These subclass dp-accounting's accountant, whose package is slow to import.
     if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
-        return getattr(import_module("dpcal.accountants.accounts"), name)
+        return getattr(import_module("dpcal.accountants.adaptive.account"), name)
     if name in ("correlated", "matrix"):
         return import_module(f"dpcal.accountants.{name}")
     raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")

@@ -7,7 +7,7 @@ exists, the answer is a Chernoff bound from moments in closed form. Every answer
 says how it was found.
 
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.composition import decompose
+>>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> direction = decompose(event, "add-or-remove-one").directions[0]
 >>> bounds = log_delta_bounds(direction, 8.0)
@@ -25,20 +25,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants import renyi
-from dpcal.accountants.atoms import AtomicLoss, convolve
-from dpcal.accountants.bands import SURPLUS
-from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.composition import Direction
-from dpcal.accountants.contour import FURTHEST, Contour, log_complement
-from dpcal.accountants.envelope import FixedBatchGaussian
-from dpcal.accountants.infinite import combine, epsilon_beyond
-from dpcal.accountants.lattice import LatticeContour
-from dpcal.accountants.layers import Ladder
-from dpcal.accountants.loss import UNIT, Gaussian, OutOfReach
-from dpcal.accountants.measures import CROWD, Bulk, Jumps, Measure, Total, Trimmed, split, trim
-from dpcal.accountants.saddle import MAX_TILT, MOST_LOOKS, root_of
-from dpcal.accountants.sampled import SampledGaussian
-from dpcal.accountants.segment import SegmentLoss
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.contour import FURTHEST, Contour, log_complement
+from dpcal.accountants.inversion.failure import combine, epsilon_beyond
+from dpcal.accountants.inversion.periodic_contour import LatticeContour
+from dpcal.accountants.inversion.rare_losses import Ladder
+from dpcal.accountants.inversion.saddle import MAX_TILT, MOST_LOOKS, root_of
+from dpcal.accountants.inversion.transform import (
+    CROWD,
+    Bulk,
+    Jumps,
+    Measure,
+    Total,
+    Trimmed,
+    split,
+    trim,
+)
+from dpcal.accountants.losses.base import UNIT, Gaussian, OutOfReach
+from dpcal.accountants.losses.discrete import AtomicLoss, convolve
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.laplace import SegmentLoss
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.losses.truncation import SURPLUS
+from dpcal.accountants.mechanisms.decompose import Direction
 
 __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 

@@ -24,12 +24,12 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
-from dpcal.accountants.bounds import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
-from dpcal.accountants.composition import Composition, Direction, decompose, leaves
+from dpcal.accountants.answers import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
 from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent
-from dpcal.accountants.loss import Defective, OutOfReach
-from dpcal.accountants.measures import Total
-from dpcal.accountants.saddle import log_chernoff
+from dpcal.accountants.inversion.saddle import log_chernoff
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import Defective, OutOfReach
+from dpcal.accountants.mechanisms.decompose import Composition, Direction, decompose, leaves
 from dpcal.errors import (
     AccountantsDisagree,
     BackendRefused,

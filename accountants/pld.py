@@ -5,7 +5,7 @@ often as the event says (not by its accountant, which drops the count of some ev
 rounded up, so the answer is an upper bound; rounded down, on request, they give a lower one too.
 
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.composition import decompose
+>>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
 >>> bounds = epsilon_bounds(decompose(event, "add-or-remove-one"), 1e-6, interval=1e-3)
 >>> print(f"{bounds.upper:.3f}")
@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcal.accountants.atoms import AtomicLoss
-from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.composition import Composition
-from dpcal.accountants.discrete_gaussian import DiscreteGaussian
-from dpcal.accountants.loss import Defective, Gaussian, PrivacyLoss
-from dpcal.accountants.sampled import SampledGaussian
-from dpcal.accountants.segment import Laplace
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.laplace import Laplace
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.decompose import Composition
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]

@@ -1,7 +1,7 @@
 """What does Microsoft's prv-accountant say? A backend and check for add-or-remove-one.
 
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.composition import decompose
+>>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
 >>> bounds = epsilon_bounds(decompose(event, "add-or-remove-one"), 1e-6, eps_error=0.1)
 >>> bounds.lower < 2.1095 < bounds.upper
@@ -15,10 +15,10 @@ import warnings
 from typing import Any
 
 from dpcal.accountants import renyi
-from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.composition import Composition
-from dpcal.accountants.loss import Gaussian
-from dpcal.accountants.sampled import SampledGaussian
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.losses.base import Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.decompose import Composition
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]

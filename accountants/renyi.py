@@ -9,7 +9,7 @@ questions are smooth one-dimensional problems in c, solved by Newton's method ra
 of orders.
 
 >>> from dpcal.accountants import events
->>> from dpcal.accountants.composition import decompose
+>>> from dpcal.accountants.mechanisms.decompose import decompose
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 >>> direction = decompose(event, "add-or-remove-one").directions[0]
 >>> print(f"{epsilon_bounds(direction, math.log(1e-6)).upper:.4f}")
@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dpcal.accountants.bounds import UNIT, Bounds
-from dpcal.accountants.infinite import combine, epsilon_beyond
-from dpcal.accountants.loss import OutOfReach
-from dpcal.accountants.measures import Total
-from dpcal.accountants.saddle import log_chernoff, root_of
+from dpcal.accountants.answers import UNIT, Bounds
+from dpcal.accountants.inversion.failure import combine, epsilon_beyond
+from dpcal.accountants.inversion.saddle import log_chernoff, root_of
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
 
 if TYPE_CHECKING:
-    from dpcal.accountants.composition import Direction
+    from dpcal.accountants.mechanisms.decompose import Direction
 
 # Of the root finder over orders; the loss in log delta is its square.
 _TOLERANCE = 1e-7

@@ -101,7 +101,7 @@ def cost(function, draws):
 def engines(draws):
     import numpy as np
 
-    from dpcal.accountants.correlated.engines import BracketEngine, GridEngine, ParticleEngine
+    from dpcal.accountants.correlated.likelihood import BracketEngine, GridEngine, ParticleEngine
     from dpcal.accountants.correlated.mechanism import Mechanism
     from dpcal.accountants.correlated.samplers import Poisson
 

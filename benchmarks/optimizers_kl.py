@@ -16,8 +16,8 @@ import numpy as np
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
-from dpcal.calibrate._kl import Problem
-from dpcal.calibrate.proximal_point import stage_weights
+from dpcal.calibrate.plans.kl_problem import Problem
+from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim import Logistic, PrivateOracle, adaptive_gd, kl_spider, noisy_gd, proximal_point
 from dpcal.optim.problems import PowerNorm, _Tilted, balanced
 from dpcal.optim.proximal_point import regularized_descent

@@ -156,7 +156,7 @@ def step_times(n, d, b, *, steps, rounds):
 
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
-    from dpcal.optim.oracle import Estimate
+    from dpcal.optim.boundary.oracle import Estimate
 
     rng = np.random.default_rng(0)
     X, signs = rng.standard_normal((n, d)) / math.sqrt(d), rng.choice([-1.0, 1.0], size=n)

@@ -36,11 +36,12 @@ from pathlib import Path
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
-from dpcal.accountants import characteristic, events, log_delta, proof, renyi
+from dpcal.accountants import characteristic, events, log_delta, renyi
 from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants.bounds import Bounds
-from dpcal.accountants.composition import decompose
-from dpcal.accountants.loss import Gaussian, OutOfReach, log_gaussian_delta
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.certificates import proofs as proof
+from dpcal.accountants.losses.base import Gaussian, OutOfReach, log_gaussian_delta
+from dpcal.accountants.mechanisms.decompose import decompose
 
 SECONDS = 10.0
 # A question that hangs is stopped after this long, and a proof in ball arithmetic after this.
@@ -310,7 +311,7 @@ def log_delta_in_balls(point, epsilon):
 
 def _direction_in_balls(direction, epsilon):
     """The same for one direction; None where that takes too much."""
-    from dpcal.accountants.enclosure import enclose
+    from dpcal.accountants.certificates.enclosure import enclose
 
     try:
         chosen = proof.choose_contour(direction.parts, epsilon, width=1e-4)

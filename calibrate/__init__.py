@@ -9,14 +9,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.adaptive_gd import adaptive_gd
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.correlation import Correlation
-from dpcal.calibrate.dpsgd import dpsgd
-from dpcal.calibrate.jl_glm import jl_glm
-from dpcal.calibrate.kl_spider import kl_spider
 from dpcal.calibrate.noise import (
     batch_size,
     noise_multiplier,
@@ -24,13 +19,18 @@ from dpcal.calibrate.noise import (
     sampling_probability,
     steps,
 )
-from dpcal.calibrate.noisy_gd import noisy_gd
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.proximal_point import proximal_point
-from dpcal.calibrate.recursive_regularization import recursive_regularization
+from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
+from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
+from dpcal.calibrate.plans.dpsgd import dpsgd
+from dpcal.calibrate.plans.jl_glm import jl_glm
+from dpcal.calibrate.plans.kl_spider import kl_spider
+from dpcal.calibrate.plans.noisy_gd import noisy_gd
+from dpcal.calibrate.plans.proximal_point import proximal_point
+from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
+from dpcal.calibrate.plans.spiderboost import spiderboost
+from dpcal.calibrate.plans.tree_spider import tree_spider
 from dpcal.calibrate.risk import noise_multiplier_for_risk
-from dpcal.calibrate.spiderboost import spiderboost
-from dpcal.calibrate.tree_spider import tree_spider
 
 __all__ = [
     "Constants",
@@ -64,14 +64,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from dpcal.calibrate import schedules
-    from dpcal.calibrate.auditing import audit
+    from dpcal.calibrate.auditing.report import audit
     from dpcal.calibrate.strategies import compare_strategies
 
 
 def __getattr__(name: str) -> Any:
     # The audit needs sympy, and strategies scipy's signal processing; calibration needs neither.
     if name == "audit":
-        return import_module("dpcal.calibrate.auditing").audit
+        return import_module("dpcal.calibrate.auditing.report").audit
     if name == "compare_strategies":
         return import_module("dpcal.calibrate.strategies").compare_strategies
     if name == "schedules":

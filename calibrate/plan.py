@@ -30,7 +30,7 @@ from dpcal.calibrate.correlation import Correlation
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
-    from dpcal.accountants.bounds import Epsilon
+    from dpcal.accountants.answers import Epsilon
     from dpcal.accountants.correlated import Sampler
     from dpcal.accountants.events import DpEvent
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.composition import RELATIONS
 from dpcal.accountants.matrix import (
     BISR,
     BLT,
@@ -39,6 +38,7 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.accountants.mechanisms.decompose import RELATIONS
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
@@ -150,7 +150,7 @@ class SampledBatches:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        from dpcal.accountants.correlated.front import STATISTICS
+        from dpcal.accountants.correlated.api import STATISTICS
         from dpcal.accountants.correlated.samplers import Sampler
 
         if not isinstance(self.sampler, Sampler):

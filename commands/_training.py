@@ -15,7 +15,7 @@ from dpcal.optim.registry import find
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
-    from dpcal.optim._run import Progress
+    from dpcal.optim.run import Progress
 
 __all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "progress_bar", "train"]
 

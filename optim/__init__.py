@@ -7,22 +7,22 @@ a table of the optimizers.
 """
 
 from dpcal.optim.adaptive_gd import adaptive_gd
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import NoiseStream
+from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.correlated_dpsgd import correlated_dpsgd
-from dpcal.optim.custom import FromGradients
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
-from dpcal.optim.ledger import Ledger
-from dpcal.optim.networks import KAN, MLP
-from dpcal.optim.noise import NoiseStream
 from dpcal.optim.noisy_gd import noisy_gd
-from dpcal.optim.objectives import Constants, Logistic, Objective, Squared
-from dpcal.optim.oracle import PrivateOracle
+from dpcal.optim.objectives.base import Constants, Logistic, Objective, Squared
+from dpcal.optim.objectives.custom import FromGradients
+from dpcal.optim.objectives.networks import KAN, MLP
+from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
+from dpcal.optim.objectives.softmax import Softmax
 from dpcal.optim.proximal_point import proximal_point
 from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
-from dpcal.optim.robust import Cauchy, Huber, Sigmoid, Welsch
-from dpcal.optim.softmax import Softmax
 from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 

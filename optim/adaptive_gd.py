@@ -28,12 +28,12 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
-from dpcal.calibrate._kl import number
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective, Vector
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.calibrate.plans.kl_problem import number
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective, Vector
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["adaptive_gd"]
 
@@ -63,7 +63,7 @@ def adaptive_gd(
     objective
         What to minimise, over the plan's number of records.
     plan
-        A plan for ``"adaptive_gd"``, as :func:`dpcal.calibrate.adaptive_gd` makes it.
+        A plan for ``"adaptive_gd"``, as :func:`dpcal.calibrate.plans.adaptive_gd` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

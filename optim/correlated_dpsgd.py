@@ -26,11 +26,11 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
 from dpcal.optim.dpsgd import default_learning_rate
-from dpcal.optim.objectives import Objective
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["correlated_dpsgd"]
 

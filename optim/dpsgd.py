@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim._run import Progress
-from dpcal.optim.objectives import Objective, Vector, numbers, parameters
-from dpcal.optim.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
+from dpcal.optim.objectives.base import Objective, Vector, numbers, parameters
 from dpcal.optim.result import Result, Trace
+from dpcal.optim.run import Progress
 
 __all__ = ["Progress", "default_learning_rate", "dpsgd"]
 

@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 
 from dpcal import _validate
-from dpcal.calibrate.jl_glm import INNER, MATRICES
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Progress
-from dpcal.optim.objectives import Linear, Objective, Vector
-from dpcal.optim.oracle import Seed
+from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
+from dpcal.optim.boundary.oracle import Seed
+from dpcal.optim.objectives.base import Linear, Objective, Vector
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Progress
 
 __all__ = ["embedding", "jl_glm"]
 
@@ -65,7 +65,7 @@ def jl_glm(
     objective
         A linear model without an l2 regulariser, over the plan's number of records.
     plan
-        A plan for ``"jl_glm"``, as :func:`dpcal.calibrate.jl_glm` makes it.
+        A plan for ``"jl_glm"``, as :func:`dpcal.calibrate.plans.jl_glm` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim. It has nothing to do with the

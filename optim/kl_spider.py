@@ -27,12 +27,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal.calibrate.kl_spider import Round, multipliers, schedule
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["kl_spider"]
 
@@ -53,7 +53,7 @@ def kl_spider(
     objective
         What to minimise, over the plan's number of records.
     plan
-        A plan for ``"kl_spider"``, as :func:`dpcal.calibrate.kl_spider` makes it.
+        A plan for ``"kl_spider"``, as :func:`dpcal.calibrate.plans.kl_spider` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["noisy_gd"]
 
@@ -60,7 +60,7 @@ def noisy_gd(
     objective
         What to minimise, over the plan's number of records.
     plan
-        A plan for ``"noisy_gd"``, as :func:`dpcal.calibrate.noisy_gd` makes it.
+        A plan for ``"noisy_gd"``, as :func:`dpcal.calibrate.plans.noisy_gd` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

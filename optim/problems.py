@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives import Objective, Vector, clipped_rows, parameters, records
+from dpcal.optim.objectives.base import Objective, Vector, clipped_rows, parameters, records
 
 __all__ = ["PowerNorm", "Ripples", "balanced"]
 

@@ -28,13 +28,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal.calibrate._kl import number
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.proximal_point import stage_weights
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective, Vector
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.calibrate.plans.kl_problem import number
+from dpcal.calibrate.plans.proximal_point import stage_weights
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective, Vector
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["proximal_point"]
 
@@ -55,7 +55,7 @@ def proximal_point(
     objective
         What to minimise, over the plan's number of records.
     plan
-        A plan for ``"proximal_point"``, as :func:`dpcal.calibrate.proximal_point` makes it.
+        A plan for ``"proximal_point"``, as :func:`dpcal.calibrate.plans.proximal_point` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

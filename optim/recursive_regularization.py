@@ -30,11 +30,11 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.calibrate.recursive_regularization import SUBSOLVERS
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective, Vector
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective, Vector
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["recursive_regularization"]
 
@@ -55,7 +55,7 @@ def recursive_regularization(
         What to minimise, over the plan's number of records; convex, for the rate.
     plan
         A plan for ``"recursive_regularization"``, as
-        :func:`dpcal.calibrate.recursive_regularization` makes it.
+        :func:`dpcal.calibrate.plans.recursive_regularization` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

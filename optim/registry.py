@@ -67,7 +67,7 @@ class Optimizer:
 
     def build(self) -> Callable[..., Any]:
         """Return the plan builder."""
-        return _function(f"dpcal.calibrate.{self.name}", self.name)
+        return _function(f"dpcal.calibrate.plans.{self.name}", self.name)
 
     def optimizer(self) -> Callable[..., Result]:
         """Return the optimizer, called with an objective, a plan and a seed."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
-from dpcal.optim.ledger import Ledger
+from dpcal.optim.boundary.ledger import Ledger
 
 if TYPE_CHECKING:
     from dpcal.accountants import Epsilon

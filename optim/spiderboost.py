@@ -31,10 +31,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective
-from dpcal.optim.oracle import Estimate, PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import Estimate, PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["spiderboost"]
 
@@ -64,7 +64,7 @@ def spiderboost(
     objective
         What to minimise, over the plan's number of records. With a kernel the steps are fused.
     plan
-        A plan for ``"spiderboost"``, as :func:`dpcal.calibrate.spiderboost` makes it.
+        A plan for ``"spiderboost"``, as :func:`dpcal.calibrate.plans.spiderboost` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

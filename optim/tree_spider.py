@@ -29,10 +29,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim._run import Callback, Run, planned
-from dpcal.optim.objectives import Objective, Vector
-from dpcal.optim.oracle import PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.objectives.base import Objective, Vector
 from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, planned
 
 __all__ = ["tree_spider"]
 
@@ -53,7 +53,7 @@ def tree_spider(
     objective
         What to minimise, over the plan's number of records.
     plan
-        A plan for ``"tree_spider"``, as :func:`dpcal.calibrate.tree_spider` makes it.
+        A plan for ``"tree_spider"``, as :func:`dpcal.calibrate.plans.tree_spider` makes it.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 from dpcal.optim import Ledger, Objective
-from dpcal.optim import oracle as oracle_module
+from dpcal.optim.boundary import oracle as oracle_module
 
 __all__ = ["Recorded", "check_promises", "record"]
 

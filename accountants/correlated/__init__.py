@@ -17,8 +17,8 @@ confidence`` or ``statistical``.
 """
 
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.api import delta, epsilon, revealed_delta
 from dpcal.accountants.correlated.confidence import pipeline_delta
-from dpcal.accountants.correlated.front import delta, epsilon, revealed_delta
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.montecarlo import simulate
 from dpcal.accountants.correlated.samplers import (

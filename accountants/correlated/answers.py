@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from dpcal.accountants.bounds import Delta, Epsilon
+from dpcal.accountants.answers import Delta, Epsilon
 
 __all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
 

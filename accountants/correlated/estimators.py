@@ -35,7 +35,7 @@ from scipy.special import logsumexp
 
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.engines import (
+from dpcal.accountants.correlated.likelihood import (
     VALIDATED,
     BracketEngine,
     Engine,

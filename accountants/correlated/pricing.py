@@ -30,12 +30,12 @@ import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.composition import RELATIONS
-from dpcal.accountants.correlated import front
+from dpcal.accountants.correlated import api as front
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Poisson, Sampler
 from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.mechanisms.decompose import RELATIONS
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["check_relation", "delta", "epsilon", "largest_column", "whole_run"]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.bounds import UNIT
+from dpcal.accountants.answers import UNIT
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
     MinSeparation,

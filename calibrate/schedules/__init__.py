@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.schedules._language import Schedule
+    from dpcal.calibrate.auditing.language import Schedule
 
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 _LANGUAGE = (
@@ -54,7 +54,7 @@ def load(name: str) -> "Schedule":
         For another name, with the nearest ones.
     """
     if name not in PAPERS:
-        from dpcal.calibrate.schedules._language import nearest
+        from dpcal.calibrate.auditing.language import nearest
 
         raise ValueError(f"schedule {nearest(name, PAPERS)}")
     schedule: Schedule = import_module(f"dpcal.calibrate.schedules.{name}").SCHEDULE
@@ -65,5 +65,5 @@ def __getattr__(name: str) -> Any:
     if name in PAPERS:
         return import_module(f"dpcal.calibrate.schedules.{name}")
     if name in _LANGUAGE:
-        return getattr(import_module("dpcal.calibrate.schedules._language"), name)
+        return getattr(import_module("dpcal.calibrate.auditing.language"), name)
     raise AttributeError(f"module 'dpcal.calibrate.schedules' has no attribute {name!r}")

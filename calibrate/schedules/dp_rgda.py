@@ -3,7 +3,7 @@
 ``eb = sqrt(d ell)/(n epsilon)`` with ``ell = log(1/delta)``, ``rr = n eb``, and ``ell1 =
 log(4/delta1)``.
 
->>> from dpcal.calibrate.prover import prove
+>>> from dpcal.calibrate.auditing.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("ER-33.printed"))).status
 'REFUTED'
 """
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from sympy import Ge, Le, Max, Min, Rational, exp, log, pi, sqrt
 from sympy import gamma as gamma_function
 
-from dpcal.calibrate.schedules import _planning
-from dpcal.calibrate.schedules._language import (
+from dpcal.calibrate.auditing.language import (
     Balance,
     Bound,
     Claim,
@@ -38,6 +37,7 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent

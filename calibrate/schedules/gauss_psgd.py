@@ -4,7 +4,7 @@ A perturbed SGD whose escape phases are driven by the Gaussian noise of a privat
 oracle. ``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the
 oracle alone equals alpha.
 
->>> from dpcal.calibrate.prover import prove
+>>> from dpcal.calibrate.auditing.prover import prove
 >>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E5.printed")))
 >>> verdict.status, verdict.reason.split(" grows ")[1]
 ('REFUTED', 'by the power 1/42 more than claimed')
@@ -16,8 +16,7 @@ from fractions import Fraction
 
 from sympy import Ge, Le, Max, Rational, exp, log, sqrt
 
-from dpcal.calibrate.schedules import _planning
-from dpcal.calibrate.schedules._language import (
+from dpcal.calibrate.auditing.language import (
     Bound,
     Enumeration,
     Erratum,
@@ -34,6 +33,7 @@ from dpcal.calibrate.schedules._language import (
     erratum,
     positive,
 )
+from dpcal.calibrate.plans import from_schedule as _planning
 
 __all__ = ["SCHEDULE"]
 

@@ -3,7 +3,7 @@
 Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the sampling rate and
 ``kappa`` the noise on the clipped sum in units of the clip. ``gamma`` is the margin, at most 1.
 
->>> from dpcal.calibrate.prover import prove
+>>> from dpcal.calibrate.auditing.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("E02.printed"))).status
 'REFUTED'
 """
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from sympy import Ge, Le, Max, Min, Rational, diff, erfc, exp, log, sqrt
 
-from dpcal.calibrate.schedules import _planning
-from dpcal.calibrate.schedules._language import (
+from dpcal.calibrate.auditing.language import (
     Bound,
     Enumeration,
     Erratum,
@@ -36,6 +35,7 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent

@@ -4,7 +4,7 @@
 proximal point (2), adaptive noisy gradient descent (3) and projected noisy descent for a
 regularized loss (4).
 
->>> from dpcal.calibrate.prover import prove
+>>> from dpcal.calibrate.auditing.prover import prove
 >>> prove(SCHEDULE.resolve(SCHEDULE.claim("EP1.printed"))).status
 'REFUTED'
 """
@@ -16,8 +16,7 @@ from math import ceil
 
 from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
-from dpcal.calibrate.schedules import _planning
-from dpcal.calibrate.schedules._language import (
+from dpcal.calibrate.auditing.language import (
     Bound,
     Enumeration,
     Erratum,
@@ -35,6 +34,7 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+from dpcal.calibrate.plans import from_schedule as _planning
 
 __all__ = ["SCHEDULE"]
 

@@ -4,7 +4,7 @@ Arora, Bassily, Gonzalez, Guzman, Menart, Ullah, "Faster Rates of Convergence to
 in Differentially Private Optimization". ``abar = sqrt(d log(1/delta)) / (n epsilon)`` is the rate
 variable.
 
->>> from dpcal.calibrate.prover import prove
+>>> from dpcal.calibrate.auditing.prover import prove
 >>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E1.printed")))
 >>> verdict.status
 'REFUTED'
@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
-from dpcal.calibrate.schedules import _planning
-from dpcal.calibrate.schedules._language import (
+from dpcal.calibrate.auditing.language import (
     Balance,
     Bound,
     Enumeration,
@@ -39,6 +38,7 @@ from dpcal.calibrate.schedules._language import (
     positive,
     real,
 )
+from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent

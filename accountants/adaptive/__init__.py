@@ -1,0 +1,1 @@
+"""Privacy of mechanisms that are chosen on the way: filters, odometers, dp-accounting accounts."""

@@ -1,0 +1,216 @@
+"""What has been spent so far? Compositions that grow step by step, here and inside dp-accounting.
+
+>>> from dpcal.accountants.events import GaussianDpEvent, PoissonSampledDpEvent
+>>> account = Account()
+>>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
+>>> for _ in range(1000):
+...     account = account.compose(step)
+>>> print(f"{account.epsilon(1e-6):.6f}")
+2.124515
+>>> print(f"{account.compose(step, 9000).epsilon(1e-6):.6f}")
+6.907384
+
+The two accountants are dp-accounting's ``PrivacyAccountant``, for any code that takes one:
+
+>>> from dp_accounting import calibrate_dp_mechanism
+>>> sigma = calibrate_dp_mechanism(CharacteristicAccountant, GaussianDpEvent, 1.0, 1e-6)
+>>> print(f"{sigma:.4f}")
+4.2247
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dp_accounting import privacy_accountant
+
+from dpcal import _validate
+from dpcal.accountants import events, interface
+from dpcal.accountants.answers import Delta, Epsilon, exp_up
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.mechanisms.decompose import RELATIONS, decompose, leaves
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["Account", "CharacteristicAccountant", "RenyiAccountant"]
+
+NeighboringRelation = privacy_accountant.NeighboringRelation
+
+
+class Account:
+    """Everything released so far, as one composition that further steps are added to.
+
+    Equal mechanisms are merged as they come, so that a step costs a dictionary update and a
+    question costs as much as its distinct mechanisms.
+
+    Parameters
+    ----------
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    """
+
+    def __init__(self, *, neighboring_relation: str = "add-or-remove-one") -> None:
+        self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self._counts: dict[events.DpEvent, int] = {}
+
+    @property
+    def neighboring_relation(self) -> str:
+        """Which data sets count as neighbors."""
+        return self._relation
+
+    def compose(self, event: events.DpEvent, count: int = 1) -> Account:
+        """Add ``count`` >= 1 runs of ``event`` and return the account itself.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If no theorem here covers the event; then nothing is added.
+        """
+        times = 1 if count == 1 else _validate.count(count=count)
+        parts = leaves(event)
+        for part in parts:
+            if part not in self._counts:
+                decompose(part, self._relation)
+        for part, runs in parts.items():
+            self._counts[part] = self._counts.get(part, 0) + runs * times
+        return self
+
+    def __len__(self) -> int:
+        """How many elementary mechanisms have run, repetitions counted."""
+        return sum(self._counts.values())
+
+    def __bool__(self) -> bool:
+        """True, also before the first step: an account is not a list."""
+        return True
+
+    def supports(self, event: events.DpEvent) -> bool:
+        """Whether a theorem here covers ``event`` under the account's relation."""
+        try:
+            for part in leaves(event):
+                if part not in self._counts:
+                    decompose(part, self._relation)
+        except UnsupportedEvent:
+            return False
+        return True
+
+    @property
+    def event(self) -> events.DpEvent:
+        """The composition so far, equal mechanisms gathered in order of first use."""
+        parts = [
+            part if times == 1 else events.SelfComposedDpEvent(part, times)
+            for part, times in self._counts.items()
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return epsilon at a delta in (0, 1); options as for :func:`dpcal.accountants.epsilon`."""
+        return interface.epsilon(
+            self.event, delta=delta, neighboring_relation=self._relation, **options
+        )
+
+    def delta(self, epsilon: float, **options: Any) -> Delta:
+        """Return delta at an epsilon >= 0; options as for :func:`dpcal.accountants.delta`."""
+        return interface.delta(
+            self.event, epsilon=epsilon, neighboring_relation=self._relation, **options
+        )
+
+
+def _without_zeros(leaf: events.DpEvent) -> events.DpEvent:
+    """An elementary event with dp-accounting's reading of parameters that are zero.
+
+    Nothing is released with sampling probability 0; without noise nothing is private. Calibrators
+    ask for both at the ends of their brackets.
+    """
+    if isinstance(leaf, events.PoissonSampledDpEvent):
+        if leaf.sampling_probability == 0:
+            return events.NoOpDpEvent()
+        inner = _without_zeros(leaf.event)
+        return leaf if inner is leaf.event else inner
+    if getattr(leaf, "noise_multiplier", None) == 0:
+        return events.NonPrivateDpEvent()
+    return leaf
+
+
+class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
+    """An :class:`Account` behind dp-accounting's interface."""
+
+    _accountant: str
+
+    def __init__(self, neighboring_relation: Any = NeighboringRelation.ADD_OR_REMOVE_ONE) -> None:
+        if isinstance(neighboring_relation, str):
+            name = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        else:
+            name = neighboring_relation.name.lower().replace("_", "-")
+        super().__init__(NeighboringRelation[name.upper().replace("-", "_")])
+        self._account = Account(neighboring_relation=name)
+
+    def _maybe_compose(self, event: events.DpEvent, count: int, do_compose: bool) -> Any:
+        """Compose ``event``, or say which part of it no theorem here covers."""
+        for leaf, times in leaves(event).items():
+            part = _without_zeros(leaf)
+            try:
+                if do_compose and count > 0:
+                    self._account.compose(part, times * count)
+                else:
+                    composition = decompose(part, self._account.neighboring_relation)
+                    if self._accountant == "characteristic" and not composition.has_law:
+                        raise UnsupportedEvent(f"Only Renyi divergences are known of {part!r}.")
+            except UnsupportedEvent as error:
+                return self.CompositionErrorDetails(invalid_event=leaf, error_message=str(error))
+        return None
+
+    def get_epsilon(self, target_delta: float) -> float:
+        """Return epsilon at a delta in [0, 1], rounded up."""
+        composition = decompose(self._account.event, self._account.neighboring_relation)
+        if not composition.private:
+            return math.inf
+        if target_delta == 0:
+            return max(Total(item.parts).upper for item in composition.directions)
+        if target_delta == 1:
+            return 0.0
+        return self._account.epsilon(target_delta, accountant=self._accountant).upper
+
+    def get_delta(self, target_epsilon: float) -> float:
+        """Return delta at an epsilon >= 0, which may be infinite, rounded up."""
+        composition = decompose(self._account.event, self._account.neighboring_relation)
+        if not composition.private:
+            return 1.0
+        if target_epsilon == math.inf:
+            # Only losses that may be infinite leave something.
+            lowest = min(item.finite[0] for item in composition.directions)
+            return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
+        return self._account.delta(target_epsilon, accountant=self._accountant).upper
+
+
+class CharacteristicAccountant(_Adapter):
+    """dp-accounting's interface to the characteristic accountant.
+
+    Parameters
+    ----------
+    neighboring_relation
+        dp-accounting's ``NeighboringRelation``, or its name as elsewhere in this package.
+
+    >>> accountant = CharacteristicAccountant().compose(events.GaussianDpEvent(2.0), 4)
+    >>> print(f"{accountant.get_epsilon(1e-5):.6f}")
+    4.377178
+    """
+
+    _accountant = "characteristic"
+
+
+class RenyiAccountant(_Adapter):
+    """dp-accounting's interface to the Renyi accountant, optimised over all real orders.
+
+    Parameters
+    ----------
+    neighboring_relation
+        dp-accounting's ``NeighboringRelation``, or its name as elsewhere in this package.
+
+    >>> accountant = RenyiAccountant().compose(events.GaussianDpEvent(2.0), 4)
+    >>> print(f"{accountant.get_epsilon(1e-5):.6f}")
+    4.728387
+    """
+
+    _accountant = "renyi"

@@ -1,0 +1,1 @@
+"""Bounds on delta that are proved in ball arithmetic and can be checked again from a document."""

@@ -1,0 +1,1 @@
+"""Readings of a whole privacy profile: many points, trade-off curves, other currencies."""

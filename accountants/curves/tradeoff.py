@@ -1,0 +1,477 @@
+r"""What can an attacker achieve? Trade-off curves, and risks read off them.
+
+Somebody who sees the output tests whether a record was in the data. Of all tests with a given
+false-positive rate, the most powerful against a dominating pair has
+
+    true-positive rate(alpha) = min over all real epsilon of delta(epsilon) + exp(epsilon) alpha,
+
+the convex dual of the privacy profile (Dong, Roth and Su 2022). For epsilon < 0 the
+profile is that of the other direction, as delta(epsilon) = 1 - exp(epsilon) + exp(epsilon)
+delta'(-epsilon). Every epsilon gives a valid upper bound; convexity in exp(epsilon) gives the lower
+bound from three points around the best one.
+
+>>> from dpcal.accountants import events
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+>>> print(f"{true_positive_rate(event, false_positive_rate=1e-3):.6f}")
+0.004068
+>>> print(f"{advantage(event):.6f} {bayes_success(event, prior=0.1):.6f}")
+0.161018 0.900000
+>>> print(f"{gdp_mu(event):.3f}")
+0.516
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri_exp
+
+from dpcal import _validate
+from dpcal.accountants import characteristic
+from dpcal.accountants.answers import UNIT, Bounds, Risk, exp_down, exp_up
+from dpcal.accountants.curves.profile import DirectionProfile
+from dpcal.accountants.events import DpEvent
+from dpcal.accountants.losses.base import Gaussian, log_gaussian_delta
+from dpcal.accountants.mechanisms.decompose import Direction, decompose
+
+__all__ = [
+    "TradeOff",
+    "advantage",
+    "bayes_success",
+    "gdp_mu",
+    "squared_gdp_mu",
+    "trade_off",
+    "true_positive_rate",
+]
+
+Reals = NDArray[np.float64]
+
+NULLS = ("absent", "present", "either")
+
+# Epsilons tried for the smallest line: at first, and then in each of several rounds between the
+# neighbors of the best one.
+_FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 6
+
+# Points of the profile between which the tightest Gaussian curve is interpolated: they are doubled
+# until the interval for mu has this relative width.
+_FEWEST_POINTS, _MOST_POINTS = 33, 256
+_GDP_WIDTH = 5e-4
+# No privacy worth a number is left beyond this mu.
+_LARGEST_MU = 1e9
+
+
+class _Test:
+    """The best tests of one null hypothesis: delta at real epsilons, its contours kept."""
+
+    def __init__(self, forward: Direction, backward: Direction) -> None:
+        self._forward = DirectionProfile(forward)
+        self._backward = self._forward if forward is backward else DirectionProfile(backward)
+        self._at_zero: Bounds | None = None
+
+    def delta(self, epsilon: float) -> Bounds:
+        """Bounds on delta at an epsilon of either sign."""
+        low, high = self.deltas(np.array([epsilon]))
+        return Bounds(float(low[0]), float(high[0]), "contour")
+
+    @property
+    def at_zero(self) -> Bounds:
+        """Bounds on delta at 0, the largest difference of the two rates."""
+        if self._at_zero is None:
+            self._at_zero = self.delta(0.0)
+        return self._at_zero
+
+    def deltas(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on delta at epsilons of either sign."""
+        low, high = np.empty(len(epsilons)), np.empty(len(epsilons))
+        for rows, profile in (
+            (epsilons >= 0, self._forward),
+            (epsilons < 0, self._backward),
+        ):
+            if rows.any():
+                log_low, log_high = profile.log_bounds(np.abs(epsilons[rows]))
+                low[rows] = [exp_down(value) for value in log_low.tolist()]
+                high[rows] = [exp_up(value) for value in log_high.tolist()]
+        other = epsilons < 0
+        rest, factor = -np.expm1(epsilons[other]), np.exp(epsilons[other])
+        low[other] = (rest + factor * low[other]) * (1 - 8 * UNIT)
+        high[other] = np.minimum(1.0, (rest + factor * high[other]) * (1 + 8 * UNIT))
+        return low, high
+
+    def lines(self, epsilons: Reals, rates: Reals) -> tuple[Reals, Reals]:
+        """Bounds on delta(epsilon) + exp(epsilon) rate, which no true-positive rate exceeds."""
+        points, places = np.unique(epsilons, return_inverse=True)
+        low, high = (ends[places].reshape(epsilons.shape) for ends in self.deltas(points))
+        rises = np.exp(epsilons + np.log(rates))
+        errors = 8 * UNIT * (1 + np.abs(epsilons) + np.abs(np.log(rates)))
+        return low + rises * (1 - errors), high + rises * (1 + errors)
+
+    def powers(self, rates: Reals) -> tuple[Reals, Reals]:
+        """Bounds on the best true-positive rates at false-positive rates, shape (n,)."""
+        column = rates[:, None]
+        at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
+        # Outside of these ranges the line is above its value at 0.
+        ends = np.log(at_zero / rates) + 1e-9
+        starts = np.maximum(np.log(np.maximum(1 - at_zero, 1e-18) / (1 - rates)), -40.0) - 1e-9
+        best, lower, number = at_zero, np.zeros(len(rates)), _FIRST_POINTS
+        for _ in range(_ROUNDS):
+            shares = np.linspace(0.0, 1.0, number)
+            epsilons = starts[:, None] + (ends - starts)[:, None] * shares
+            lows, highs = self.lines(epsilons, column)
+            lower = np.maximum(lower, _minimum_from_below(epsilons, lows, highs))
+            rows = np.arange(len(rates))
+            places = np.argmin(highs, axis=1)
+            best = np.minimum(best, highs[rows, places])
+            starts = epsilons[rows, np.maximum(places - 1, 0)]
+            ends = epsilons[rows, np.minimum(places + 1, number - 1)]
+            number = _POINTS
+        lower = np.maximum(lower, [self._power_from_advantage(float(rate)) for rate in rates])
+        return np.minimum(lower, best), best
+
+    def _power_from_advantage(self, rate: float) -> float:
+        """Lower bound on the best true-positive rate from delta(0) alone.
+
+        The curve of true- against false-positive rates is concave, holds (0, 0) and (1, 1), and is
+        delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
+        delta(0).
+        """
+        rest = 1 - self.at_zero.lower + UNIT
+        return max(rate, min(rate / rest, 1 - (1 - rate) * rest) - 4 * UNIT)
+
+
+def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
+    """Lower bounds on the smallest values of convex functions of exp(epsilon), one a row.
+
+    Where the smallest of the points lies between two that are larger, chords through it and either
+    of them, prolonged beyond it, stay below the function; 0 elsewhere.
+    """
+    rows = np.arange(len(epsilons))
+    places = np.clip(np.argmin(highs, axis=1), 1, epsilons.shape[1] - 2)
+    left, middle, right = places - 1, places, places + 1
+    enclosed = np.minimum(lows[rows, left], lows[rows, right]) >= highs[rows, middle]
+    base, widths = lows[rows, middle], np.exp(np.diff(epsilons, axis=1))
+    # The steps of exp(epsilon) to the right and to the left, over one another.
+    stretch = widths[rows, left] * np.expm1(np.diff(epsilons, axis=1))[rows, middle]
+    stretch /= np.expm1(np.diff(epsilons, axis=1))[rows, left]
+    drop = np.maximum((highs[rows, left] - base) * stretch, (highs[rows, right] - base) / stretch)
+    return np.where(enclosed, base - drop * (1 + 1e-6), 0.0)
+
+
+def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
+    """The tests to be asked; none if the event is not private."""
+    composition = decompose(event, relation)
+    _validate.choice(NULLS, null=null)
+    if not composition.private:
+        return []
+    forward, backward = composition.directions[0], composition.directions[-1]
+    absent, present = _Test(forward, backward), _Test(backward, forward)
+    if forward is backward:
+        return [absent]
+    return {"absent": [absent], "present": [present], "either": [absent, present]}[null]
+
+
+def _risk(bounds: Bounds, relation: str) -> Risk:
+    return Risk(
+        bounds.upper,
+        lower=bounds.lower,
+        accountant="characteristic",
+        method=bounds.method,
+        neighboring_relation=relation,
+    )
+
+
+def _worst_powers(tests: list[_Test], rates: Reals) -> tuple[Reals, Reals]:
+    """Bounds on the largest true-positive rates of any test, shape (n,)."""
+    if not tests:
+        return np.ones(len(rates)), np.ones(len(rates))
+    lower, upper = zip(*(test.powers(rates) for test in tests), strict=True)
+    return np.max(lower, axis=0), np.max(upper, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """The smallest false-negative rates of any test, between bounds.
+
+    Attributes
+    ----------
+    false_positive_rates
+        Array of numbers in (0, 1).
+    lower
+        Array of the same length: no attack has a smaller false-negative rate.
+    upper
+        Array of the same length: against the dominating pair some attack has at most this rate.
+    null
+        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"``,
+        ``"present"``, or ``"either"``, the worse of the two.
+    neighboring_relation
+        The relation that the bounds hold for.
+    """
+
+    false_positive_rates: Reals
+    lower: Reals
+    upper: Reals
+    null: str
+    neighboring_relation: str
+
+
+def trade_off(
+    event: DpEvent,
+    false_positive_rates: ArrayLike | None = None,
+    *,
+    null: str = "either",
+    neighboring_relation: str = "add-or-remove-one",
+) -> TradeOff:
+    """Return the trade-off curve of an event: false-negative against false-positive rate.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    false_positive_rates
+        Numbers in (0, 1); by default 33 from 0.001 to 0.999.
+    null
+        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"`` (the
+        attacker looks for members), ``"present"``, or ``"either"``, the worse of the two. The
+        curves differ where the mechanism is asymmetric.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; where one record
+        replaces another, the hypotheses are alike.
+
+    >>> from dpcal.accountants import events
+    >>> curve = trade_off(events.GaussianDpEvent(1.0), [0.1, 0.5])
+    >>> [f"{rate:.6f}" for rate in curve.lower]
+    ['0.610856', '0.158655']
+    """
+    if false_positive_rates is None:
+        false_positive_rates = 0.5 - 0.499 * np.cos(np.linspace(0.0, np.pi, 33))
+    rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
+    tests = _tests(event, neighboring_relation, null)
+    for rate in rates:
+        _validate.probability(false_positive_rates=float(rate))
+    weakest, strongest = _worst_powers(tests, rates)
+    # 1 - x is exact where the power is at least a half, and half a unit off elsewhere.
+    lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
+    upper = (1.0 - weakest) * (1 + UNIT)
+    return TradeOff(rates, lower, np.minimum(upper, 1.0), null, neighboring_relation)
+
+
+def true_positive_rate(
+    event: DpEvent,
+    *,
+    false_positive_rate: float,
+    null: str = "either",
+    neighboring_relation: str = "add-or-remove-one",
+) -> Risk:
+    """Return the largest true-positive rate of any test at a false-positive rate, rounded up.
+
+    Parameters
+    ----------
+    event, null, neighboring_relation
+        As for :func:`trade_off`.
+    false_positive_rate
+        A number in (0, 1).
+
+    Returns
+    -------
+    Risk
+        A float equal to its upper bound, with ``.lower`` and ``.upper``.
+    """
+    rate = _validate.probability(false_positive_rate=false_positive_rate)
+    tests = _tests(event, neighboring_relation, null)
+    lower, upper = _worst_powers(tests, np.array([rate]))
+    method = "dual of the profile" if tests else "non-private event"
+    return _risk(Bounds(float(lower[0]), float(upper[0]), method), neighboring_relation)
+
+
+def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one") -> Risk:
+    """Return the largest true-positive minus false-positive rate of any test, rounded up.
+
+    It is delta(0), the total variation distance of the dominating pair.
+
+    Parameters
+    ----------
+    event, neighboring_relation
+        As for :func:`trade_off`.
+    """
+    tests = _tests(event, neighboring_relation, "either")
+    bounds = [test.at_zero for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
+    return _risk(Bounds.worst(bounds), neighboring_relation)
+
+
+def bayes_success(
+    event: DpEvent, *, prior: float, neighboring_relation: str = "add-or-remove-one"
+) -> Risk:
+    """Return the largest chance of guessing a record's membership, given a prior, rounded up.
+
+    With prior pi and epsilon = log((1 - pi) / pi) it is 1 - pi + pi delta(epsilon), which is never
+    below max(pi, 1 - pi), the chance of who has seen nothing.
+
+    Parameters
+    ----------
+    event, neighboring_relation
+        As for :func:`trade_off`.
+    prior
+        Probability in (0, 1) that the record is present.
+    """
+    pi = _validate.probability(prior=prior)
+    tests = _tests(event, neighboring_relation, "either")
+    if not tests:
+        return _risk(Bounds(1.0, 1.0, "non-private event"), neighboring_relation)
+    # The rarer hypothesis is the alternative, so that epsilon >= 0.
+    test, rarer = (tests[0], pi) if pi <= 0.5 else (tests[-1], 1.0 - pi)
+    # Rounded down and up: delta falls with epsilon.
+    epsilon = max(0.0, math.log1p(-rarer) - math.log(rarer))
+    margin = 8 * UNIT * epsilon
+    delta = test.delta(max(0.0, epsilon - margin))
+    lower = (1 - rarer + rarer * test.delta(epsilon + margin).lower) * (1 - 4 * UNIT)
+    upper = (1 - rarer + rarer * delta.upper) * (1 + 4 * UNIT)
+    return _risk(Bounds(lower, min(1.0, upper), delta.method), neighboring_relation)
+
+
+def squared_gdp_mu(direction: Direction) -> float | None:
+    """Return mu^2 of a composition of Gaussian mechanisms, rounded up; None if there are others.
+
+    Gaussian mechanisms compose to one with mu^2 = sum 1 / sigma_i^2 (Dong, Roth and Su 2022, on
+    the composition of Gaussian trade-off functions).
+    """
+    total = 0.0
+    for loss, times in direction.parts:
+        if not isinstance(loss, Gaussian):
+            return None
+        total += times / loss.noise_multiplier**2 * (1 + 4 * UNIT)
+    return total * (1 + len(direction.parts) * UNIT)
+
+
+def gdp_mu(
+    event: DpEvent, *, slack: float = 1e-10, neighboring_relation: str = "add-or-remove-one"
+) -> Risk:
+    """Return mu of the tightest Gaussian-DP curve below the event's trade-off curve, rounded up.
+
+    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, which is to say
+    that every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
+    mechanism are those of one without sampling, whose mu is useless; slack leaves them out.
+    Compositions of Gaussian mechanisms need none and get their exact mu.
+
+    Parameters
+    ----------
+    event, neighboring_relation
+        As for :func:`trade_off`.
+    slack
+        A number in (0, 1).
+
+    Returns
+    -------
+    Risk
+        A float equal to its upper bound. ``.lower`` is proved too: no smaller mu has the property.
+    """
+    level = _validate.probability(slack=slack)
+    composition = decompose(event, neighboring_relation)
+    bounds = [Bounds(math.inf, math.inf, "non-private event")]
+    if composition.private:
+        bounds = [_gdp_mu(direction, level) for direction in composition.directions]
+    return _risk(Bounds.worst(bounds), neighboring_relation)
+
+
+def _gdp_mu(direction: Direction, slack: float) -> Bounds:
+    squared = squared_gdp_mu(direction)
+    if squared is not None:
+        mu = math.sqrt(squared) * (1 + UNIT)
+        return Bounds(mu * (1 - (16 + 2 * len(direction.parts)) * UNIT), mu, "closed form")
+    end = characteristic.epsilon_bounds(direction, math.log(slack))
+    if end.upper == 0.0:
+        return Bounds(0.0, 0.0, "slack")
+    # The last point but one still proves a lower bound: mu is often needed just before the end.
+    points = np.linspace(0.0, end.lower * (1 - 1e-4), _FEWEST_POINTS)
+    deltas = DirectionProfile(direction)
+    profile = _Profile.of(deltas, np.unique([*points, end.upper]), slack)
+    while True:
+        upper = _threshold(profile.below_gaussian)
+        lower = _threshold(lambda mu, p=profile: not p.above_gaussian(mu), largest=upper)  # type: ignore[misc]
+        if (
+            math.isinf(upper)
+            or upper - lower <= _GDP_WIDTH * upper
+            or len(profile.epsilons) > _MOST_POINTS
+        ):
+            return Bounds(min(lower * (1 - 1e-9), upper), upper, "supporting lines")
+        profile = profile.refined(deltas)
+
+
+def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
+    """Smallest number, to a relative 1e-9, from which on ``holds`` is true; rounded up."""
+    high = min(1.0, largest)
+    while high < largest and not holds(high):
+        if high > _LARGEST_MU:
+            return math.inf
+        high = min(2 * high, largest)
+    low = high / 2
+    while low > 1e-12 and holds(low):
+        high, low = low, low / 2
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+@dataclass(frozen=True)
+class _Profile:
+    """Bounds on log delta at increasing epsilons, for the last of which it is at most ``slack``."""
+
+    epsilons: Reals
+    lower: Reals
+    upper: Reals
+    slack: float
+
+    @staticmethod
+    def of(deltas: DirectionProfile, epsilons: Reals, slack: float) -> _Profile:
+        """The profile of one direction."""
+        return _Profile(epsilons, *deltas.log_bounds(epsilons), slack)
+
+    def refined(self, deltas: DirectionProfile) -> _Profile:
+        """The profile with a new point in the middle of every two."""
+        middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
+        new = _Profile.of(deltas, middles, self.slack)
+        places = np.arange(1, len(self.epsilons))
+        lower = np.insert(self.lower, places, new.lower)
+        upper = np.minimum.accumulate(np.insert(self.upper, places, new.upper))
+        return _Profile(np.insert(self.epsilons, places, middles), lower, upper, self.slack)
+
+    def above_gaussian(self, mu: float) -> bool:
+        """Whether delta provably exceeds delta_mu by more than the slack somewhere."""
+        for epsilon, log_delta in zip(self.epsilons, self.lower, strict=True):
+            excess = exp_down(log_delta) * (1 - UNIT) - self.slack
+            if excess > 0:
+                value, error = log_gaussian_delta(float(epsilon), mu)
+                if value + error < math.log(excess):
+                    return True
+        return False
+
+    def below_gaussian(self, mu: float) -> bool:
+        """Whether delta provably exceeds delta_mu by at most the slack everywhere.
+
+        Delta is convex in exp(epsilon), so below its chords; delta_mu is nearest to a chord where
+        its slope is the chord's.
+        """
+        deltas = np.exp(self.upper) * (1 + 4 * UNIT)
+        starts, widths = self.epsilons[:-1], np.diff(self.epsilons)
+        drops = deltas[:-1] - deltas[1:]
+        with np.errstate(divide="ignore"):
+            slopes = np.log(drops) - starts - widths - np.log(-np.expm1(-widths))
+        # The slope of delta_mu in exp(epsilon) is -Phi(-epsilon / mu - mu / 2).
+        quantiles = ndtri_exp(np.clip(slopes, -1e15, -1e-16))
+        nearest = np.where(drops > 0, -mu * (quantiles + mu / 2), math.inf)
+        nearest = np.clip(nearest, starts, self.epsilons[1:])
+        steps = nearest - starts
+        # The share of the chord, expm1(step) / expm1(width), without overflow.
+        shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
+        chords = deltas[:-1] - drops * shares
+        # The margin covers what rounding does to the nearest point, to second order.
+        excesses = chords * (1 + 1e-14) - self.slack
+        for epsilon, excess in zip(nearest, excesses, strict=True):
+            if excess > 0:
+                value, error = log_gaussian_delta(float(epsilon), mu)
+                if not value - error >= math.log(excess):
+                    return False
+        return True

@@ -1,0 +1,1 @@
+"""From the log-MGF of a sum of privacy losses to delta at an epsilon, with every error bounded."""

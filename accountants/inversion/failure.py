@@ -1,0 +1,97 @@
+r"""What if a privacy loss may be infinite? delta taken apart into that event and the rest.
+
+If every loss of a composition is finite with probability F under P, then
+
+    delta(epsilon) = 1 - F + F delta(epsilon | all losses finite),
+
+exactly, since an infinite loss counts in full. An (epsilon, delta)-private mechanism is dominated
+by a pair that reveals everything with probability delta (Kairouz, Oh and Viswanath 2015), so F is
+the product of 1 - delta over the mechanisms.
+
+>>> bounds = combine(math.log1p(-1e-6), Bounds(math.log(0.25), math.log(0.25), "closed form"))
+>>> print(f"{math.exp(bounds.upper):.10f}")
+0.2500007500
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from dpcal.accountants.answers import UNIT, Bounds
+
+__all__ = ["combine", "epsilon_beyond"]
+
+
+def _log_infinite(log_finite: float) -> float:
+    """log(1 - F)."""
+    return math.log(-math.expm1(log_finite))
+
+
+def _sum(log_a: float, log_b: float) -> float:
+    """log(exp(log_a) + exp(log_b)); either may be -infinity."""
+    low, high = sorted((log_a, log_b))
+    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
+
+
+def combine(log_finite: float, given: Bounds) -> Bounds:
+    """Bounds on log delta from bounds given that all losses are finite.
+
+    Parameters
+    ----------
+    log_finite
+        Log probability < 0 that all are.
+    given
+        Bounds on log delta then.
+    """
+    infinite = _log_infinite(log_finite)
+    margin = 16 * UNIT * (1 + abs(infinite))
+    lower = max(_sum(infinite, log_finite + given.lower) - margin, infinite - margin)
+    upper = _sum(infinite, log_finite + given.upper) + margin
+    return Bounds(lower, min(upper, 0.0), given.method)
+
+
+def epsilon_beyond(
+    log_finite: float, log_delta: float, given: Callable[[float], Bounds], support: float
+) -> Bounds:
+    """Bounds on epsilon at a delta, from those given that all losses are finite.
+
+    Parameters
+    ----------
+    log_finite
+        Log probability < 0 that all are.
+    log_delta
+        Log of the target.
+    given
+        Bounds on epsilon at a log delta, then.
+    support
+        Supremum of the finite losses.
+    """
+    infinite = _log_infinite(log_finite)
+    margin = 16 * UNIT * (1 + abs(infinite) + abs(log_delta))
+    # The share of the target that is left, rounded down for the upper end and up for the lower.
+    least = _left(log_delta - margin, infinite, log_finite)
+    most = _left(log_delta + margin, infinite, log_finite)
+    if most is None:
+        return Bounds(math.inf, math.inf, "infinite loss")
+    if most >= 0.0:
+        low = Bounds(0.0, 0.0, "infinite loss")
+    elif most == -math.inf:
+        low = Bounds(support, support, "support")
+    else:
+        low = given(most)
+    if least is None:
+        return Bounds(low.lower, math.inf, "infinite loss")
+    if least >= 0.0:
+        return Bounds(0.0, 0.0, low.method)
+    high = low if least == most else given(least)
+    return Bounds(min(low.lower, high.upper), high.upper, high.method)
+
+
+def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
+    """log((delta - (1 - F)) / F); None where that is negative."""
+    if log_delta < infinite:
+        return None
+    if log_delta == infinite:
+        return -math.inf
+    return log_delta + math.log(-math.expm1(infinite - log_delta)) - log_finite

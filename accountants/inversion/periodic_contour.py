@@ -1,0 +1,187 @@
+r"""One contour for losses on a lattice: its transform is periodic, so one period is all there is.
+
+Let the composed loss have its values at l_j = O + j d. With g > 0 the distance from epsilon to the
+next value,
+
+    K(z) = exp(-z g) / (1 - exp(-z d)) - exp(-(z + 1) g) / (1 - exp(-(z + 1) d))
+
+sums (1 - exp(-x)) exp(-z x) over the values x above epsilon, so that delta is the mean of
+exp(-epsilon z) M(z) K(z) over one period of the line Re z = c. The rule of N equally spaced nodes
+is *exactly* ``sum_m exp(c m N d) delta(epsilon + m N d)``: nothing is cut off, and the aliases are
+those of :mod:`dpcal.accountants.inversion.contour`.
+
+>>> from dpcal.accountants.losses.discrete import randomized_response
+>>> from dpcal.accountants.inversion.transform import Total
+>>> loss = randomized_response(noise_parameter=0.5, num_buckets=2)
+>>> contour = LatticeContour(Total(((loss, 1_000_000),)), 0.002, 551_000.0)
+>>> contour.nodes < 10_000, contour.log_bounds(551_000.0).method
+(True, 'lattice')
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.contour import Contour, log_complement
+from dpcal.accountants.inversion.transform import Measure
+from dpcal.accountants.losses.base import UNIT, Lattice, OutOfReach
+
+__all__ = ["LatticeContour"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Nodes on half a period, and complex multiplications spent on them, at most.
+_MAX_NODES = 1 << 19
+_MAX_WORK = 6e7
+_LOG_RATIO = math.log(1.12)
+# Below this log of a bound, relative to the real node, the rest of the nodes is left out.
+_NOTHING = -50.0
+
+
+class LatticeContour(Contour):
+    """Nodes on one period of a line, for a measure on a lattice.
+
+    Parameters
+    ----------
+    measure, c, epsilon, excess, spread
+        As for :class:`dpcal.accountants.inversion.contour.Contour`.
+
+    Raises
+    ------
+    OutOfReach
+        If the period takes more nodes than are affordable, or K(c) leaves the range of a double.
+    """
+
+    def __init__(
+        self,
+        measure: Measure,
+        c: float,
+        epsilon: float,
+        *,
+        excess: float = 0.0,
+        spread: float = 0.0,
+    ) -> None:
+        lattice = measure.lattice
+        if lattice is None:
+            raise OutOfReach
+        self._lattice: Lattice = lattice
+        super().__init__(measure, c, epsilon, excess=excess, spread=spread)
+
+    def _choose_nodes(self, work: float, smooth: bool) -> None:
+        """An odd number of nodes to the period; those with a negligible transform are left out."""
+        d = self._lattice.spacing
+        half = math.ceil(math.pi / (self.step * d))
+        self.step = 2 * math.pi / ((2 * half + 1) * d)
+        self.nodes, self._remainder = half + 1, -math.inf
+        pieces = math.ceil(math.log(half) / _LOG_RATIO)
+        if pieces:
+            # Every |K| on the line is at most K(c); the last piece ends within the period.
+            ratio = float(half ** (1 / pieces))
+            grid = self.step * ratio ** np.arange(float(pieces))
+            decay = self._log_decay(grid, ratio) + np.log(grid * (ratio - 1) / self.step + 1)
+            rest = np.logaddexp.accumulate(decay[::-1])[::-1]
+            small = np.flatnonzero(rest <= _NOTHING)
+            if len(small):
+                self.nodes = int(grid[small[0]] / self.step) + 2
+                self._remainder = float(rest[small[0]])
+        if self.nodes > _MAX_NODES or self.work > _MAX_WORK:
+            raise OutOfReach
+
+    def _gap(self, epsilon: float) -> float:
+        """Distance in (0, d] from epsilon to the next value of the lattice."""
+        d = self._lattice.spacing
+        return d - math.fmod(math.fmod(epsilon - self._lattice.offset, d) + d, d)
+
+    def _kernel(self, z: Complexes, epsilon: float) -> tuple[Complexes, Complexes]:
+        """The two terms of K, times d."""
+        d, g = self._lattice.spacing, self._gap(epsilon)
+        first = d * np.exp(-z * g) / -np.expm1(-z * d)
+        second = d * np.exp(-(z + 1) * g) / -np.expm1(-(z + 1) * d)
+        return np.asarray(first), np.asarray(second)
+
+    def _kernel_at_c(self, epsilon: float) -> float:
+        """Absolute value of d K(c), free of cancellation."""
+        with np.errstate(all="ignore"):
+            first, second = self._kernel(np.array([self.c + 0j]), epsilon)
+        value = abs(float((first - second).real[0]))
+        if not 0 < value < math.inf:
+            raise OutOfReach
+        return value
+
+    def _peak(self, epsilon: float) -> float:
+        """Log of the integrand at the real node."""
+        return self.log_mgf - self.c * epsilon + math.log(self._kernel_at_c(epsilon))
+
+    def log_estimate(self, epsilon: float) -> float:
+        """Saddle-point estimate of the logarithm of the value, without an error bound."""
+        smooth = -math.log(abs(self.c)) - math.log1p(self.c)
+        peak = self.log_mgf - self.c * epsilon + smooth
+        return peak - math.log(math.sqrt(2 * math.pi) / self.width)
+
+    def _integrand(self, epsilon: float) -> Complexes:
+        return self._sums(epsilon)[0]
+
+    def _sums(self, epsilon: float) -> tuple[Complexes, Complexes]:
+        """The normalised integrand, and the second term of K in it, at the nodes."""
+        self._kernel_at_c(epsilon)
+        t, values, z, _ = self._nodes
+        phase = np.exp(values + 1j * t * (self._mean - epsilon))
+        first, second = self._kernel(z, epsilon)
+        scale = (first - second)[0].real
+        integrand, part = phase * (first - second) / scale, phase * second / scale
+        integrand[0], part[0] = 0.5, 0.5 * part[0]
+        return integrand, part
+
+    @cached_property
+    def _nodes(self) -> tuple[Reals, Complexes, Complexes, Reals]:
+        """Times, log transform relative to the real node, nodes, and rounding in units."""
+        t = self.step * np.arange(self.nodes)
+        values = self.line.log_ratio(self.step, self.nodes)
+        relative, absolute = self.line.rounding(self.step, values)
+        rounding = (8 + relative) * np.exp(values.real) + absolute
+        z = np.asarray(self.c + 1j * t)
+        return np.asarray(t, dtype=float), np.asarray(values), z, np.asarray(rounding)
+
+    def _error(self, epsilon: float, total: float, integrand: Complexes) -> float:
+        """Bound on aliasing, truncation and rounding, in units of the normalised sum."""
+        _, values, z, rounding = self._nodes
+        alias = math.exp(min(700.0, self._log_alias(epsilon) - self._scale(epsilon)))
+        first, second = self._kernel(z, epsilon)
+        kernel = (np.abs(first) + np.abs(second)) / self._kernel_at_c(epsilon)
+        # Rounded values of the lattice turn the phases and move the gap.
+        reach = abs(self._mean) + abs(self._lattice.offset) + abs(epsilon) + self._lattice.spacing
+        phase = 64 + (np.abs(z) + 1) * (4 * reach + self.line.mean_rounding)
+        rounded = float((kernel * (rounding + np.exp(values.real) * phase)).sum())
+        prefactor = 16 + 8 * (abs(self.log_mgf) + abs(self.c * epsilon))
+        prefactor += self.line.log_mass_rounding
+        return alias + math.exp(self._remainder) + UNIT * (rounded + prefactor * abs(total))
+
+    def log_bounds(self, epsilon: float) -> Bounds:
+        """Bounds on log delta(epsilon)."""
+        bounds = super().log_bounds(epsilon)
+        return Bounds(bounds.lower, bounds.upper, "lattice")
+
+    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Bounds at many epsilons, one at a time: each has its own kernel."""
+        found = [self.log_bounds(float(epsilon)) for epsilon in epsilons]
+        return np.array([item.lower for item in found]), np.array([item.upper for item in found])
+
+    def slopes(self, epsilon: float) -> tuple[float, float]:
+        """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
+        integrand, part = self._sums(epsilon)
+        total = float(integrand.real.sum())
+        if total <= 0:
+            return math.nan, math.nan
+        value = self._scale(epsilon) + math.log(total)
+        # Raising epsilon takes exp(epsilon - l) from each value above it, and moves none.
+        ratio = -float(part.real.sum()) / total
+        if self.c > 0:
+            return value, ratio
+        complement = log_complement(value)
+        return complement, -ratio * math.exp(value - complement)

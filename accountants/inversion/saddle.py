@@ -1,0 +1,118 @@
+"""Where does a tilted integrand peak? The Chernoff factor of delta, and a safeguarded root finder.
+
+>>> import math
+>>> print(f"{increasing_root(lambda c: (c - 1 / c, 1 + 1 / c**2), 0.0, math.inf, 30.0, 1e-9):.6f}")
+1.000000
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.losses.base import OutOfReach
+
+__all__ = ["MAX_TILT", "MOST_LOOKS", "increasing_root", "log_chernoff", "root_of"]
+
+Reals = NDArray[np.float64]
+M = TypeVar("M")
+
+# A saddle beyond this tilt is not searched for.
+MAX_TILT = 1e12
+# Looks at a law in search of a root.
+MOST_LOOKS = 200
+# How close to a root is close enough for a contour.
+_COARSE = 0.01
+# Looks at few of hundreds of losses in search of a root, and at all of them from there.
+_SKETCH_LOOKS, _LOOKS = 36, 14
+# Half as many beyond this tilt, where a look takes the most points.
+_FAR = 1e7
+
+
+def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
+    """Log sup_l (1 - exp(-l)) exp(-c l) = log(c^c / (1 + c)^(1 + c)) for c > 0; 0 for -1 <= c <= 0.
+
+    So log delta(epsilon) <= log M(c) - c epsilon + this, and for -1 <= c <= 0 the same bounds
+    log(1 - delta(epsilon)).
+    """
+    c = np.maximum(np.asarray(c, dtype=float), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = c * -np.log1p(1.0 / c) - np.log1p(c)
+    return np.where(c > 0, value, 0.0)
+
+
+def root_of(
+    equation: Callable[[M, float], tuple[float, float]],
+    measure: M,
+    sketch: M | None,
+    low: float,
+    high: float,
+    guess: float,
+    tolerance: float = _COARSE,
+    looks: int = MOST_LOOKS,
+) -> float:
+    """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
+
+    The root for its sketch, where it has one, is a better guess, from which few looks are left to
+    take. What is out of the sketch's reach is not sought, nor a root where the law changes from one
+    peak to another: no contour there is short.
+    """
+    if sketch is None:
+        return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
+    guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_SKETCH_LOOKS)
+    looks = _LOOKS if guess < _FAR else _LOOKS // 2
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
+
+
+def increasing_root(
+    equation: Callable[[float], tuple[float, float]],
+    low: float,
+    high: float,
+    guess: float,
+    tolerance: float = _COARSE,
+    looks: int = MOST_LOOKS,
+) -> float:
+    """Root in (low, high) of an increasing function, by safeguarded Newton steps.
+
+    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point, as
+    this does after so many ``looks``.
+
+    As the derivative of a convex function, ``value`` is compared with the square root of its slope:
+    at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
+    contour: every bound holds on any, the saddle only makes it cheap.
+    """
+    c, far, before = guess, MAX_TILT, math.inf
+    for _ in range(looks):
+        try:
+            value, slope = equation(c)
+        except OutOfReach:
+            # The root may lie nearer than this step went.
+            if not 0 < low < c / 1.05:
+                raise
+            far, c = c, math.sqrt(low * c)
+            continue
+        if math.isnan(value):
+            raise OutOfReach
+        if abs(value) <= tolerance * math.sqrt(max(slope, 0.0)):
+            return c
+        low, high = (low, c) if value > 0 else (c, high)
+        step = c - value / slope if slope > 0 else math.nan
+        # Newton's steps are short where the function is like a pole, or exponential.
+        slow, before = 4 * abs(value) > before, abs(value)
+        if math.isinf(high):
+            step = step if low < step < 8 * c and not slow else 4 * c
+            step = step if step < far else math.sqrt(c * far)
+            if c > far / 1.05:
+                raise OutOfReach
+        elif slow or not low < step < high:
+            step = high / 4 if low == 0 else math.sqrt(low * high) if low > 0 else (low + high) / 2
+            before = math.inf
+        if step == c:
+            return c
+        c = step
+    raise OutOfReach

@@ -1,0 +1,381 @@
+"""Mechanisms whose privacy loss is discrete: randomized response, discrete Laplace.
+
+>>> loss = randomized_response(noise_parameter=0.5, num_buckets=2)
+>>> print(f"{loss.upper:.6f}")                      # log((1 - p + p / k) / (p / k))
+1.098612
+>>> log_delta, _ = loss.log_delta(0.0)              # total variation distance: 1/2
+>>> print(f"{math.exp(log_delta):.6f}")
+0.500000
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.answers import rounded_up
+from dpcal.accountants.losses.base import UNIT, Lattice, PrivacyLoss
+from dpcal.accountants.losses.quadrature import QuadratureTilt
+
+__all__ = [
+    "AtomicLoss",
+    "FiniteLoss",
+    "ScatteredLoss",
+    "blanked_response",
+    "convolve",
+    "discrete_laplace",
+    "pure",
+    "randomized_response",
+]
+
+Reals = NDArray[np.float64]
+
+# Log of a mass that is summed as it is, and not as 1 and a change.
+_PLAIN = -0.7
+# Terms of the exact convolution of a lattice law with itself, at most.
+_MAX_TERMS = 4096
+# Relative error of a value that is the logarithm of few operations on positive numbers.
+ROUNDING = 10 * UNIT
+
+
+class FiniteLoss(PrivacyLoss):
+    """A privacy loss with finitely many values."""
+
+    log_reference: tuple[float, ...]
+    value_rounding: float
+    """Relative error of the largest value, which is >= 0."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Reals:
+        """The values of the loss, increasing."""
+
+    @property
+    def upper(self) -> float:
+        """The largest value, rounded up."""
+        return float(self.values[-1]) * (1 + self.value_rounding)
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, as finite sums."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        base = np.array(self.log_reference)
+        found: Reals = np.asarray(tilted_moments(self.values, base, 1.0 + c, None, c))
+        # No tilted law is a point, although its spread may be below the range of a double.
+        found[:, 2:] = np.maximum(found[:, 2:], np.finfo(np.float64).tiny)
+        return found
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return c times the largest value."""
+        return c * self.upper
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z), a finite sum."""
+        z = np.asarray(z, dtype=complex)
+        values = self.values
+        weights = np.exp(np.array(self.log_reference) + values)
+        return np.log(np.exp(np.multiply.outer(z, values)) @ weights)[()]
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted law."""
+        log_mgf, mean, variance, fourth = self.cumulants([c])[0]
+        reference, tilted = np.array(self.log_reference), (1 + c) * self.values
+        weights = np.exp(reference + tilted - log_mgf)
+        tilt = QuadratureTilt(
+            self.values.astype(complex),
+            weights.astype(complex),
+            (float(mean), float(variance), float(fourth)),
+            exponents=np.abs(reference) + (1 + c) * self._value_sizes + abs(float(log_mgf)),
+        )
+        tilt.mean_rounding += float(weights @ self._value_sizes)
+        tilt.amplification += self._mass_rounding(c, float(log_mgf))
+        return tilt
+
+    @property
+    def _value_sizes(self) -> Reals:
+        """Size of the terms of each value, of which it has the rounding."""
+        return np.abs(self.values)
+
+    def _mass_rounding(self, c: float, log_mgf: float) -> float:
+        """What rounded masses of P and Q change in log M(c), in units and relative to it.
+
+        Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
+        over masses B of Q. Each term is off as far as the exponents of B and P are. Far from 1, M
+        is a sum of tilted masses alone.
+        """
+        reference, values = np.array(self.log_reference), self.values
+        logs = np.array([reference, reference + values, reference + (1 + c) * values]) - log_mgf
+        base, own, tilted = np.exp(np.minimum(logs, 600.0))
+        close = 0.6 * abs(c) * (1 + c) * base * values**2
+        terms = np.where(np.abs(values) < 0.1, close, abs(c) * base + (1 + c) * own + tilted)
+        if log_mgf < _PLAIN:
+            terms = tilted
+        error = float(terms @ (np.abs(reference) + self._value_sizes))
+        return min(error / max(4 * min(abs(log_mgf), 1.0), 1e-300), 1e15)
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return the sum over values above epsilon."""
+        log_masses = np.array(self.log_reference) + self.values
+        return _hockey_stick(log_masses, self.values, epsilon, 0.0)
+
+
+@dataclass(frozen=True)
+class AtomicLoss(FiniteLoss):
+    """A privacy loss with finitely many values, all multiples of one unit but for an offset.
+
+    Parameters
+    ----------
+    unit
+        Spacing > 0 of the values.
+    multiples
+        The values over the unit, increasing whole numbers.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    name
+        How the mechanism is called.
+    offset
+        What is added to every value.
+    value_rounding
+        Relative error of the largest value, beyond that of a product and a sum.
+    """
+
+    unit: float
+    multiples: tuple[int, ...]
+    log_reference: tuple[float, ...]
+    name: str
+    offset: float = 0.0
+    value_rounding: float = field(default=0.0, repr=False)
+
+    @property
+    def values(self) -> Reals:
+        """The values of the loss."""
+        return self.offset + self.unit * np.array(self.multiples, dtype=float)
+
+    @property
+    def upper(self) -> float:
+        """The largest value, rounded up."""
+        nearest = super().upper
+        if math.isinf(nearest) or self.value_rounding > 0:
+            return nearest
+        exact = Fraction(self.offset) + Fraction(self.unit) * self.multiples[-1]
+        return rounded_up(nearest, exact)
+
+    @property
+    def _value_sizes(self) -> Reals:
+        """Size of the terms of each value."""
+        sizes: Reals = self.unit * np.abs(np.array(self.multiples, dtype=float))
+        return abs(self.offset) + sizes
+
+    @property
+    def lattice(self) -> Lattice | None:
+        """The lattice on which the values lie."""
+        stride = int(np.gcd.reduce(np.diff(self.multiples)))
+        return Lattice(float(self.values[0]), self.unit, max(stride, 1))
+
+
+@dataclass(frozen=True)
+class ScatteredLoss(FiniteLoss):
+    """A privacy loss with finitely many values, anywhere.
+
+    Parameters
+    ----------
+    places
+        The values, increasing.
+    log_reference
+        Log probability of each value under Q; under P it is that plus the value.
+    name
+        How the mechanism is called.
+    sampling_probability
+        Probability that the output depends on the record at all.
+    rounded_down
+        A loss that the mechanism's dominates, where this one is rounded up.
+    value_rounding
+        Relative error of the largest value.
+    """
+
+    places: tuple[float, ...]
+    log_reference: tuple[float, ...]
+    name: str
+    sampling_probability: float = 1.0
+    rounded_down: ScatteredLoss | None = None
+    value_rounding: float = ROUNDING
+
+    def __repr__(self) -> str:
+        return f"ScatteredLoss({self.name!r})"
+
+    @property
+    def values(self) -> Reals:
+        """The values of the loss."""
+        return np.array(self.places)
+
+    @property
+    def below(self) -> ScatteredLoss | None:
+        """The loss rounded down."""
+        return self.rounded_down
+
+    @property
+    def log_unaffected(self) -> float:
+        """Log probability that the record is not sampled."""
+        q = self.sampling_probability
+        return math.log1p(-q) if q < 1 else -math.inf
+
+
+def _hockey_stick(
+    log_masses: Reals, values: Reals, epsilon: float, error: float
+) -> tuple[float, float]:
+    """Log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
+    above = values > epsilon
+    if not above.any():
+        return -math.inf, 0.0
+    gaps = values[above] - epsilon
+    logs = log_masses[above] + np.log(-np.expm1(-gaps))
+    total = float(np.logaddexp.reduce(logs))
+    # The rounding of a value matters most where the gap is small.
+    sizes = np.abs(values[above]) + abs(epsilon) + np.abs(log_masses[above])
+    spread = float((np.exp(logs - total) * (sizes * (1 + 1 / np.minimum(gaps, 1.0)))).sum())
+    return total, error + UNIT * (32 + 8 * spread)
+
+
+def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float] | None:
+    """Log delta(epsilon) of a composition by exact convolution, and its relative error.
+
+    Parameters
+    ----------
+    loss
+        What is composed.
+    times
+        How often, >= 1.
+    epsilon
+        Any finite number >= 0.
+
+    Returns
+    -------
+    (float, float) or None
+        None where the law of the sum has too many values, or some below the range of a double.
+    """
+    multiples = np.array(loss.multiples)
+    spacing = int(np.gcd.reduce(np.diff(multiples)))
+    index = (multiples - multiples[0]) // spacing
+    if int(index[-1]) * times > _MAX_TERMS:
+        return None
+    power = np.zeros(int(index[-1]) + 1)
+    power[index] = np.exp(np.array(loss.log_reference) + loss.values)
+    result, remaining = np.ones(1), times
+    while remaining:
+        if remaining & 1:
+            result = np.convolve(result, power)
+        remaining >>= 1
+        power = np.convolve(power, power) if remaining else power
+    multiple = float(multiples[0]) * times + spacing * np.arange(len(result), dtype=float)
+    values = times * loss.offset + loss.unit * multiple
+    if result[values > epsilon].min(initial=1.0) < 1e-290:
+        return None
+    # Sums of products of positive terms: each convolution loses a few roundings a term.
+    error = UNIT * 4 * (len(result) * math.log2(times + 1) + times * (1 + abs(loss.values).max()))
+    return _hockey_stick(np.log(np.maximum(result, 1e-300)), values, epsilon, error)
+
+
+def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
+    """Checked probability of an answer at random, number of answers, and name."""
+    p = _validate.probability(noise_parameter=noise_parameter)
+    k = _validate.count(num_buckets=num_buckets)
+    if k < 2:
+        raise ValueError(f"num_buckets must be a whole number >= 2, got {num_buckets!r}.")
+    return p, k, f"randomized response({p!r}, {k})"
+
+
+def _log_own(p: float, k: int) -> float:
+    """Log probability 1 - p + p / k of a record's own answer."""
+    return math.log1p(-p * (1 - 1 / k))
+
+
+def _own_over_other(p: float, k: int) -> float:
+    """Log of how much likelier a record's own answer is than each other.
+
+    It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
+    """
+    odds = (1 - p) * k / p
+    return math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
+
+
+def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
+    """Return the loss of randomized response when a record is replaced, the same both ways.
+
+    Parameters
+    ----------
+    noise_parameter
+        p in (0, 1), the probability of answering uniformly at random.
+    num_buckets
+        k >= 2.
+    """
+    p, k, name = _response(noise_parameter, num_buckets)
+    own, other = _log_own(p, k), math.log(p) - math.log(k)
+    multiples: tuple[int, ...] = (-1, 1)
+    logs: tuple[float, ...] = (own, other)
+    if k > 2:
+        multiples, logs = (-1, 0, 1), (own, math.log(p) + math.log1p(-2 / k), other)
+    return AtomicLoss(_own_over_other(p, k), multiples, logs, name, value_rounding=ROUNDING)
+
+
+def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[AtomicLoss, AtomicLoss]:
+    """Return the losses of randomized response against a record that is answered for uniformly.
+
+    The first has the record's own law as P and the uniform one as Q, the second the reverse.
+
+    Parameters
+    ----------
+    noise_parameter, num_buckets
+        As for :func:`randomized_response`.
+    """
+    p, k, name = _response(noise_parameter, num_buckets)
+    uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)
+    # The record's own answer is k own times as likely as under the uniform law, the others p times.
+    # The largest value of either law is its offset.
+    most = math.log1p((1 - p) * (k - 1))
+    reference = (uniform, -math.log(k))
+    law = AtomicLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
+    reference = (_log_own(p, k), uniform + math.log(p))
+    blank = AtomicLoss(unit, (-1, 0), reference, f"blank against {name}", -math.log(p), ROUNDING)
+    return law, blank
+
+
+def pure(epsilon: float) -> AtomicLoss:
+    """Return the loss that dominates every epsilon-private mechanism, the same both ways.
+
+    It is that of binary randomized response (Kairouz, Oh and Viswanath 2015).
+
+    Parameters
+    ----------
+    epsilon
+        A finite number > 0.
+    """
+    epsilon = _validate.positive(epsilon=epsilon)
+    heads = -math.log1p(math.exp(-epsilon))
+    return AtomicLoss(epsilon, (-1, 1), (heads, heads - epsilon), f"{epsilon!r}-private")
+
+
+def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> AtomicLoss:
+    """Return the loss of the discrete Laplace mechanism, the same in both directions.
+
+    Parameters
+    ----------
+    noise_parameter
+        a > 0: the noise x has probability exp(-a abs(x)) tanh(a / 2).
+    sensitivity
+        Shift s >= 1, a whole number, between neighbors.
+    """
+    a = _validate.positive(noise_parameter=noise_parameter)
+    s = _validate.count(sensitivity=sensitivity)
+    # Under Q the noise is centered at 0 and the loss of the value x is a (abs(x) - abs(x - s)):
+    # the tails x <= 0 and x >= s have the extreme values -a s and a s.
+    tail = -math.log1p(math.exp(-a))
+    inner = [math.log(math.tanh(a / 2)) - a * x for x in range(1, s)]
+    masses = [tail, *inner, tail - a * s]
+    return AtomicLoss(a, tuple(range(-s, s + 1, 2)), tuple(masses), f"discrete Laplace({a!r}, {s})")

@@ -1,0 +1,369 @@
+r"""The Gaussian mechanism on fixed-size batches: one pair that dominates a step both ways.
+
+A batch holds m of n records, drawn without replacement, and one record is replaced. With g = m / n
+and a gap mu between the sums that two records can produce (in standard deviations of the noise),
+every ordered pair of neighbors satisfies, for alpha >= 1,
+
+    H_alpha <= g H_{1 + (alpha - 1) / g}(N(mu, 1) || N(0, 1)) =: h(alpha)
+
+(Balle, Barthe and Gaboardi 2018, Theorem 9), and so, exchanging the two, ``H_alpha <= 1 - alpha +
+alpha h(1 / alpha)`` for alpha < 1. The two bounds together are convex in alpha, hence the profile
+of one pair (Zhu, Dong and Wang 2022): the sampled pair above alpha = 1, its mirror image below, and
+an atom at loss 0 where they meet at an angle. In trade-off functions this is the subsampling
+theorem of Dong, Roth and Su (2022). Which of the sampled pair's two directions is worse changes
+with alpha, hence from output to output: composing each direction by itself and taking the larger
+total understates the loss.
+
+>>> loss = FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
+>>> print(f"{loss.atom:.6f} {loss.mean:.6e}")
+0.379096 1.400097e-04
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, erfc
+
+from dpcal import _validate
+from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
+from dpcal.accountants.losses.base import (
+    UNIT,
+    OutOfReach,
+    PrivacyLoss,
+    log_gaussian_delta,
+    log_mgf_by_tilts,
+)
+from dpcal.accountants.losses.quadrature import (
+    QuadratureTilt,
+    argument_sizes,
+    complex_log1p,
+    exponents_of,
+)
+from dpcal.accountants.losses.sampled_gaussian import log_expm1_over, restricted_moments
+
+__all__ = ["AtomAndRest", "FixedBatchGaussian", "HalfLine"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Relative size of what the quadrature may miss, against terms of second order in the loss.
+_LOG_TOLERANCE = math.log(1e-19)
+# Half-width of a quadrature range in standard deviations of the noise.
+_RANGE = 9.5
+# More quadrature points than this and the caller is told to use a bound in closed form.
+_MAX_POINTS = 400_000
+
+
+@dataclass(frozen=True)
+class HalfLine:
+    """Points for integrals over y > 0: the trapezoid rule in v on a curve y(v).
+
+    The curve y = scale (log(1 + e^v) + i slope s(v)), s(v) = e^v / (1 + e^v), crowds its points at
+    the end y = 0, leaves it at an angle, and runs parallel to the real axis further out. The image
+    of the strip abs(Im v) <= strip, on which the rule's error is bounded, stays within angles
+    atan(slope) +- strip at the end, and scale (slope +- strip) from the real axis.
+
+    Parameters
+    ----------
+    slope
+        0 for the real axis; positive for a line into the upper half-plane.
+    strip
+        Half-width of the strip, below 1.
+    first
+        Where v starts.
+    """
+
+    slope: float
+    strip: float
+    first: float
+
+    def points(
+        self, scale: float, high: float, growth: float
+    ) -> tuple[Complexes, Complexes, float]:
+        """Return y, the weights dy, and the weight per unit of scale left out before ``first``.
+
+        Parameters
+        ----------
+        scale
+            Unit of y.
+        high
+            Largest real part of y.
+        growth
+            Log of a bound on how much an integrand grows between the points and the strip's edge.
+        """
+        step = 2 * math.pi * self.strip / (4.0 - _LOG_TOLERANCE + growth)
+        last = high / scale + 1.0
+        count = (last - self.first) / step
+        if not count < _MAX_POINTS:
+            raise OutOfReach
+        v = self.first + step * np.arange(math.ceil(count) + 1.0)
+        share = 1 / (1 + np.exp(-v))
+        y = scale * (np.logaddexp(0.0, v) + 1j * self.slope * share)
+        weights = step * scale * share * (1 + 1j * self.slope * (1 - share))
+        left_out = step * math.exp(self.first) / math.expm1(step)
+        return y, weights, left_out
+
+
+# Real tilts; and lines on which every factor exp(i t L) shrinks. The image of either strip lies
+# where abs(w) >= 1, for every scale below the bounds in _scale, so that negative powers of w are
+# bounded by 1 however large they are.
+_REAL = HalfLine(slope=0.0, strip=0.7, first=-14.5)
+_SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
+
+
+def _scale(rule: HalfLine, mu: float) -> float:
+    """Largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
+    reach = 1.2 if rule.slope == 0 else 1.0
+    return min(reach / mu, 1.2) / (rule.slope + rule.strip)
+
+
+def log_mixture_weight(q: float, u: Any) -> Complexes:
+    """log(1 - q + q exp(u)) for abs(Im u) < pi, keeping the digits of small values."""
+    u = np.asarray(u, dtype=complex)
+    far = u.real > 30.0
+    near = complex_log1p(q * np.expm1(np.where(far, 0.0, u)))
+    beyond = u + math.log(q) + complex_log1p((1 - q) / q * np.exp(-np.where(far, u, 30.0)))
+    return np.where(far, beyond, near)
+
+
+@dataclass(frozen=True)
+class FixedBatchGaussian(PrivacyLoss):
+    """A Gaussian on a batch of fixed size without replacement, when a record is replaced.
+
+    With w(x) = 1 - q + q exp(mu x - mu^2 / 2) and x standard normal, the law of the loss under P
+    is that of log w(x), x > mu / 2, of density phi w; of -log w(x), x > mu / 2, of density phi; and
+    an atom (1 - q)(1 - 2 Phi(-mu / 2)) at 0. It is its own mirror image, so one direction serves
+    both.
+
+    Parameters
+    ----------
+    sampling_probability
+        q in (0, 1): the batch size over the number of records.
+    noise_multiplier
+        1 / mu > 0: standard deviation of the noise over the largest change of the sum when one
+        record of the batch is exchanged for another.
+    """
+
+    sampling_probability: float
+    noise_multiplier: float
+    _lattices: dict[str, tuple[float, Reals, Reals]] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    def __post_init__(self) -> None:
+        _validate.probability(sampling_probability=self.sampling_probability)
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+
+    @property
+    def _mu(self) -> float:
+        return 1.0 / self.noise_multiplier
+
+    @property
+    def _distance(self) -> float:
+        """Total variation distance of N(mu, 1) and N(0, 1)."""
+        return float(erf(self._mu / math.sqrt(8)))
+
+    @property
+    def atom(self) -> float:
+        """Probability of the loss 0."""
+        return (1 - self.sampling_probability) * self._distance
+
+    @property
+    def upper(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    @property
+    def log_unaffected(self) -> float:
+        """Log of one minus the total variation distance of the pair."""
+        return math.log1p(-self.sampling_probability * self._distance)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return log(1 - q + q (exp((c^2 + c) mu^2 / 2) + Phi(-mu / 2))).
+
+        By convexity w^(1 + c) <= 1 - q + q exp((1 + c) u), and w >= 1 on the half-line.
+        """
+        q, exponent = self.sampling_probability, (c * c + c) * self._mu**2 / 2
+        rest = (1 - self._distance) / 2
+        if exponent < 700:
+            return math.log1p(q * (math.expm1(exponent) + rest))
+        return exponent + math.log(q + (1 - q + q * rest) * math.exp(-exponent))
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return the closed form of a single use, for epsilon >= 0."""
+        q, mu = self.sampling_probability, self._mu
+        shifted = log_expm1_over(epsilon, q)
+        log_delta, error = log_gaussian_delta(shifted, mu)
+        return math.log(q) + log_delta, error + 4 * UNIT * (1 + abs(shifted) / mu**2)
+
+    def _end(self, rule: HalfLine, highest: float) -> tuple[Complexes, Complexes, Complexes, float]:
+        """Distances y from the middle, log w, log weights, and the mass left out next to y = 0."""
+        mu = self._mu
+        scale = _scale(rule, mu)
+        high = _RANGE + highest * mu
+        y, weights, left_out = rule.points(scale, high, growth=1.5)
+        ell = log_mixture_weight(self.sampling_probability, mu * y)
+        log_base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
+        density = math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi)
+        return y, ell, log_base, 2 * density * scale * left_out
+
+    def _lattice(self, highest: float) -> tuple[Reals, Reals]:
+        """Values of the loss and their log probabilities under Q, for powers up to ``highest``."""
+        kept = self._lattices.get("last")
+        if kept is None or kept[0] < highest:
+            reach = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
+            _, ell, log_base, rest = self._end(_REAL, reach)
+            gains, base = ell.real, log_base.real
+            values = np.concatenate([-gains[::-1], [0.0], gains])
+            logs = np.concatenate([(base + gains)[::-1], [math.log(self.atom + rest)], base])
+            kept = self._lattices["last"] = (reach, values, logs)
+        return kept[1], kept[2]
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, by quadrature."""
+        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        # M(c) = M(-1 - c): powers p and 1 - p are alike.
+        values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
+        return tilted_moments(values, logs, powers)
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z), directly for each z."""
+        return log_mgf_by_tilts(self, z)
+
+    def tilt(self, c: float) -> _FixedBatchTilt:
+        """Return the tilted law along Re z = c."""
+        return _FixedBatchTilt(self, c)
+
+
+class _FixedBatchTilt(QuadratureTilt):
+    """The tilted law of a fixed-size batch: gains, their mirror image, and the atom."""
+
+    def __init__(self, loss: FixedBatchGaussian, c: float) -> None:
+        self._loss, self._c = loss, c
+        power = 1.0 + c
+        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
+        y, ell, log_base, rest = loss._end(_SHIFTED, max(power, 1 - power))
+        gains, gain_weights, kept = _relevant(ell, log_base + power * ell - log_mgf, mean, variance)
+        losses, loss_weights, lost = _relevant(-ell, log_base - c * ell - log_mgf, mean, variance)
+        self._y = y[kept], y[lost].conj()
+        self.log_mgf = float(log_mgf)
+        # The atom stands first: its value has no imaginary part.
+        values: Complexes = np.concatenate([[0j], gains, losses.conj()])
+        scale = math.exp(-log_mgf)
+        weights = np.concatenate([[(loss.atom + rest) * scale], gain_weights, loss_weights.conj()])
+        # The mean on this line is that on the real one: take out what rounding left between them.
+        values = values - float((weights @ (values - mean)).real)
+        real = loss._lattice(max(power, 1 - power))
+        restricted = restricted_moments(*real, power, np.array([log_mgf, mean]))
+        moments = (float(mean), float(variance), float(fourth))
+        merged = (rest * scale, float(np.abs(ell[0])))
+        exponents = exponents_of(values, weights, max(power, 1 - power), float(log_mgf))
+        # The density's logarithm has terms that cancel, and so has the argument of log w.
+        q, mu = loss.sampling_probability, loss._mu
+        y, ell = np.concatenate([y[kept], y[lost]]), np.concatenate([ell[kept], ell[lost]])
+        exponents[1:] += np.abs(y + mu / 2) ** 2
+        exponents[1:] += max(power, 1 - power) * argument_sizes(q, mu * y, ell)
+        super().__init__(
+            values, weights, moments, exponents=exponents, restricted=restricted, merged=merged
+        )
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Derivative of log M along the nodes, from the same points with other weights.
+
+        The ends of both half-lines move with mu; w = 1 there, and with the atom's own change
+        they leave a constant.
+        """
+        loss, mu = self._loss, self._loss._mu
+        q = loss.sampling_probability
+        y = np.concatenate([[0.0], *self._y])
+        signs = np.repeat([0.0, 1.0, -1.0], [1, len(self._y[0]), len(self._y[1])])
+        values = signs * (self._centered + self.mean)
+        density = math.exp(-(mu**2) / 8) / math.sqrt(2 * math.pi)
+        if parameter == "noise_multiplier":
+            # At a fixed output, d log w / d mu = posterior (x - mu), and d mu = -mu^2 d sigma.
+            factor = np.exp(math.log(q) + mu * y - values) * (y - mu / 2) * -(mu**2)
+            constant = -(mu**2) * ((1 - q) * density - density)
+        else:
+            factor = np.exp(mu * y - values) - np.exp(-values)
+            constant = -loss._distance
+        z = self._c + 1j * step * np.arange(nodes)
+        total = constant * math.exp(-self.log_mgf) * np.exp(-1j * (z.imag * self.mean))
+        for sign, power in ((1.0, 1 + z), (-1.0, -z)):
+            weights = np.where(signs == sign, self._weights * factor, 0.0)
+            total = total + power * power_sums(step * self._centered, weights, 0, nodes)
+        return np.asarray(total / np.exp(self.log_ratio(step, nodes)))
+
+
+def _relevant(
+    values: Complexes, exponents: Complexes, mean: float, variance: float
+) -> tuple[Complexes, Complexes, NDArray[np.bool_]]:
+    """The points whose weights are not negligible, also in the variance."""
+    size = exponents.real + np.log1p(np.abs(values - mean) ** 2 / variance)
+    kept = size > _LOG_TOLERANCE + min(size.max(), 0.0)
+    return values[kept], np.exp(exponents[kept]), kept
+
+
+class AtomAndRest:
+    """The loss of a fixed-size batch as its atom at 0 (the bulk) and all else (the jumps).
+
+    A sum of atoms at 0 contributes to no delta, and without it the transform decays.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    """
+
+    def __init__(self, loss: FixedBatchGaussian) -> None:
+        self.loss = loss
+
+    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
+        """Return log mass and three moments of the tilted atom, and of the tilted rest."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        powers = 1.0 + c
+        log_mgf, mean, variance, _ = self.loss.cumulants(c).T
+        atoms = np.zeros((len(c), 4))
+        distance = self.loss._distance
+        # One minus the atom, keeping its digits.
+        rest = erfc(self.loss._mu / math.sqrt(8)) + self.loss.sampling_probability * distance
+        atoms[:, 0] = math.log1p(-rest) if rest < 0.5 else math.log(self.loss.atom)
+        # What is left when the atom's mass is taken away; the atom adds nothing to sums of losses.
+        near = np.abs(log_mgf) < 1.0
+        beyond = log_mgf + np.log(-np.expm1(atoms[:, 0] - np.where(near, 10.0, log_mgf)))
+        log_mass = np.where(near, np.log(np.expm1(np.where(near, log_mgf, 0.0)) + rest), beyond)
+        share = np.exp(log_mgf - log_mass)
+        center = share * mean
+        spread = share * (variance + mean**2) - center**2
+        values, logs = self.loss._lattice(float(np.maximum(powers, 1 - powers).max()))
+        logs = logs.copy()
+        # The lattice's atom holds the points next to it.
+        middle = len(logs) // 2
+        logs[middle] = math.log(max(math.exp(logs[middle]) - self.loss.atom, 1e-300))
+        fourth = plain_moments(values, logs, powers)[:, 3]
+        return atoms, np.column_stack([log_mass, center, spread, fourth])
+
+    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
+        """Return the atom and the tilted rest, each normalised to mass 1."""
+        _, rows = self.cumulants([c])
+        log_mass, mean, variance, fourth = rows[0]
+        whole = self.loss.tilt(c)
+        values, weights = whole.law
+        # The atom stands first.
+        weights = weights.copy()
+        scale = math.exp(whole.log_mgf - float(log_mass))
+        weights[0] = whole.merged[0]
+        weights = weights * scale
+        weights = weights / weights.sum()
+        values = values - float((weights @ (values - mean)).real)
+        values[0] = 0.0
+        moments = (float(mean), float(variance), float(fourth))
+        merged = (whole.merged[0] * scale, whole.merged[1])
+        nothing, one = np.zeros(1, complex), np.ones(1, complex)
+        point = QuadratureTilt(nothing, one, (0.0, 0.0, 0.0), exponents=0.0)
+        exponents = whole.exponents + 4 * abs(float(log_mass))
+        return point, QuadratureTilt(values, weights, moments, exponents=exponents, merged=merged)

@@ -1,0 +1,391 @@
+r"""Mixtures of Gaussians on a line: the privacy loss of one against another.
+
+A pair (P, Q) of mixtures of N(a_i, sigma^2) and N(b_j, sigma^2), with every a_i at least every b_j,
+has a loss that grows along the line, and densities with powers that are analytic in a strip. It
+covers the mixture-of-Gaussians mechanism in both directions (Choquette-Choo et al. 2024), and
+Poisson sampling when a record is replaced.
+
+>>> loss = replaced_record(sampling_probability=0.01, noise_multiplier=1.0)
+>>> print(f"{loss.mean:.6e} {loss.std:.6e}")
+2.284113e-04 2.138189e-02
+>>> log_delta, _ = loss.log_delta(0.0)              # 0.01 (1 - 2 Phi(-1))
+>>> print(f"{math.exp(log_delta):.8f}")
+0.00682689
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from dpcal import _validate
+from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.losses.base import UNIT, OutOfReach, PrivacyLoss, log_mgf_by_tilts
+from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
+from dpcal.accountants.losses.sampled_gaussian import restricted_moments
+
+__all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+Mixture = tuple[tuple[float, float], ...]
+
+# As for the sampled Gaussian: what the quadrature may miss, its range, and its size at most.
+_LOG_TOLERANCE = math.log(1e-19)
+_RANGE = 9.5
+_MAX_POINTS = 400_000
+# The largest angle by which the terms of a mixture differ on the line of the points; twice that,
+# on the edge of the strip, is below pi, so that no mixture vanishes there.
+_MAX_ANGLE = 1.5
+# By how much an integrand may grow up to the edge of the strip, and how often it may be narrowed.
+_MAX_GROWTH = 8.0
+_MAX_HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class GaussianMixtures(PrivacyLoss):
+    """One mixture of Gaussians against another, all of one standard deviation.
+
+    Parameters
+    ----------
+    numerator
+        Means and weights of P; the weights sum to 1.
+    denominator
+        Means and weights of Q, no mean larger than any mean of P.
+    noise_multiplier
+        Standard deviation > 0 of every component.
+    """
+
+    numerator: Mixture
+    denominator: Mixture
+    noise_multiplier: float
+    _lattices: dict[str, _Lattice] = field(
+        default_factory=dict, init=False, repr=False, compare=False, hash=False
+    )
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        if min(self.numerator)[0] < max(self.denominator)[0]:
+            raise ValueError(
+                "Every mean of numerator must be at least every mean of denominator, got "
+                f"numerator={self.numerator!r} and denominator={self.denominator!r}."
+            )
+
+    @cached_property
+    def _sides(self) -> tuple[_Side, _Side]:
+        return _Side(self.numerator, self.noise_multiplier), _Side(
+            self.denominator, self.noise_multiplier
+        )
+
+    @property
+    def upper(self) -> float:
+        """Log of the weights' ratio at a common largest mean, rounded up; else infinite."""
+        (a, p), (b, q) = max(self.numerator), max(self.denominator)
+        nearest = math.log(p / q)
+        return math.inf if a > b else nearest + 4 * UNIT * (1 + abs(nearest))
+
+    @cached_property
+    def _coupling(self) -> list[tuple[float, float]]:
+        """Probabilities and gaps of pairs of means, the closest means of either side together."""
+        above, below = sorted(self.numerator), sorted(self.denominator, reverse=True)
+        pairs, i, j = [], 0, 0
+        p, q = above[0][1], below[0][1]
+        while True:
+            mass = min(p, q)
+            if mass > 0:
+                pairs.append((mass, above[i][0] - below[j][0]))
+            p, q = p - mass, q - mass
+            if p <= q:
+                i += 1
+                if i == len(above):
+                    break
+                p += above[i][1]
+            else:
+                j += 1
+                if j == len(below):
+                    break
+                q += below[j][1]
+        # Weights that sum to 1 only up to rounding leave a rest that any gap bounds.
+        rest = max(0.0, 1 - sum(mass for mass, _ in pairs)) + 8 * UNIT
+        return [*pairs, (rest, max(self.numerator)[0] - min(self.denominator)[0])]
+
+    @property
+    def log_unaffected(self) -> float:
+        """Log of the probability, under a coupling, that both means are the same."""
+        affected = sum(mass for mass, gap in self._coupling if gap > 0)
+        return math.log1p(-affected) if affected < 1 else -math.inf
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return log E exp((c^2 + c) gap^2 / (2 sigma^2)) under a coupling of the means.
+
+        It is a bound because P^(1 + c) Q^(-c) is jointly convex.
+        """
+        scale = (c * c + c) / (2 * self.noise_multiplier**2)
+        exponents = [scale * gap * gap for _, gap in self._coupling]
+        if max(exponents) < 700:
+            growth = zip(self._coupling, exponents, strict=True)
+            return math.log1p(sum(mass * math.expm1(size) for (mass, _), size in growth))
+        logs = [math.log(mass) for mass, _ in self._coupling]
+        return float(np.logaddexp.reduce(np.add(logs, exponents)))
+
+    def _lattice(self, powers: Reals) -> _Lattice:
+        """Quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
+        highest = float(powers.max())
+        lattice = self._lattices.get("last")
+        if lattice is None or highest > lattice.highest:
+            lattice = _Lattice(*self._sides, 2.0 ** math.ceil(math.log2(max(8.0, highest))))
+            self._lattices["last"] = lattice
+        return lattice
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
+        powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
+        lattice = self._lattice(powers)
+        return tilted_moments(lattice.ell, lattice.log_base, powers)
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z) by the trapezoid rule, directly for each z."""
+        return log_mgf_by_tilts(self, z)
+
+    def tilt(self, c: float) -> _MixtureTilt:
+        """Return the tilted law along Re z = c."""
+        return _MixtureTilt(self, c)
+
+    def log_delta(self, epsilon: float) -> tuple[float, float] | None:
+        """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
+
+        The difference is stationary in that point, so its rounding does not matter.
+        """
+        if epsilon >= self.upper:
+            return -math.inf, 0.0
+        above, below = self._sides
+
+        def excess(x: float) -> float:
+            point = np.array([x + 0j])
+            return float((above.log_weight(point) - below.log_weight(point)).real[0]) - epsilon
+
+        reach = 40.0 + abs(above.means).max() + abs(below.means).max()
+        if not excess(-reach) < 0 < excess(reach):
+            return None
+        x = float(brentq(excess, -reach, reach, xtol=1e-14, rtol=1e-15))
+        p = float(above.weights @ ndtr(above.means - x))
+        q = float(below.weights @ ndtr(below.means - x)) * math.exp(min(epsilon, 700.0))
+        if not p > q:
+            return None
+        return math.log(p - q), UNIT * (64 + 8 * epsilon + 16 * x * x) * (p + q) / (p - q)
+
+
+class _Side:
+    """A mixture in units of its standard deviation, relative to the standard normal law."""
+
+    def __init__(self, mixture: Mixture, sigma: float) -> None:
+        ordered = sorted(mixture)
+        self.means = np.array([mean for mean, _ in ordered]) / sigma
+        self.weights = np.array([weight for _, weight in ordered])
+        self.spread = float(self.means[-1] - self.means[0])
+
+    def posterior_mean(self, x: float) -> float:
+        """Mean of the component that x came from; it rises with x."""
+        sizes = self.means * x - self.means**2 / 2
+        shares = self.weights * np.exp(sizes - sizes.max())
+        return float(shares @ self.means / shares.sum())
+
+    def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
+        """Log of the density ratio at x, keeping the digits of small values."""
+        exponents = np.multiply.outer(self.means, x) - (self.means**2 / 2)[:, None]
+        pivot = np.take_along_axis(exponents, exponents.real.argmax(axis=0)[None], axis=0)[0]
+        value = pivot + np.log(self.weights @ np.exp(exponents - pivot))
+        # The angle of a sum near 1 is small, unless its terms have gone around the origin.
+        near = (np.abs(value.real) < 0.4) & (np.abs(exponents.imag).max(axis=0) < math.pi)
+        value[near] = complex_log1p(self.weights @ np.expm1(exponents[:, near]))
+        return np.asarray(value)
+
+
+class _Lattice:
+    """Trapezoid points for the integrals of Q exp(p L), 0 < p <= highest.
+
+    The integrand's modes lie between the points where its slope can vanish, and beyond these it
+    falls like a normal density. On lines Im x > 0 each factor exp(i t L), t > 0, shrinks.
+    """
+
+    def __init__(self, above: _Side, below: _Side, highest: float) -> None:
+        self.highest = highest
+        self._above, self._below = above, below
+        spread = max(above.spread, below.spread)
+        self._low, self._high = float(below.means[0]) - _RANGE, self._last_mode() + _RANGE
+        self.angle = min(_MAX_ANGLE, _MAX_ANGLE / spread) if spread > 0 else _MAX_ANGLE
+        for _ in range(_MAX_HALVINGS):
+            self.step = 2 * math.pi * self.angle / (4.0 - _LOG_TOLERANCE + 2 * self.angle**2)
+            self.x = self._points()
+            if self._growth() < _MAX_GROWTH:
+                break
+            self.angle /= math.sqrt(2.0)
+        else:
+            raise OutOfReach
+        ell, base = self.line(0.0)
+        self.ell, self.log_base = ell.real.copy(), base.real.copy()
+
+    def _last_mode(self) -> float:
+        """A point beyond which every integrand falls like a normal density.
+
+        With a(x) and b(x) the posterior means, its logarithm has slope -x + p a + (1 - p) b, at
+        most -x + p max(a) + (1 - p) b(x), which is linear in p and, for p >= 1, falls in x at least
+        as fast as -x.
+        """
+        top, p = float(self._above.means[-1]), self.highest
+        low = max(top, float(self._below.means[-1]))
+        high = max(low, p * top - (p - 1) * float(self._below.means[0]))
+        while high - low > 0.1:
+            middle = (low + high) / 2
+            slope = -middle + p * top - (p - 1) * self._below.posterior_mean(middle)
+            low, high = (middle, high) if slope > 0 else (low, middle)
+        return high
+
+    def _points(self) -> Reals:
+        if not (self._high - self._low) / self.step < _MAX_POINTS:
+            raise OutOfReach
+        first, last = math.floor(self._low / self.step), math.ceil(self._high / self.step)
+        return self.step * np.arange(first, last + 1.0)
+
+    def _growth(self) -> float:
+        """By how much the integrals grow to the strip's edge, but for the normal density."""
+        if self._below.spread == 0:
+            return 1.0
+        ell, base = (values.real for values in self.line(0.0))
+        edge_ell, edge_base = (values.real for values in self.line(2 * self.angle))
+        edge_base = edge_base - 2 * self.angle**2
+        worst = 0.0
+        for power in (1.0, self.highest / 4, self.highest):
+            peak = (base + power * ell).max()
+            on_edge = np.exp(np.minimum(edge_base + power * edge_ell - peak, 700.0)).sum()
+            worst = max(worst, float(on_edge / np.exp(base + power * ell - peak).sum()))
+        return worst
+
+    def line(self, height: float) -> tuple[Complexes, Complexes]:
+        """The loss and the log weight under Q of the points on Im x = height."""
+        x = self.x + 1j * height
+        below = self._below.log_weight(x)
+        base = -0.5 * x * x + math.log(self.step / math.sqrt(2 * math.pi)) + below
+        return self._above.log_weight(x) - below, base
+
+
+class _MixtureTilt(QuadratureTilt):
+    """The tilted law of one mixture against another."""
+
+    def __init__(self, loss: GaussianMixtures, c: float) -> None:
+        power = 1.0 + c
+        lattice = loss._lattice(np.array([power]))
+        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
+
+        def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
+            ell, base = lattice.line(height)
+            exponents = base + power * ell - log_mgf
+            size = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
+            kept = size > _LOG_TOLERANCE + size.max()
+            return ell[kept], np.exp(exponents[kept]), lattice.x[kept] + 1j * height
+
+        ell, weights, x = points(lattice.angle)
+        near = points(min(lattice.angle, 0.6))[:2]
+        # The mean on this line is that on the real one: take out what rounding left between them.
+        ell = ell - float((weights @ (ell - mean)).real)
+        moments = (float(mean), float(variance), float(fourth))
+        restricted = restricted_moments(
+            lattice.ell, lattice.log_base, power, np.array([log_mgf, mean])
+        )
+        exponents = exponents_of(ell, weights, power, float(log_mgf))
+        # The density's logarithm has terms that cancel, and so have those of both mixtures.
+        exponents += np.abs(x) ** 2
+        for side, times in zip(loss._sides, (abs(power), abs(1 - power)), strict=True):
+            reach = float(np.abs(side.means).max())
+            exponents += times * reach * (np.abs(x) + reach / 2)
+        super().__init__(
+            ell,
+            weights,
+            moments,
+            exponents=exponents,
+            restricted=restricted,
+            nearer=near,
+        )
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Return nan, for which callers take differences."""
+        return np.full(nodes, np.nan, dtype=complex)
+
+
+def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> GaussianMixtures:
+    """Return the loss of the Poisson-sampled Gaussian when a record is replaced, either way.
+
+    The sum is that of the other sampled records, plus x or plus y with probability q, both of norm
+    at most 1. By joint convexity the others may be fixed. For alpha > 1, H_alpha is q times H_a of
+    N(x) against (1 - s) N(0) + s N(y), for some a and s (Balle, Barthe and Gaboardi 2018,
+    Theorem 2). An event E of probability p under N(x) has probability at least Phi(Phi^-1(p) -
+    abs(x) / sigma) under N(0) and at least Phi(Phi^-1(p) - abs(x - y) / sigma) under N(y), by the
+    lemma of Neyman and Pearson; with x = 1 and y = -1 on a line both are the largest possible, and
+    half-lines attain them together. For alpha < 1 exchange x and y. So (1 - q) N(0) + q N(1)
+    against (1 - q) N(0) + q N(-1) dominates, for every alpha.
+
+    Parameters
+    ----------
+    sampling_probability
+        q in (0, 1).
+    noise_multiplier
+        Standard deviation > 0 of the noise over the bound on one record's norm.
+    """
+    q = _validate.probability(sampling_probability=sampling_probability)
+    sigma = _validate.positive(noise_multiplier=noise_multiplier)
+    return GaussianMixtures(((0.0, 1 - q), (1.0, q)), ((0.0, 1 - q), (-1.0, q)), sigma)
+
+
+def mixture_of_gaussians(
+    sensitivities: Sequence[float], sampling_probs: Sequence[float], *, standard_deviation: float
+) -> tuple[GaussianMixtures, GaussianMixtures]:
+    """Return the losses of the mixture-of-Gaussians mechanism, for removing and for adding.
+
+    Parameters
+    ----------
+    sensitivities
+        By how much the record moves the output, finite numbers >= 0.
+    sampling_probs
+        With which probability each; they sum to 1.
+    standard_deviation
+        Of the noise, > 0.
+
+    Raises
+    ------
+    ValueError
+        If the two lists do not describe a distribution, or all sensitivities are 0.
+    """
+    sigma = _validate.positive(standard_deviation=standard_deviation)
+    shifts = [_validate.non_negative(sensitivities=value) for value in sensitivities]
+    weights = [_validate.non_negative(sampling_probs=value) for value in sampling_probs]
+    if len(shifts) != len(weights):
+        raise ValueError(
+            "sampling_probs must have one entry for each of the sensitivities, got "
+            f"{len(weights)} and {len(shifts)}."
+        )
+    if abs(math.fsum(weights) - 1) > 1e-9:
+        raise ValueError(f"sampling_probs must sum to 1, got {tuple(sampling_probs)!r}.")
+    shares: dict[float, list[float]] = {}
+    for shift, weight in zip(shifts, weights, strict=True):
+        if weight > 0:
+            shares.setdefault(shift, []).append(weight)
+    # Three roundings for each, however many weights there are.
+    total = math.fsum(weights)
+    merged = {shift: math.fsum(items) / total for shift, items in shares.items()}
+    if not any(shift > 0 for shift in merged):
+        raise ValueError(
+            "sensitivities must hold a positive number of positive probability, got "
+            f"{tuple(sensitivities)!r} with {tuple(sampling_probs)!r}."
+        )
+    mixture = tuple(sorted(merged.items()))
+    mirrored = tuple((-shift, weight) for shift, weight in mixture)
+    point = ((0.0, 1.0),)
+    return GaussianMixtures(mixture, point, sigma), GaussianMixtures(point, mirrored, sigma)

@@ -1,0 +1,421 @@
+r"""Losses with a density proportional to exp(l / 2) on [-a, a]: Laplace noise, bounded range.
+
+The privacy loss of Laplace noise of scale 1 / a has that density, less than half of its mass, and
+atoms at both ends. A mechanism whose loss lies in some interval of length a on any two neighbors
+is dominated by the density alone (:class:`BoundedRange`).
+
+>>> loss = Laplace(scale=2.0)
+>>> print(f"{loss.upper} {loss.cumulants([1.0])[0, 0]:.12f}")
+0.5 0.200303896174
+>>> print(f"{math.log(2 / 3 * math.exp(0.5) + math.exp(-1.0) / 3):.12f}")  # Mironov (2017)
+0.200303896174
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, gammainc
+
+from dpcal import _validate
+from dpcal._ext.contour import tilted_moments
+from dpcal.accountants.answers import rounded_up
+from dpcal.accountants.losses.base import UNIT, Lattice, PrivacyLoss
+from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
+
+__all__ = ["BoundedRange", "EndsAndSegment", "Laplace", "SegmentLoss"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+# Up to this product of tilt and half-width the nodes integrate to rounding.
+_SMOOTH = 25.0
+# Phases across half of the nodes' interval up to which they serve.
+_PHASE = 30.0
+# Beyond this many times 1 / tilt from its end, an exponential density is negligible.
+_REACH = 45.0
+
+
+def _log_segment(a: float, rate: Reals) -> Reals:
+    """Log of the integral of exp(rate l) over [-a, a]."""
+    size = np.maximum(np.abs(rate), 1e-300)
+    return np.asarray(a * size + np.log(-np.expm1(-2 * a * size) / size))
+
+
+def _segment_moments(a: float, rate: Reals) -> Reals:
+    """Moments 1 to 4 of a - l, l with density exp(rate l) on [-a, a], rate > 0; shape (n, 4)."""
+    x = 2 * a * rate
+    mass = -np.expm1(-x)
+    columns = [math.factorial(k) * gammainc(k + 1, x) / mass / rate**k for k in (1, 2, 3, 4)]
+    return np.column_stack(columns)
+
+
+class SegmentLoss(PrivacyLoss):
+    """A loss with density e l / 2 on [-a, a] under P, times a constant, and perhaps end atoms.
+
+    By symmetry it is the same in both directions.
+    """
+
+    @property
+    @abstractmethod
+    def half_width(self) -> float:
+        """The largest loss a > 0."""
+
+    @property
+    @abstractmethod
+    def log_end(self) -> float:
+        """Log of the atom at a under P times exp(-a / 2); -infinity without atoms."""
+
+    @property
+    @abstractmethod
+    def log_density(self) -> float:
+        """Log of the density under P times exp(-l / 2)."""
+
+    @property
+    def upper(self) -> float:
+        """The half-width."""
+        return self.half_width
+
+    @cached_property
+    def _points(self) -> tuple[Reals, Reals]:
+        """Quadrature points and log weights under Q."""
+        a = self.half_width
+        values, logs = a * _NODES, self.log_density + np.log(a * _WEIGHTS) - a * _NODES / 2
+        if self.log_end > -math.inf:
+            values = np.concatenate([values, [-a, a]])
+            logs = np.concatenate([logs, self.log_end + np.array([a / 2, -a / 2])])
+        return values, logs
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c) and three moments of the tilted laws, to full relative precision."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        smooth = (np.abs(c) + 1) * self.half_width <= _SMOOTH
+        result = np.empty((len(c), 4))
+        if smooth.any():
+            result[smooth] = tilted_moments(*self._points, 1.0 + c[smooth])
+        if not smooth.all():
+            result[~smooth] = self._far(c[~smooth])
+        return result
+
+    def shares(self, c: Reals) -> tuple[Reals, Reals]:
+        """Log masses of the tilts, in rows: lower atom, upper atom, density; and their sum."""
+        a, rate = self.half_width, c + 0.5
+        ends = self.log_end + a * np.multiply.outer([-1.0, 1.0], rate)
+        logs = np.vstack([ends, self.log_density + _log_segment(a, rate)])
+        return logs, np.logaddexp.reduce(logs)
+
+    def _far(self, c: Reals) -> Reals:
+        """Cumulants in closed form, for tilts that crowd the law into one end."""
+        a, rate = self.half_width, c + 0.5
+        sign = np.where(rate < 0, -1.0, 1.0)
+        logs, whole = self.shares(c)
+        near, far, inner = np.exp(np.where(rate < 0, logs[[0, 1, 2]], logs[[1, 0, 2]]) - whole)
+        v1, v2, v3, v4 = _segment_moments(a, np.maximum(np.abs(rate), 1e-6 / a)).T
+        # Moments of the distance from the end where the law is.
+        m1 = far * 2 * a + inner * v1
+        central2 = near * m1**2 + far * (2 * a - m1) ** 2 + inner * (v2 - 2 * v1 * m1 + m1**2)
+        inner4 = v4 - 4 * v3 * m1 + 6 * v2 * m1**2 - 4 * v1 * m1**3 + m1**4
+        central4 = near * m1**4 + far * (2 * a - m1) ** 4 + inner * inner4
+        return np.column_stack([whole, sign * (a - m1), central2, central4])
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return c a."""
+        return c * self.half_width
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z) in closed form (principal branch)."""
+        z = np.asarray(z, dtype=complex)
+        a, rate = self.half_width, z + 0.5
+        safe = np.where(np.abs(a * rate) < 1e-9, 1.0, rate)
+        inner = np.where(np.abs(a * rate) < 1e-9, a, np.sinh(a * safe) / safe)
+        ends = 2 * math.exp(self.log_end) * np.cosh(a * rate)
+        return np.log(ends + 2 * math.exp(self.log_density) * inner)[()]
+
+    def tilt(self, c: float) -> SegmentTilt:
+        """Return the tilted law."""
+        logs, whole = self.shares(np.array([c]))
+        _, *moments = self.cumulants([c])[0]
+        return SegmentTilt(self.half_width, c + 0.5, np.exp(logs[:, 0] - whole[0]), moments)
+
+
+@dataclass(frozen=True)
+class Laplace(SegmentLoss):
+    """The Laplace mechanism: P = Laplace(1, b) against Q = Laplace(0, b).
+
+    Parameters
+    ----------
+    scale
+        b > 0, the scale of the noise over the L1 sensitivity.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(scale=self.scale)
+
+    @cached_property
+    def half_width(self) -> float:
+        """1 / b, the largest loss, rounded up."""
+        nearest = 1.0 / self.scale
+        return nearest if math.isinf(nearest) else rounded_up(nearest, 1 / Fraction(self.scale))
+
+    @property
+    def log_end(self) -> float:
+        """Half of the mass is at the upper end."""
+        return -math.log(2.0) - self.half_width / 2
+
+    @property
+    def log_density(self) -> float:
+        """A quarter of exp((l - a) / 2)."""
+        return -math.log(4.0) - self.half_width / 2
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return 1 - exp((epsilon - a) / 2), the closed form for 0 <= epsilon < a."""
+        gap = self.half_width - epsilon
+        if gap <= 0:
+            return -math.inf, 0.0
+        size = 1 + self.half_width / gap
+        return math.log(-math.expm1(-gap / 2)), 16 * UNIT * size
+
+
+@dataclass(frozen=True)
+class BoundedRange(SegmentLoss):
+    """The tightest pair that dominates every mechanism of bounded range.
+
+    If the loss on any two neighbors lies in an interval of length epsilon, then in the worst case
+    it is t or t - epsilon, for some t (Dong, Durfee and Rogers 2020). The supremum over t of these
+    privacy profiles at x = exp(epsilon') is (sqrt(E) - sqrt(x))^2 / (E - 1), E = exp(epsilon): it
+    is convex, hence the profile of a pair (Zhu, Dong and Wang 2022, Proposition 8), whose law of
+    the loss is this one. Compositions of a dominating pair dominate adaptive ones (their Theorem
+    10). At each single order the worst t gives a smaller Renyi divergence than the pair has.
+
+    Parameters
+    ----------
+    epsilon
+        Length > 0 of the interval.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(epsilon=self.epsilon)
+
+    @property
+    def half_width(self) -> float:
+        """Epsilon."""
+        return self.epsilon
+
+    @property
+    def log_end(self) -> float:
+        """No atoms."""
+        return -math.inf
+
+    @property
+    def log_density(self) -> float:
+        """Log of 1 / (4 sinh(epsilon / 2))."""
+        return -math.log(2.0) - self.epsilon / 2 - math.log(-math.expm1(-self.epsilon))
+
+    @property
+    def renyi_is_tighter(self) -> bool:
+        """True."""
+        return True
+
+    def log_delta(self, epsilon: float) -> tuple[float, float]:
+        """Return the closed form (sqrt(E) - sqrt(x))^2 / (E - 1)."""
+        gap = self.epsilon - epsilon
+        if gap <= 0:
+            return -math.inf, 0.0
+        size = 1 + self.epsilon / gap
+        log_delta = 2 * math.log(-math.expm1(-gap / 2)) - math.log(-math.expm1(-self.epsilon))
+        return log_delta, 32 * UNIT * size
+
+    def moments(self, c: ArrayLike) -> Reals:
+        """Return the largest log M(c) of any pair of losses t and t - epsilon, and derivatives.
+
+        With T = exp(t), M(c) is T^c (A - B T) / (E - 1), A = E - E^-c, B = 1 - E^-c, largest at T =
+        c A / ((1 + c) B).
+        """
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        step = 1e-4 * np.maximum(c, 1e-3)
+        below, here, above = (self._worst(x) for x in (c - step, c, c + step))
+        slope = (above - below) / (2 * step)
+        curvature = np.maximum((above - 2 * here + below) / step**2, 1e-12)
+        return np.column_stack([here, slope, curvature])
+
+    def _worst(self, c: Reals) -> Reals:
+        epsilon = self.epsilon
+        # Away from the removable singularity at 0.
+        c = np.where(np.abs(c) < 1e-12, 1e-12, c)
+        log_a = epsilon + np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
+        log_t = log_a - np.log(-np.expm1(-c * epsilon) / c)
+        return np.asarray(
+            c * np.minimum(log_t, epsilon) + log_a - epsilon - math.log(-math.expm1(-epsilon))
+        )
+
+
+class SegmentTilt(QuadratureTilt):
+    """A tilted law on two atoms and the segment between them, known in closed form.
+
+    Parameters
+    ----------
+    a
+        Half-width.
+    rate
+        The density is proportional to exp(rate l).
+    shares
+        Masses of the lower atom, the upper atom and the density.
+    moments
+        Mean, variance and fourth central moment.
+    """
+
+    def __init__(self, a: float, rate: float, shares: Reals, moments: Any) -> None:
+        self._a, self._rate = a, max(abs(rate), 1e-12 / a)
+        # Mirrored where the law leans to the lower end.
+        self._sign = -1.0 if rate < 0 else 1.0
+        self._near, self._far = (shares[1], shares[0]) if rate >= 0 else (shares[0], shares[1])
+        self._inner = float(shares[2])
+        self._length = min(2 * a, _REACH / self._rate)
+        distance = self._length * (_NODES + 1) / 2
+        density = _WEIGHTS * np.exp(-self._rate * distance)
+        density *= self._inner / density.sum()
+        keep = density > 0
+        ends = np.array([0.0, 2 * a])
+        masses = np.array([self._near, self._far])
+        used = masses > 0
+        values = self._sign * (a - np.concatenate([distance[keep], ends[used]]))
+        weights = np.concatenate([density[keep], masses[used]])
+        mean, variance, fourth = (float(value) for value in moments)
+        super().__init__(
+            values.astype(complex),
+            weights.astype(complex),
+            (mean, variance, fourth),
+            exponents=np.abs(self._rate * values) + 2 * self._rate * a,
+        )
+        self.points = 8
+        self.amplification = 4.0 * (1 + self._far / max(self._inner, 1e-300))
+        x = 2 * a * self._rate
+        self._slope: float = (1 + math.exp(-x)) / -math.expm1(-x) * self._rate
+
+    @property
+    def decays(self) -> bool:
+        """Whether the atoms leave nothing that lasts."""
+        return bool(self._near + self._far < 1.0)
+
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return what a closed form has: an error relative to psi - 1, and that of the mean."""
+        return np.zeros_like(t), 8 * self.amplification + self.mean_rounding * t
+
+    def absolute(self, t: Reals) -> Reals:
+        """Return a bound on abs(psi): the atoms, and the density's variation over t."""
+        with np.errstate(divide="ignore"):
+            part = np.minimum(1.0, self._slope / np.hypot(self._rate, t))
+        return np.asarray(self._near + self._far + self._inner * part)
+
+    def log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Smallest of three bounds: fourth moments, doubling, and :meth:`absolute`."""
+        with np.errstate(divide="ignore"):
+            bound = np.minimum(self._moment_bound(t, ratio), np.log(self.absolute(t)))
+        half = self._time_of_half_power()
+        if math.isfinite(half):
+            halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
+            bound = np.minimum(bound, 0.5 * np.log1p(-0.5 * 0.25**halvings))
+        return np.asarray(bound)
+
+    def _time_of_half_power(self) -> float:
+        """A time from which abs(psi)^2 <= 1/2, by the bound; infinite where atoms keep it up."""
+        rest = math.sqrt(0.5) - self._near - self._far
+        return float(self._slope * self._inner / rest if rest > 0 else math.inf)
+
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        """Return log psi(k step): by points while phases are small, then in closed form."""
+        few = min(nodes, 1 + int(2 * _PHASE / (self._length * step)))
+        result = np.empty(nodes, dtype=complex)
+        result[:few] = super().log_ratio(step, few)
+        if few < nodes:
+            t = step * np.arange(few, nodes)
+            result[few:] = complex_log1p(self._less_one(t)) + 1j * t * self._to_end
+        return result
+
+    def ratio(self, step: float, nodes: int, center: float) -> Complexes:
+        """Return E[exp(i k step (L - center))]."""
+        t = step * np.arange(nodes)
+        return np.asarray(
+            (1 + self._less_one(t)) * np.exp(1j * t * (self._sign * self._a - center))
+        )
+
+    @property
+    def _to_end(self) -> float:
+        """Signed distance from the mean to the end where the law is."""
+        inner = float(_segment_moments(self._a, np.array([self._rate]))[0, 0])
+        return float(self._sign * (self._far * 2 * self._a + self._inner * inner))
+
+    def _less_one(self, t: Any) -> Complexes:
+        """E[exp(i t (L - end))] - 1."""
+        s = self._rate + 1j * t
+        a = self._a
+        inner = self._rate / s * np.expm1(-2 * a * s) / math.expm1(-2 * a * self._rate)
+        value = self._far * np.expm1(-2j * a * t) + self._inner * (inner - 1)
+        return np.asarray(value if self._sign > 0 else value.conj())
+
+
+class EndsAndSegment:
+    """A Laplace loss as its atoms (the bulk) and its density (the jumps).
+
+    A sum of atoms lives on a lattice and has an exact contour; with a density added, the transform
+    decays.
+
+    Parameters
+    ----------
+    loss
+        The loss.
+    """
+
+    def __init__(self, loss: Laplace) -> None:
+        self.loss = loss
+        self.lattice = Lattice(-loss.half_width, loss.half_width, 2)
+
+    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
+        """Return log mass and three moments of the tilted atoms, and of the tilted density."""
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        a, rate = self.loss.half_width, c + 0.5
+        logs, _ = self.loss.shares(c)
+        # To full relative precision, of which high powers are taken.
+        change = 0.5 * (np.expm1(np.minimum(a * c, 300.0)) + np.expm1(-a * (1 + c)))
+        mass = np.where(a * c < 300.0, np.log1p(change), np.logaddexp(logs[0], logs[1]))
+        lower, upper = expit(-2 * a * rate), expit(2 * a * rate)
+        spread = 4 * a * a * upper * lower
+        fourth = spread * 4 * a * a * (1 - 3 * upper * lower)
+        bulk = np.column_stack([mass, a * (upper - lower), spread, fourth])
+        density = self._density(c)
+        return bulk, density
+
+    def _density(self, c: Reals) -> Reals:
+        a, rate = self.loss.half_width, c + 0.5
+        size = np.maximum(np.abs(rate), 1e-6 / a)
+        v1, v2, v3, v4 = _segment_moments(a, size).T
+        variance = v2 - v1**2
+        fourth = v4 - 4 * v3 * v1 + 6 * v2 * v1**2 - 3 * v1**4
+        logs = self.loss.log_density + _log_segment(a, rate)
+        mean = np.where(rate < 0, -1.0, 1.0) * (a - v1)
+        return np.column_stack([logs, mean, variance, np.maximum(fourth, 0.0)])
+
+    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
+        """Return the tilted atoms and the tilted density, each normalised to mass 1."""
+        bulk, density = self.cumulants([c])
+        a = self.loss.half_width
+        masses = expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))
+        ends = QuadratureTilt(
+            np.array([-a, a], dtype=complex),
+            masses.astype(complex),
+            (float(bulk[0, 1]), float(bulk[0, 2]), float(bulk[0, 3])),
+            exponents=2 * a * abs(c + 0.5),
+        )
+        return ends, SegmentTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])

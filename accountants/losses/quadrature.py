@@ -1,0 +1,264 @@
+"""Tilted privacy losses as quadrature points on a line shifted into the complex plane.
+
+The points L_j are complex with Im L_j >= 0, so each factor exp(i t L_j), t > 0, only shrinks, and
+the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls with t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.contour import power_sums, second_order_sums
+from dpcal.accountants.losses.base import OutOfReach, Tilt
+
+__all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
+
+# A time after which a law that has not decayed is taken to have an atom.
+_NEVER = 1e200
+# Newton's steps towards a time; many more than it ever takes.
+_MOST_STEPS = 100
+# What merged points may change in a characteristic function.
+_MERGED_TOLERANCE = 1e-17
+# Fewer points with small phases than this are treated as all others.
+_FEW = 64
+# Stands for log 0: its multiples stay finite, and their exponentials are 0.
+_LOG_OF_ZERO = -1e6
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+
+def complex_log1p(z: Any) -> Complexes:
+    """log(1 + z) with full relative precision for small z; at z = -1 a finite huge negative."""
+    a, b = z.real, z.imag
+    with np.errstate(divide="ignore"):
+        near = 0.5 * np.log1p(a * (2 + a) + b * b)
+        size = np.where(np.abs(z) < 0.5, near, np.log(np.abs(1 + z)))
+    return np.asarray(np.maximum(size, _LOG_OF_ZERO) + 1j * np.arctan2(b, 1 + a))
+
+
+def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
+    """Sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
+
+    The density's is at most the sum of the others'.
+    """
+    with np.errstate(divide="ignore"):
+        size = np.maximum(np.log(np.abs(weights)), -1e3)
+    return np.asarray(2 * (np.abs(power * ell) + abs(log_mass)) + np.abs(size))
+
+
+def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
+    """Size of u in ell = log(1 - q + q exp(u)): its rounding moves ell as the posterior says."""
+    return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
+
+
+def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
+    """Sum of weights (exp(i s) - 1 - i s), s = k phases / nodes for k < nodes and phases <= 1.
+
+    The terms left out are below s^2 / 2 times 2 / 20! < 1e-18.
+    """
+    power, moments = weights.copy(), []
+    for order in range(1, 20):
+        power = power * (1j / order) * phases
+        moments.append(power.sum())
+    x = np.arange(nodes) / nodes
+    total = np.zeros(nodes, dtype=complex)
+    for moment in moments[:0:-1]:
+        total = (total + moment) * x
+    return np.asarray(total * x)
+
+
+class QuadratureTilt(Tilt):
+    """A tilted law as weights at complex points.
+
+    Parameters
+    ----------
+    values
+        Points L_j, shape (m,), with Im L_j >= 0.
+    weights
+        Complex weights that sum to 1.
+    moments
+        Mean, variance and fourth central moment of L under the law.
+    exponents
+        Sizes of the terms whose sum is the logarithm of a weight, shape (m,): their rounding is
+        relative to the weight.
+    restricted
+        Probability, variance and fourth central moment of the law restricted to some events,
+        shape (k, 3), or what computes them when they are asked for; the whole law when omitted.
+    nearer
+        Points and weights on a second line, closer to the real one, for bounds only.
+    merged
+        Total weight of points that were replaced by one at 0, and the largest of their values.
+    """
+
+    def __init__(
+        self,
+        values: Complexes,
+        weights: Complexes,
+        moments: tuple[float, float, float],
+        *,
+        exponents: Reals | float,
+        restricted: Callable[[], Reals] | Reals | None = None,
+        nearer: tuple[Complexes, Complexes] | None = None,
+        merged: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        self.mean, variance, fourth = moments
+        if restricted is None:
+            restricted = np.array([[1.0, variance, fourth]]) if variance > 0 else np.zeros((0, 3))
+        self._restricted, self.merged = restricted, merged
+        # Rounding must not turn a point into one that grows with t.
+        self._centered = values.real - self.mean + 1j * np.maximum(values.imag, 0.0)
+        self._weights = weights
+        self.exponents = np.broadcast_to(np.asarray(exponents, dtype=float), weights.shape)
+        self.points = len(weights)
+        self._sizes = np.abs(weights)
+        self._nearer = None if nearer is None else (nearer[0].imag.copy(), np.abs(nearer[1]))
+        # A rounded term is off by a unit of its size: four times this counts.
+        self.amplification = float((self._sizes * (1 + 0.25 * self.exponents)).sum())
+        self.mean_rounding = 2 * float(
+            (self._sizes * (1 + 0.5 * self.exponents)) @ np.abs(self._centered)
+        )
+        self._half_time: float | None = None
+        # An atom keeps abs(psi)^2 above its square: the time looked for is when psi is half way.
+        plateau = float(self._sizes[self._centered.imag == 0.0].sum())
+        self._log_half = 0.5 * math.log((1 + min(plateau, 1.0) ** 2) / 2)
+
+    @property
+    def decays(self) -> bool:
+        """Whether abs(psi) falls, if not to 0 then to an atom's weight; finite laws never do."""
+        return math.isfinite(self._time_of_half_power())
+
+    @property
+    def restricted(self) -> Reals:
+        """Probability, variance and fourth central moment of the law restricted to some events."""
+        if callable(self._restricted):
+            self._restricted = self._restricted()
+        return self._restricted
+
+    @property
+    def law(self) -> tuple[Complexes, Complexes]:
+        """Points and weights."""
+        return self._centered + self.mean, self._weights
+
+    @property
+    def nearer(self) -> tuple[Reals, Reals]:
+        """Imaginary parts and absolute weights on the line that serves for bounds."""
+        return self._nearer or (self._centered.imag, self._sizes)
+
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        """Return log psi(k step), keeping the digits of psi - 1.
+
+        Refuses times at which merged points would matter.
+        """
+        weight, value = self.merged
+        if weight * (step * nodes * value) ** 2 > _MERGED_TOLERANCE:
+            raise OutOfReach
+        theta = step * self._centered
+        near = np.abs(theta) * nodes <= 1.0
+        # Points whose phases stay small need no more than their moments.
+        if np.count_nonzero(near) < _FEW:
+            near = np.zeros(len(theta), dtype=bool)
+        far = np.flatnonzero(~near)
+        sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
+        if len(far) < len(theta):
+            sums += _series(theta[near] * nodes, self._weights[near], nodes)
+        return complex_log1p(sums)
+
+    def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
+        """Return errors of psi(t) in units, for weights w off by w d each.
+
+        As the points are shifted to a mean of 0, psi is off by the sum of w d (exp(i s) - 1 - i s
+        psi), where s = t x. The line's mean accounts for i s psi, which leaves abs(exp(i s) - 1) at
+        far points; near ones have s^2 / 2 and s times abs(psi - 1).
+        """
+        phases = np.outer(t, np.abs(self._centered))
+        errors = self._sizes * (8 + self.exponents)
+        return np.minimum(0.5 * phases**2, 2.0) @ errors, np.minimum(phases, 2.0) @ errors
+
+    def growth(self, t: Reals) -> Reals:
+        """Return what the terms of first order add up to at points with large phases.
+
+        Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, which the sum itself is the
+        size of, and 2 + s; the terms i s of points with s > 1 cancel only in the sum.
+        """
+        distances = np.abs(self._centered)
+        far = distances * t[-1] > 1.0
+        if not far.any():
+            return np.zeros_like(t)
+        phases = np.outer(t, distances[far])
+        return np.asarray(np.where(phases > 1.0, phases + 2.0, 0.0) @ self._sizes[far])
+
+    def ratio(self, step: float, nodes: int, center: float) -> Complexes:
+        """Return E[exp(i k step (L - center))]."""
+        return power_sums(step * (self._centered + (self.mean - center)), self._weights, 0, nodes)
+
+    def absolute(self, t: Reals) -> Reals:
+        """Return the smaller sum abs(weight_j) exp(-t Im L_j), a bound on abs(psi(t))."""
+        total = np.exp(-np.outer(t, self._centered.imag)) @ self._sizes
+        if self._nearer is not None:
+            decay, sizes = self._nearer
+            total = np.minimum(total, np.exp(-np.outer(t, decay)) @ sizes)
+        return np.asarray(total)
+
+    def log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Smallest of three bounds: fourth moments, doubling, absolute sum.
+
+        With D the difference of two independent copies of L, 1 - abs(psi(t))^2 = E[1 - cos(t D)]
+        is at least E[t^2 D^2 / 2 - t^4 D^4 / 24; both copies in S] for every event S, and at
+        least a quarter of 1 - abs(psi(2 t))^2.
+        """
+        bound = self._moment_bound(t, ratio)
+        half = self._time_of_half_power()
+        halvings = np.maximum(0.0, np.ceil(np.log2(half / t)))
+        drop = -math.expm1(2 * self._log_half)
+        bound = np.minimum(bound, 0.5 * np.log1p(-drop * 0.25**halvings))
+        late = t >= half
+        if late.any():
+            with np.errstate(divide="ignore"):
+                bound[late] = np.minimum(bound[late], np.log(self.absolute(t[late])))
+        return bound
+
+    def _moment_bound(self, t: Reals, ratio: float) -> Reals:
+        """The bound by moments, where it still falls on all of [t, ratio t]."""
+        share, variance, fourth = self.restricted[:, :, None].transpose(1, 0, 2)
+        total = fourth + 3 * variance**2
+        falling = ratio * t <= np.sqrt(6 * variance / total)
+        square = np.where(falling, t * t, 0.0)
+        if not len(share):
+            return np.zeros_like(t)
+        drop = share**2 * square * (variance - square * total / 12)
+        return np.asarray(0.5 * np.log1p(-drop.max(axis=0)))
+
+    def _time_of_half_power(self) -> float:
+        """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
+        if self._half_time is None:
+            decay, sizes = self.nearer
+            half = math.exp(self._log_half) * (1 - 1e-12)
+            low = 0.35 / max(float(sizes @ decay), 1 / _NEVER)
+            self._half_time = _NEVER if self._left(_NEVER).sum() <= half else math.inf
+            # The logarithm of the sum is convex: Newton's steps stop short of the root, and each
+            # goes a twentieth further.
+            for _ in range(_MOST_STEPS if self._half_time == _NEVER else 0):
+                left = self._left(low)
+                total, slope = float(left.sum()), float(left @ decay)
+                if total <= half:
+                    self._half_time = low
+                if total <= half or slope == 0:
+                    break
+                low = 1.05 * (low + total / slope * math.log(total / half))
+        return self._half_time
+
+    def _left(self, t: float) -> Reals:
+        """What is left at time t of each term of the absolute sum, which bounds abs(psi(t))."""
+        decay, sizes = self.nearer
+        with np.errstate(under="ignore"):
+            return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Refuse: a bare quadrature knows no parameters."""
+        raise NotImplementedError(f"no derivative with respect to {parameter!r}")

@@ -1,0 +1,173 @@
+"""One of several mechanisms, chosen at random regardless of the record, the choice being revealed.
+
+By joint convexity of the hockey-stick divergence, revealing a choice that no record influences can
+only raise it, so the pair with the choice revealed dominates the mixture.
+
+>>> from dpcal.accountants.losses.base import Gaussian
+>>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+>>> rare = SampledGaussian(0.01, 1.0, "remove")
+>>> often = SampledGaussian(0.1, 1.0, "remove")
+>>> loss = RevealedChoice(((0.75, rare), (0.25, often)))
+>>> log_delta, _ = loss.log_delta(0.0)
+>>> print(f"{math.exp(log_delta) / math.exp(rare.log_delta(0.0)[0]):.6f}")       # 0.75 + 0.25 * 10
+3.250000
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal.accountants.losses.base import UNIT, PrivacyLoss, log_mgf_by_tilts
+from dpcal.accountants.losses.quadrature import QuadratureTilt
+
+__all__ = ["RevealedChoice"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+
+@dataclass(frozen=True)
+class RevealedChoice(PrivacyLoss):
+    """A privacy loss drawn from several laws, each with a probability.
+
+    Parameters
+    ----------
+    choices
+        Probabilities > 0, which sum to 1, and losses, whose tilted laws are quadratures.
+    """
+
+    choices: tuple[tuple[float, PrivacyLoss], ...]
+
+    def __post_init__(self) -> None:
+        total = math.fsum(weight for weight, _ in self.choices)
+        if min((weight for weight, _ in self.choices), default=0.0) <= 0 or abs(total - 1) > 1e-9:
+            raise ValueError(
+                "choices must have probabilities > 0 that sum to 1, got "
+                f"{[weight for weight, _ in self.choices]!r}."
+            )
+
+    @property
+    def _log_weights(self) -> Reals:
+        return np.log([weight for weight, _ in self.choices])
+
+    @property
+    def upper(self) -> float:
+        """The largest supremum."""
+        return max(loss.upper for _, loss in self.choices)
+
+    @property
+    def log_unaffected(self) -> float:
+        """Log of the mean of the choices' probabilities."""
+        return float(
+            np.logaddexp.reduce(
+                self._log_weights + [loss.log_unaffected for _, loss in self.choices]
+            )
+        )
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return the log of the mean of the choices' bounds."""
+        bounds = [loss.log_mgf_bound(c) for _, loss in self.choices]
+        return float(np.logaddexp.reduce(self._log_weights + bounds))
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return log M(c), mean, variance, and a bound on the fourth central moment.
+
+        A choice's third moment is not known, and bounded by Cauchy and Schwarz.
+        """
+        c = np.atleast_1d(np.asarray(c, dtype=float))
+        rows = np.stack([loss.cumulants(c) for _, loss in self.choices])
+        weights = np.array([weight for weight, _ in self.choices])
+        logs = rows[:, :, 0]
+        # The digits of M - 1 are kept where M is near 1.
+        near = np.abs(logs).max(axis=0) < 1.0
+        gains = weights @ np.expm1(np.where(near, logs, 0.0))
+        beyond = np.logaddexp.reduce(self._log_weights[:, None] + logs, axis=0)
+        log_mgf = np.where(near, np.log1p(gains), beyond)
+        shares = weights[:, None] * np.exp(logs - log_mgf)
+        shares = shares / shares.sum(axis=0)
+        mean = (shares * rows[:, :, 1]).sum(axis=0)
+        gap, variance, fourth = rows[:, :, 1] - mean, rows[:, :, 2], rows[:, :, 3]
+        third = 4 * np.abs(gap) * np.sqrt(variance * fourth)
+        fourths = fourth + third + 6 * gap**2 * variance + gap**4
+        return np.column_stack(
+            [
+                log_mgf,
+                mean,
+                (shares * (variance + gap**2)).sum(axis=0),
+                (shares * fourths).sum(axis=0),
+            ]
+        )
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z), directly for each z."""
+        return log_mgf_by_tilts(self, z)
+
+    def tilt(self, c: float) -> _RevealedTilt:
+        """Return the tilted law along Re z = c."""
+        return _RevealedTilt(self, c)
+
+    def log_delta(self, epsilon: float) -> tuple[float, float] | None:
+        """Return the log of the mean of the choices' deltas, where all are in closed form."""
+        found = [loss.log_delta(epsilon) for _, loss in self.choices]
+        known = [item for item in found if item is not None]
+        if len(known) < len(found):
+            return None
+        logs = self._log_weights + [value for value, _ in known]
+        # An error that is unknown because its delta is 0 to rounding needs a contour.
+        error = max(error for _, error in known)
+        return float(np.logaddexp.reduce(logs)), error + 8 * UNIT
+
+
+class _RevealedTilt(QuadratureTilt):
+    """The tilted law of a choice: the points of all, weighted."""
+
+    def __init__(self, loss: RevealedChoice, c: float) -> None:
+        log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
+        shares, tilts = [], []
+        for weight, choice in loss.choices:
+            tilt = choice.tilt(c)
+            if not isinstance(tilt, QuadratureTilt):
+                raise TypeError(f"a choice's tilted law must be a quadrature, got {choice!r}.")
+            tilts.append(tilt)
+            shares.append(weight * math.exp(float(choice.cumulants([c])[0, 0]) - float(log_mgf)))
+        values: Complexes = np.concatenate([tilt.law[0] for tilt in tilts])
+        weights = np.concatenate(
+            [share * tilt.law[1] for share, tilt in zip(shares, tilts, strict=True)]
+        )
+        values = values - float((weights @ (values - mean)).real)
+        nearer = (
+            np.concatenate([1j * tilt.nearer[0] for tilt in tilts]),
+            np.concatenate(
+                [share * tilt.nearer[1] for share, tilt in zip(shares, tilts, strict=True)]
+            ),
+        )
+        # An event within one choice is an event of the whole.
+        rows = [
+            tilt.restricted * [share, 1.0, 1.0] for share, tilt in zip(shares, tilts, strict=True)
+        ]
+        whole = np.array([[1.0, variance, fourth]])
+        merged = (
+            sum(share * tilt.merged[0] for share, tilt in zip(shares, tilts, strict=True)),
+            max(tilt.merged[1] for tilt in tilts),
+        )
+        moments = (float(mean), float(variance), float(fourth))
+        restricted = np.concatenate([*rows, whole])
+        exponents = np.concatenate([tilt.exponents + 4 * abs(float(log_mgf)) for tilt in tilts])
+        super().__init__(
+            values,
+            weights,
+            moments,
+            exponents=exponents,
+            restricted=restricted,
+            nearer=nearer,
+            merged=merged,
+        )
+
+    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
+        """Return nan, for which callers take differences."""
+        return np.full(nodes, np.nan, dtype=complex)

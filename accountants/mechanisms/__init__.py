@@ -1,0 +1,1 @@
+"""From an event to the privacy losses that it composes, for each neighboring relation."""

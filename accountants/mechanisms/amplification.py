@@ -1,0 +1,130 @@
+r"""What does Poisson sampling make of a dominating pair? Each loss l becomes log(1 - q + q e^l).
+
+If (P, Q) dominates a mechanism when a record is removed, ((1 - q) Q + q P, Q) dominates it after
+Poisson sampling, and the reversed pair does when a record is added (Zhu, Dong and Wang 2022,
+Theorem 11).
+
+>>> from dpcal.accountants.losses.discrete import pure
+>>> remove, add = sampled(pure(1.0), 0.1)
+>>> print(f"{remove.upper:.12f} {math.log1p(0.1 * math.expm1(1.0)):.12f} {add.upper:.12f}")
+0.158565078740 0.158565078740 0.065298335999
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.discrete import ROUNDING, AtomicLoss, FiniteLoss, ScatteredLoss
+from dpcal.accountants.losses.laplace import Laplace
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["sampled", "thinned"]
+
+Reals = NDArray[np.float64]
+
+# Cells into which the density of a Laplace loss is cut.
+_CELLS = 1024
+# Losses from which on the exponential, times a sampling probability, is all there is.
+_LARGE = 500.0
+
+Pair = tuple[PrivacyLoss, PrivacyLoss]
+
+
+def sampled(loss: PrivacyLoss, q: float) -> Pair:
+    """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
+
+    Parameters
+    ----------
+    loss
+        Loss of the mechanism when a record is removed; the reversed pair must be its loss when one
+        is added.
+    q
+        Sampling probability in (0, 1).
+    """
+    if isinstance(loss, FiniteLoss):
+        return _thinned(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
+    if isinstance(loss, Laplace):
+        return _thinned_laplace(loss, q)
+    raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
+
+
+def thinned(values: Reals, q: float) -> Reals:
+    """log(1 - q + q exp(l)) of each l, without overflow, and with the digits of small values.
+
+    Parameters
+    ----------
+    values
+        Privacy losses.
+    q
+        Sampling probability in (0, 1).
+    """
+    moderate = np.minimum(values, _LARGE)
+    near = np.log1p(q * np.expm1(moderate))
+    if q > 0.5:
+        # No difference from 1 loses the digits of 1 - q.
+        near = np.where(values < -0.5, np.log((1 - q) + q * np.exp(moderate)), near)
+    far = values + math.log(q) + np.log1p((1 - q) / q * np.exp(-np.maximum(values, _LARGE)))
+    return np.asarray(np.where(values < _LARGE, near, far))
+
+
+def _thinned(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
+    """The sampled losses from values and log probabilities under Q."""
+    if len(values) == 2:
+        # Any two values lie on a lattice, which starts at the likelier one.
+        places = thinned(values, q)
+        low, high = (float(value) for value in places)
+        unit = high - low
+        if unit < 1.0:
+            odds = q * math.exp(values[0]) * math.expm1(values[1] - values[0]) / math.exp(low)
+            unit = math.log1p(odds)
+        mixture = (log_reference + places)[::-1]
+        reference, added = tuple(log_reference.tolist()), tuple(mixture.tolist())
+        remove = AtomicLoss(unit, (0, 1), reference, name, low, ROUNDING)
+        add = AtomicLoss(unit, (-1, 0), added, f"{name}, added", -low, ROUNDING)
+        return remove, add
+    return _scattered(values, log_reference, q, name)
+
+
+def _scattered(
+    values: Reals, log_reference: Reals, q: float, name: str
+) -> tuple[ScatteredLoss, ScatteredLoss]:
+    """The sampled losses, their values anywhere."""
+    places = thinned(values, q)
+    added = (log_reference + places)[::-1]
+    others = (-places[::-1]).tolist()
+    return (
+        ScatteredLoss(tuple(places.tolist()), tuple(log_reference.tolist()), name, q),
+        ScatteredLoss(tuple(others), tuple(added.tolist()), f"{name}, added", q),
+    )
+
+
+def _thinned_laplace(loss: Laplace, q: float) -> Pair:
+    """The sampled losses of Laplace noise, rounded up and down.
+
+    A cell of the density, from l to l + h, is spread over its ends so that both laws keep their
+    mass (which makes a pair that dominates; Doroshenko et al. 2022), or gathered in its middle,
+    where the ratio of its two masses is (post-processing, which makes a pair that is dominated).
+    """
+    a, h = loss.half_width, 2 * loss.half_width / _CELLS
+    ends = np.linspace(-a, a, _CELLS + 1)
+    # Under Q the ends of the cell from l to l + h get exp(-(l + a) / 2) tanh(h / 4) / 2, and that
+    # times exp(-h / 2); the atom at -a has 1/2, the one at a exp(-a) times that.
+    half, share = math.log(0.5), math.tanh(h / 4)
+    falling = -0.5 * h * np.arange(_CELLS + 1.0)
+    up = falling + math.log(share)
+    up[[0, -1]] = half + math.log1p(share) + np.array([0.0, -a])
+    middles = np.concatenate([[-a], ends[:-1] + h / 2, [a]])
+    cell = half + falling[:-1] + math.log(-math.expm1(-h / 2))
+    down = np.concatenate([[half], cell, [half - a]])
+    name = f"{q!r}-sampled {loss!r}"
+    uppers = _scattered(ends, up, q, name)
+    lowers = _scattered(middles, down, q, f"{name}, rounded down")
+    remove, add = (
+        replace(high, rounded_down=low) for high, low in zip(uppers, lowers, strict=True)
+    )
+    return remove, add

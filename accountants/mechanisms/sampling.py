@@ -1,0 +1,235 @@
+r"""Which pairs dominate a Gaussian mechanism on a random batch? One function for each sampler.
+
+Each returns the losses for removing and for adding a record; where the relation is symmetric the
+two are one pair, which dominates both orders of every two neighbors. Noise multipliers are the
+noise over the bound on *one record's* contribution, so a replaced record moves a sum by up to 2.
+
+The argument is the same throughout. Given all that the record does not influence, the output is a
+mixture over whether it was drawn; the hockey-stick divergence is jointly convex, so the rest may be
+fixed, or revealed, at its worst; and the worst means lie on a line.
+
+>>> remove, add = poisson(0.01, 1.0, "replace-one")
+>>> remove == add, remove.numerator, remove.denominator
+(True, ((0.0, 0.99), (1.0, 0.01)), ((0.0, 0.99), (-1.0, 0.01)))
+>>> without_replacement(10_000, 100, 2.0, "replace-one")[0]
+FixedBatchGaussian(sampling_probability=0.01, noise_multiplier=1.0)
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.stats import binom
+
+from dpcal import _validate
+from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
+from dpcal.accountants.losses.random_choice import RevealedChoice
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacement"]
+
+Pairs = tuple[PrivacyLoss, PrivacyLoss]
+
+# Stands for a chance below the range of a double.
+_SMALLEST = 1e-300
+# Relative error that binomial chances may have; those of scipy 1.17 are within 2e-10 of sums at 40
+# digits, for up to 1e7 trials.
+_MARGIN = 1e-9
+# Chance, a step, of so many draws of one record that they are taken to reveal it.
+_RARE = 1e-18
+
+
+def poisson(q: float, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on a batch that each record joins with probability q.
+
+    A record that is added, removed or blanked out gives the sampled pair (Zhu, Dong and Wang 2022,
+    Theorem 11); a replaced one that of
+    :func:`~dpcal.accountants.losses.gaussian_mixtures.replaced_record`.
+
+    Parameters
+    ----------
+    q
+        In (0, 1].
+    sigma
+        Noise multiplier > 0.
+    relation
+        Any neighboring relation.
+    """
+    q = _validate.rate(sampling_probability=q)
+    loss: PrivacyLoss
+    if q == 1:
+        loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+    elif relation == "replace-one":
+        loss = replaced_record(sampling_probability=q, noise_multiplier=sigma)
+    else:
+        return SampledGaussian(q, sigma, "remove"), SampledGaussian(q, sigma, "add")
+    return loss, loss
+
+
+def without_replacement(size: int, batch: int, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on ``batch`` distinct records out of ``size``.
+
+    A record always takes its place in the batch from another one, so the two sums differ by up to
+    2 under every relation. Replacing a record, by another or by a blank one (which counts among the
+    ``size``, and contributes 0), gives
+    :class:`~dpcal.accountants.losses.fixed_batch.FixedBatchGaussian`.
+    When one is added or removed, the larger data set having ``size`` records, the output without
+    the record is that of a batch in which another one stands in its place: the sampled pair at
+    distance 2, one direction for each order.
+
+    Parameters
+    ----------
+    size, batch
+        Whole numbers, 1 <= batch <= size.
+    sigma
+        Noise multiplier > 0.
+    relation
+        Any neighboring relation.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For a batch of every record under add-or-remove-one.
+    """
+    size = _validate.count(source_dataset_size=size)
+    m = _validate.count(sample_size=batch)
+    if m > size:
+        raise ValueError(
+            f"sample_size must be at most source_dataset_size = {size}, got {batch!r}."
+        )
+    if m == size and relation == "add-or-remove-one":
+        raise UnsupportedEvent(
+            f"A batch of all {size} records has no neighbor with one record less: "
+            "sample_size must be below source_dataset_size under 'add-or-remove-one'."
+        )
+    if m == size:
+        loss: PrivacyLoss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+        return loss, loss
+    return _displacing(m / size, sigma, relation)
+
+
+def _displacing(q: float, sigma: float, relation: str) -> Pairs:
+    """A record that is in the batch with probability q, and displaces another one."""
+    if relation == "add-or-remove-one":
+        return SampledGaussian(q, sigma / 2, "remove"), SampledGaussian(q, sigma / 2, "add")
+    loss = FixedBatchGaussian(q, sigma / 2)
+    return loss, loss
+
+
+def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Gaussian on ``batch`` independent draws from ``size`` records.
+
+    A record is drawn k times with the probability b_k of Bin(batch, 1 / size), each time in another
+    one's place. Replaced, it costs at most as if k were revealed: H_alpha <= sum of b_k times
+    H_a(N(2 k) || N(0)), a = 1 + (alpha - 1) / (1 - b_0) (Balle, Barthe and Gaboardi 2018, Theorem
+    10); so a choice among fixed-size batches with gaps 2 k. Blanked out, no more. Added or removed
+    (the larger data set having ``size`` records), the mixture of N(2 k) against N(0) dominates:
+    however the shifts point, N(0) being given, half-lines give every N(2 k) its largest chance
+    at once.
+
+    Draws beyond the number that a chance of 1e-18 leaves are taken to reveal everything. More draws
+    cost more: chances are rounded up at the expense of that of the fewest.
+
+    Parameters
+    ----------
+    size, batch
+        Whole numbers >= 1.
+    sigma
+        Noise multiplier > 0.
+    relation
+        Any neighboring relation.
+    """
+    size = _validate.count(source_dataset_size=size)
+    batch = _validate.count(sample_size=batch)
+    if size == 1:
+        raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
+    chances = [float(binom.pmf(k, batch, 1 / size)) for k in range(min(batch, 64) + 1)]
+    most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _RARE), batch)
+    if most >= len(chances):
+        raise UnsupportedEvent(
+            f"{batch} draws from {size} records may hold one record too often to be priced."
+        )
+    beyond = float(binom.sf(most, batch, 1 / size)) * (1 + _MARGIN)
+    remove: PrivacyLoss
+    add: PrivacyLoss
+    if relation == "add-or-remove-one":
+        shares = _leaning_up(chances[: most + 1])
+        remove, add = mixture_of_gaussians(
+            [2.0 * k for k in range(most + 1)], shares, standard_deviation=sigma
+        )
+    else:
+        drawn = -math.expm1(batch * math.log1p(-1 / size))
+        drawn = min(drawn * (1 + _MARGIN), math.nextafter(1.0, 0.0))
+        choices = [
+            (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
+            for k, share in enumerate(_leaning_up(chances[1 : most + 1]), start=1)
+            if share > 0
+        ]
+        remove = add = RevealedChoice(tuple(choices))
+    if beyond > 0:
+        return Defective(remove, beyond), Defective(add, beyond)
+    return remove, add
+
+
+def _leaning_up(chances: list[float]) -> list[float]:
+    """The law on 0, 1, ... proportional to chances, every tail of it rounded up."""
+    total = math.fsum(chances)
+    tails = [
+        min(1.0, math.fsum(chances[k:]) / total * (1 + 2 * _MARGIN)) for k in range(len(chances))
+    ]
+    return [tail - further for tail, further in zip(tails, [*tails[1:], 0.0], strict=True)]
+
+
+def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: str) -> Pairs:
+    """Return the losses of a Poisson sample of which at most ``batch`` random records are kept.
+
+    Whether ``batch`` or more of the *other* records were drawn does not depend on the record, and
+    is revealed. If fewer were, the sample is not truncated. If so many were, the batch is full
+    either way, and the record is in it with probability P(Bin(size, q) > batch) batch / size over
+    that of the condition, in another one's place. (Compare Ganesh et al. 2025, arXiv:2508.15089.)
+
+    Binomial tails have a relative error: what it leaves open is the chance of a third case, a
+    record that displaces another one with probability q, which dominates both.
+
+    Parameters
+    ----------
+    size
+        Number of records, the larger one where a record is added or removed.
+    q
+        Sampling probability in (0, 1].
+    batch
+        Largest size >= 1 of a batch.
+    sigma
+        Noise multiplier > 0.
+    relation
+        Any neighboring relation.
+    """
+    size = _validate.count(dataset_size=size)
+    batch = _validate.count(truncated_batch_size=batch)
+    q = _validate.rate(sampling_probability=q)
+    if batch >= size:
+        return poisson(q, sigma, relation)
+    if q == 1:
+        return without_replacement(size, batch, sigma, relation)
+    full = float(binom.sf(batch - 1, size - 1, q))
+    short = float(binom.cdf(batch - 1, size - 1, q))
+    # A share that is not known to a double is raised to its bound q.
+    share = q
+    if full > _SMALLEST:
+        drawn = float(binom.sf(batch, size, q)) * (1 + 3 * _MARGIN)
+        share = min(q, drawn * batch / (full * size))
+    # The rarer case decides how far off the other, its complement, may be.
+    rare = max(min(short, full), _SMALLEST)
+    common, least = 1 - rare * (1 + _MARGIN), rare * (1 - _MARGIN)
+    chances = (common, least) if full < short else (least, common)
+    open_chance = max(2 * _MARGIN * rare, _SMALLEST)
+    plain, truncated = poisson(q, sigma, relation), _displacing(share, sigma, relation)
+    either = _displacing(q, sigma, relation)
+    remove, add = (
+        RevealedChoice(tuple(zip((*chances, open_chance), losses, strict=True)))
+        for losses in zip(plain, truncated, either, strict=True)
+    )
+    return remove, add

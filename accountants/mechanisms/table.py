@@ -1,0 +1,307 @@
+"""Which dominating pair does each mechanism have, under which relation, and by what theorem?
+
+One table holds a rule for each class of events: a function that returns the dominating pairs, or
+raises :class:`~dpcal.errors.UnsupportedEvent` with the reason why no theorem applies.
+
+>>> from dpcal.accountants import events
+>>> remove, add = dominating_pairs(events.GaussianDpEvent(2.0), "replace-one")
+>>> remove
+Gaussian(noise_multiplier=1.0)
+>>> dominating_pairs(events.UnsupportedDpEvent(), "replace-one")
+Traceback (most recent call last):
+    ...
+dpcal.errors.UnsupportedEvent: No theorem here prices UnsupportedDpEvent() under neighboring \
+relation 'replace-one'. It stands for an operation that has no description.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.losses.base import NOTHING, Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.losses.discrete import (
+    blanked_response,
+    discrete_laplace,
+    pure,
+    randomized_response,
+)
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
+from dpcal.accountants.losses.laplace import BoundedRange, Laplace
+from dpcal.accountants.losses.moment_bounds import Concentrated, RepeatedSelection
+from dpcal.accountants.mechanisms import sampling as samplers
+from dpcal.accountants.mechanisms.amplification import sampled, thinned
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["dominating_pairs", "refuse"]
+
+Pairs = tuple[PrivacyLoss, PrivacyLoss]
+Rule = Callable[[Any, str], Pairs]
+
+# Powers of sampling probabilities down to this stay far from underflow.
+_LEAST_SAMPLING = 1e-50
+
+
+def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
+    """Dominating pairs of one elementary event, for removing and for adding a record.
+
+    Parameters
+    ----------
+    event
+        An event that is no composition.
+    relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no theorem in this package covers the event under this relation.
+    """
+    for cls in type(event).__mro__:
+        if cls in RULES:
+            return RULES[cls](event, relation)
+    raise refuse(event, relation)
+
+
+def refuse(event: events.DpEvent, relation: str, reason: str = "") -> UnsupportedEvent:
+    """Return the refusal of an event under a relation, with the reason as a second sentence."""
+    sentence = f"No theorem here prices {event!r} under neighboring relation {relation!r}."
+    return UnsupportedEvent(f"{sentence} {reason}".rstrip())
+
+
+def _sampling(event: Any) -> float:
+    """A sampling probability in the range that accountants take."""
+    q = _validate.rate(sampling_probability=event.sampling_probability)
+    return _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+
+
+def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    # A replaced record moves the sum by up to twice the bound on its norm.
+    loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
+    return loss, loss
+
+
+def _gaussian_noise(event: events.DpEvent) -> float | None:
+    """Noise multiplier of the one Gaussian that several on the same records are worth, if any.
+
+    Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
+    """
+    total, stack = 0.0, [(event, 1)]
+    while stack:
+        item, times = stack.pop()
+        if isinstance(item, events.SelfComposedDpEvent):
+            stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in item.events)
+        elif isinstance(item, events.GaussianDpEvent):
+            sigma = _validate.noise(noise_multiplier=item.noise_multiplier)
+            total += times / sigma**2
+        else:
+            return None
+    if isinstance(event, events.GaussianDpEvent):
+        return float(event.noise_multiplier)
+    return 1 / math.sqrt(total) * (1 - 1e-15) if total > 0 else None
+
+
+def _sampled_noise(event: Any, relation: str) -> float:
+    """Noise multiplier of the Gaussians that are asked on one sample."""
+    sigma = _gaussian_noise(event.event)
+    if sigma is None:
+        reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
+        raise refuse(event, relation, reason)
+    return sigma
+
+
+def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
+    q = _sampling(event)
+    inner = event.event
+    if q == 1:
+        return dominating_pairs(inner, relation)
+    if isinstance(inner, events.PoissonSampledDpEvent):
+        # A sample of a sample: a record stays with the product of both probabilities.
+        twice = q * _sampling(inner)
+        return dominating_pairs(events.PoissonSampledDpEvent(twice, inner.event), relation)
+    sigma = _gaussian_noise(inner)
+    if sigma is not None:
+        return samplers.poisson(q, sigma, relation)
+    if relation == "replace-one":
+        raise refuse(event, relation)
+    if relation == "replace-special" and not isinstance(event.event, _SUMS):
+        # Of a sum, a blanked record and one that was not sampled leave the same law.
+        reason = "A blanked record that is sampled may leave another law than one that is not."
+        raise refuse(event, relation, reason)
+    if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:
+        return dominating_pairs(_amplified_claim(q, event.event), relation)
+    if isinstance(event.event, _SUMS + _CLAIMS):
+        law, _ = dominating_pairs(event.event, relation)
+        return (law, law) if law is NOTHING else sampled(law, q)
+    raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
+
+
+# Mechanisms whose dominating pair sampling thins value by value.
+_SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
+_CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
+
+
+def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
+    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
+    given = _validate.non_negative(epsilon=claim.epsilon)
+    epsilon = float(thinned(np.array(given), q))
+    delta = math.nextafter(q * claim.delta, 1.0)
+    return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
+
+
+def _without_replacement(event: events.SampledWithoutReplacementDpEvent, relation: str) -> Pairs:
+    sigma = _sampled_noise(event, relation)
+    return samplers.without_replacement(
+        event.source_dataset_size, event.sample_size, sigma, relation
+    )
+
+
+def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str) -> Pairs:
+    sigma = _sampled_noise(event, relation)
+    return samplers.with_replacement(event.source_dataset_size, event.sample_size, sigma, relation)
+
+
+def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
+    return samplers.truncated_poisson(
+        event.dataset_size,
+        event.sampling_probability,
+        event.truncated_batch_size,
+        _validate.noise(noise_multiplier=event.noise_multiplier),
+        relation,
+    )
+
+
+def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str) -> Pairs:
+    if relation == "replace-one":
+        reason = "It says what a record adds to the output, not what exchanging two of them does."
+        raise refuse(event, relation, reason)
+    return mixture_of_gaussians(
+        event.sensitivities, event.sampling_probs, standard_deviation=event.standard_deviation
+    )
+
+
+def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
+    shift = _validate.count(sensitivity=event.sensitivity)
+    shift *= 2 if relation == "replace-one" else 1
+    loss = discrete_laplace(noise_parameter=event.noise_parameter, sensitivity=shift)
+    return loss, loss
+
+
+def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs:
+    if relation == "add-or-remove-one":
+        raise refuse(
+            event, relation, "An answer that is there or not reveals the record's presence."
+        )
+    parameters = {"noise_parameter": event.noise_parameter, "num_buckets": event.num_buckets}
+    if relation == "replace-special":
+        return blanked_response(**parameters)
+    loss = randomized_response(**parameters)
+    return loss, loss
+
+
+def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
+    """Everything is revealed with probability delta (Kairouz, Oh and Viswanath 2015)."""
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    delta = _validate.non_negative(delta=event.delta)
+    if delta > 1:
+        raise ValueError(f"delta must be a number in [0, 1], got {event.delta!r}.")
+    given = pure(epsilon) if epsilon > 0 else NOTHING
+    if delta == 0:
+        return given, given
+    loss = Defective(given, delta)
+    return loss, loss
+
+
+def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
+    raise refuse(event, relation, "It stands for an operation that has no description.")
+
+
+def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
+    scale = _validate.noise(noise_multiplier=event.noise_multiplier)
+    loss = Laplace(scale / 2 if relation == "replace-one" else scale)
+    return loss, loss
+
+
+def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
+    shift = _validate.count(sensitivity=event.sensitivity)
+    shift *= 2 if relation == "replace-one" else 1
+    loss = DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
+    return loss, loss
+
+
+def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> Pairs:
+    epsilon = _validate.non_negative(epsilon=event.epsilon)
+    loss = BoundedRange(epsilon) if epsilon > 0 else NOTHING
+    return loss, loss
+
+
+def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pairs:
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
+
+
+def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
+    loss = Concentrated(rho=event.rho, xi=event.xi)
+    return loss, loss
+
+
+def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
+    # Events nest, so the two modules need one another.
+    from dpcal.accountants.mechanisms.decompose import decompose
+
+    single = decompose(event.event, relation)
+    if not single.private:
+        raise refuse(event, relation, "What is repeated is not private.")
+    if any(item.finite[0] < 0 for item in single.directions):
+        raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
+    loss = RepeatedSelection(single.directions, event.mean, event.shape)
+    return loss, loss
+
+
+def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pairs:
+    """A record enters one leaf of one tree, so each of its ancestors once (Kairouz et al. 2021, D).
+
+    Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
+    counts.
+    """
+    if relation != "replace-special":
+        reason = "Only a blanked record leaves all others in their leaves of the tree."
+        raise refuse(event, relation, reason)
+    several = isinstance(event.step_counts, list | tuple)
+    counts = event.step_counts if several else (event.step_counts,)
+    sizes = [_validate.count(step_counts=count) for count in counts]
+    if not sizes:
+        raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
+    nodes = max(size.bit_length() for size in sizes)
+    sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
+    loss = Gaussian(sigma / math.sqrt(nodes))
+    return loss, loss
+
+
+RULES: dict[type[events.DpEvent], Rule] = {
+    events.GaussianDpEvent: _gaussian,
+    events.PoissonSampledDpEvent: _poisson_sampled,
+    events.SampledWithoutReplacementDpEvent: _without_replacement,
+    events.SampledWithReplacementDpEvent: _with_replacement,
+    events.TruncatedSubsampledGaussianDpEvent: _truncated_poisson,
+    events.MixtureOfGaussiansDpEvent: _mixture_of_gaussians,
+    events.DiscreteLaplaceDpEvent: _discrete_laplace,
+    events.RandomizedResponseDpEvent: _randomized_response,
+    events.LaplaceDpEvent: _laplace,
+    events.DiscreteGaussianDpEvent: _discrete_gaussian,
+    events.ExponentialMechanismDpEvent: _bounded_range,
+    events.PermuteAndFlipDpEvent: _permute_and_flip,
+    events.ZCDpEvent: _concentrated,
+    events.RepeatAndSelectDpEvent: _repeat_and_select,
+    events.EpsilonDeltaDpEvent: _epsilon_delta,
+    events.SingleEpochTreeAggregationDpEvent: _tree,
+    events.UnsupportedDpEvent: _undescribed,
+}

@@ -1,0 +1,1 @@
+"""One plan builder an optimizer: from constants and a target to every noisy answer of a run."""

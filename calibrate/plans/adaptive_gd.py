@@ -1,0 +1,181 @@
+"""From a target to adaptive gradient descent: what must a norm cost, and what may a gradient?
+
+Each step asks for the norm of the gradient first, with little privacy, and then for the gradient
+with noise in proportion to that norm: large gradients are cheap, and small ones are where the
+budget goes. Nothing needs to be known of the loss but its smoothness.
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0)
+>>> plan = adaptive_gd(constants, n=10_000, dimension=20, epsilon=1.0, delta=1e-6)
+>>> plan.query("norm").count, plan.query("norm").budget == plan.query("gradient").budget
+(141, True)
+>>> 1.0 - 1e-5 < plan.price() <= 1.0
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from scipy.special import ndtri
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.kl_problem import PRESETS, Problem, chi_quantile, judged, known
+
+__all__ = ["adaptive_gd"]
+
+
+def adaptive_gd(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    steps: int | None = None,
+    gamma: float | None = None,
+    kappa: float = 2.0,
+    beta: float = 0.05,
+    l2: float = 0.0,
+    preset: str = "practical",
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    r"""Return the plan of adaptive gradient descent that meets (epsilon, delta).
+
+    Menart et al. 2024, Algorithm 3, with every release charged for the noise that it gets. In step
+    t the norm is released with a fixed multiplier z_norm, as N_t, and then the gradient with noise
+    of standard deviation ``sigma_t = N_t / (C q)`` on each coordinate of the mean; q is about
+    sqrt(d), so that the noise is about as large as the gradient, or half as large for C = 2.
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped, and
+        ``smoothness`` L1, which gives steps of 1 / (2 L1).
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon
+        Target, >= 0.
+    delta
+        Target, in (0, 1).
+    steps
+        For the preset ``"practical"``: at most so many, >= 1; ``(n sqrt(rho))^(2/3)`` when omitted,
+        what the theorem's rate needs at kappa = 1, where it needs most.
+    gamma, kappa
+        KL constant > 0 and exponent in [1, 2] for ``parameters["accuracy"]`` of the theory alone:
+        the algorithm does not use them.
+    beta
+        Failure probability of the accuracy, in (0, 1).
+    l2
+        Strength >= 0 of the objective's regulariser, which adds to the smoothness of steps.
+    preset
+        ``"theory"``: z_norm = sqrt(n) / rho^(1/4), as printed, C = 2 and q the chi quantile of d
+        dimensions, which make every step descend with probability 1 - beta. ``"practical"``: half
+        of the budget would pay for all norms, C = 1 and q = sqrt(d): steps descend on average.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or a constant that is needed and infinite or missing.
+
+    Warns
+    -----
+    VacuousSchedule
+        If gamma is given and the theorem promises nothing at these sizes.
+
+    Notes
+    -----
+    The printed charge of a gradient, L0^2 d ell / (n^2 N_t^2), is far below its cost where N_t is
+    negative; and the printed test looks at what was spent, not at what will be.
+    """
+    theory = _validate.choice(PRESETS, preset=preset) == "theory"
+    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+        raise ValueError(f"kappa must be in [1, 2] for adaptive gradient descent, got {kappa!r}.")
+    problem = Problem.of(
+        constants,
+        n=n,
+        dimension=dimension,
+        epsilon=epsilon,
+        delta=delta,
+        gamma=1.0 if gamma is None else gamma,
+        kappa=kappa,
+        beta=beta,
+        neighboring_relation=neighboring_relation,
+    )
+    L1 = known("smoothness", problem.L1) + _validate.non_negative(l2=l2)
+    problem = dataclasses.replace(problem, L1=L1)
+    if theory and steps is not None:
+        raise ValueError(f"steps is for preset 'practical', got {steps!r} with preset 'theory'.")
+    count = _norms(problem) if theory else _validate.count(steps=steps or _default_steps(problem))
+    printed = math.sqrt(problem.n) / problem.rho**0.25
+    # Up, so that shares of the budget sum to no more than was set aside.
+    least = problem.z * math.sqrt(1 if theory else 2 * count) * (1 + 1e-11)
+    z_norm = max(printed, least) if theory else least
+    parameters: dict[str, Parameter] = {
+        "preset": preset,
+        "steps": count,
+        "learning_rate": 1 / (2 * L1),
+        "norm_multiplier": z_norm,
+        "shrink": 2.0 if theory else 1.0,
+        "quantile": chi_quantile(problem.d, beta / count) if theory else math.sqrt(problem.d),
+    }
+    if theory and gamma is not None:
+        parameters |= judged(
+            "adaptive_gd",
+            _accuracy(problem),
+            problem,
+            lambda size: _accuracy(dataclasses.replace(problem, n=max(1, int(size)))),
+        )
+    return problem.plan("adaptive_gd", _queries(problem, count, z_norm), parameters)
+
+
+def _queries(problem: Problem, count: int, z_norm: float) -> tuple[Query, ...]:
+    norm = Query(
+        name="norm",
+        kind="gradient norm",
+        sampler="full",
+        max_norm=problem.L0,
+        noise_multiplier=z_norm,
+        count=count,
+        budget=problem.z,
+    )
+    gradient = dataclasses.replace(
+        norm, name="gradient", kind="gradient", noise_multiplier=problem.z
+    )
+    return norm, gradient
+
+
+def _norms(problem: Problem) -> int:
+    """How many norms the budget pays for at the printed noise, L0 / (sqrt(n) rho^(1/4))."""
+    return max(1, math.floor(problem.n / (math.sqrt(problem.rho) * problem.z**2)))
+
+
+def _default_steps(problem: Problem) -> int:
+    return max(1, math.ceil(math.pow(problem.n * math.sqrt(problem.rho), 2 / 3)))
+
+
+def _accuracy(p: Problem) -> float:
+    """Theorem 4 in a form that keeps its units, with the constants of its corrected proof."""
+    N = p.n * math.sqrt(p.rho)
+    if p.room <= 1:
+        return p.F0
+    norms = _norms(p)
+    a = p.F0 ** (-(2 - p.kappa) / p.kappa) * p.gamma**2 * p.L1
+    c = 1 + 3 / (32 * a)
+    phases = (1 + 32 / 3 * a) * math.log(p.room)
+    q = math.sqrt(p.d) + math.sqrt(2 * math.log(norms / p.beta))
+    s = float(ndtri(1 - p.beta / (2 * norms))) * p.L0 / math.sqrt(N)
+    gradients = math.sqrt(128) * c ** ((4 - p.kappa) / (2 * p.kappa))
+    gradients *= p.gamma * p.L0 * q * math.sqrt(phases) / N
+    first = p.F0 ** ((2 - p.kappa) / (4 - p.kappa)) * gradients ** (2 * p.kappa / (4 - p.kappa))
+    second = (2 * p.gamma * s) ** p.kappa + s**2 / (8 * p.L1)
+    many = 8 * phases / N
+    third = c * p.F0 * many ** (p.kappa / (2 - p.kappa)) if p.kappa < 2 else 0.0
+    return min(p.F0, first + second + third) if many < 1 else p.F0

@@ -1,0 +1,202 @@
+r"""From a target to a linear model in few dimensions: how many, whatever the dimension d is?
+
+A linear model's loss depends on scores ``<w, x>`` alone. A random k x d matrix A, drawn without
+looking, keeps norms and inner products of few vectors about as they are (Johnson and Lindenstrauss
+1984), so that an optimizer in k dimensions, on records ``A x``, does in d dimensions what its
+lifted solution ``A^T u`` does: noise grows with k, and k need not grow with d.
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
+>>> target = {"n": 5_000, "epsilon": 1.0, "delta": 1e-6}
+>>> wide = jl_glm(constants, dimension=4_000, **target)
+>>> wider = jl_glm(constants, dimension=400_000, **target)
+>>> wide.parameters["embedding_dimension"] == wider.parameters["embedding_dimension"]
+True
+>>> 0.999 < wide.price() <= 1.0
+True
+
+Which k: the optimizer's error g(k) grows, and that of the embedding falls. With C the bound on
+gradients, k minimises ``g(k) + C sqrt(1 / k)``, or has what ``rank`` of the records' span allows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.noisy_gd import noisy_gd
+from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
+from dpcal.calibrate.plans.spiderboost import spiderboost
+from dpcal.calibrate.plans.stationary_points import PRESETS, known, single_release, verdict
+from dpcal.calibrate.plans.tree_spider import tree_spider
+
+__all__ = ["INNER", "MATRICES", "jl_glm"]
+
+INNER: Mapping[str, Callable[..., Plan]] = MappingProxyType(
+    {
+        "spiderboost": spiderboost,
+        "noisy_gd": noisy_gd,
+        "recursive_regularization": recursive_regularization,
+        "tree_spider": tree_spider,
+    }
+)
+MATRICES = ("gaussian", "sparse")
+
+
+def jl_glm(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    inner: str = "spiderboost",
+    embedding_dimension: int | None = None,
+    rank: int | None = None,
+    matrix: str = "gaussian",
+    matrix_seed: int = 0,
+    preset: str = "practical",
+    neighboring_relation: str | None = None,
+    **options: Any,
+) -> Plan:
+    """Return the plan of another optimizer on embedded records that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss, which must be a linear model's: ``lipschitz`` L0,
+        ``smoothness`` L1 and, as the inner optimizer needs it, ``gap``. Embedded records are at
+        most sqrt(2) times as long, so the inner optimizer is given sqrt(2) L0 and 2 L1.
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1). The inner optimizer gets all of it: embedding costs
+        nothing, because it treats each record by itself.
+    inner
+        ``"spiderboost"``, ``"noisy_gd"``, ``"recursive_regularization"`` or ``"tree_spider"``.
+    embedding_dimension
+        k >= 1; by the module's rule when omitted. From d on records are left as they are.
+    rank
+        Public bound >= 1 on the dimension of the records' span: k need not be above ``rank log(2 n
+        / delta)``. It must not be computed from the records.
+    matrix
+        ``"gaussian"``: entries N(0, 1/k). ``"sparse"``: ceil(sqrt(k)) entries of equal size and
+        random sign in each column (Kane and Nelson 2014), cheaper where k is large; the theorem is
+        about the first.
+    matrix_seed
+        Seed >= 0 of the matrix, which is public.
+    preset
+        ``"practical"``: as above. ``"theory"``: the embedding's error counts C log(n) / sqrt(k), as
+        in Algorithm 4, the inner plan is its theory's where it has one, and a ``VacuousSchedule``
+        warns where both errors together are no better than C.
+    neighboring_relation
+        As the inner optimizer allows, which is ``"add-or-remove-one"`` when omitted, or
+        ``"replace-one"`` for those whose batches are disjoint.
+    **options
+        Further keywords of the inner plan builder.
+
+    Returns
+    -------
+    Plan
+        With the inner plan's queries and parameters, and ``inner``, ``embedding_dimension``,
+        ``matrix``, ``matrix_seed``.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or a constant that is needed and infinite or missing.
+
+    References
+    ----------
+    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 4 and Theorem 6 (with records
+    clipped after embedding, see the errata).
+    """
+    _validate.choice(PRESETS, preset=preset)
+    _validate.choice(tuple(INNER), inner=inner)
+    _validate.choice(MATRICES, matrix=matrix)
+    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    C = known(constants, "lipschitz", "max_norm", options.get("max_norm"))
+    if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
+        raise ValueError(f"matrix_seed must be a whole number >= 0, got {matrix_seed!r}.")
+    relation = neighboring_relation or (
+        "replace-one" if inner in ("recursive_regularization", "tree_spider") else _DEFAULT
+    )
+    z = single_release(epsilon, delta, relation)
+    logarithm = math.log(n) if preset == "theory" else 1.0
+
+    def error(k: float) -> float:
+        return _growth(inner, constants, C, math.sqrt(k) * z / n) + C * logarithm / math.sqrt(k)
+
+    if embedding_dimension is None:
+        k = _least(error, d)
+        if rank is not None:
+            k = min(k, math.ceil(_validate.count(rank=rank) * math.log(2 * n / delta)))
+    else:
+        k = _validate.count(embedding_dimension=embedding_dimension)
+    k = min(k, d)
+    embedded = k < d
+    parameters: dict[str, Parameter] = {}
+    if preset == "theory":
+        options = {"preset": "theory", **options} if inner != "noisy_gd" else options
+        parameters |= verdict("jl_glm", error(k), C, lambda size: error(k) * math.sqrt(n / size), n)
+    elif inner != "noisy_gd":
+        options = {"preset": "practical", **options}
+    if embedded:
+        constants = dataclasses.replace(
+            constants,
+            lipschitz=math.sqrt(2) * constants.lipschitz,
+            smoothness=2 * constants.smoothness,
+        )
+    plan = INNER[inner](
+        constants,
+        n=n,
+        dimension=k,
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=relation,
+        **options,
+    )
+    parameters |= {
+        **{name: value for name, value in plan.parameters.items() if name not in _OWN},
+        "inner": inner,
+        "embedding_dimension": k,
+        "matrix": matrix,
+        "matrix_seed": matrix_seed,
+    }
+    return dataclasses.replace(plan, optimizer="jl_glm", parameters=parameters)
+
+
+_DEFAULT = "add-or-remove-one"
+# What a theorem says of the inner optimizer's error is not about the lifted solution.
+_OWN = ("accuracy", "vacuous", "bites_at")
+
+
+def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
+    """Error of an inner optimizer at relative noise a = sqrt(k) z / n, by the leading terms."""
+    if inner == "recursive_regularization":
+        return C * a
+    scale = known(constants, "gap", "gap", None) * known(
+        constants, "smoothness", "smoothness", None
+    )
+    if inner == "spiderboost":
+        return float(math.sqrt(6) * (scale * C * a**2) ** (1 / 3))
+    return float((8 * scale) ** 0.25 * math.sqrt(C * a))
+
+
+def _least(error: Callable[[float], float], d: int) -> int:
+    """The k in [1, d] of the smallest error; errors fall and then rise."""
+    low, high = 0.0, math.log(d)
+    for _ in range(100):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (
+            (low, right) if error(math.exp(left)) <= error(math.exp(right)) else (left, high)
+        )
+    return max(1, min(d, round(math.exp((low + high) / 2))))

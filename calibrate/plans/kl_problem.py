@@ -1,0 +1,192 @@
+"""What do plans under the Kurdyka-Lojasiewicz condition share? A checked problem, in its letters.
+
+A function is (gamma, kappa)-KL where ``F(w) - F* <= gamma^kappa ||grad F(w)||^kappa``: it is flat
+nowhere but at the bottom. kappa = 2 is the Polyak-Lojasiewicz condition; mu-strongly convex
+functions meet it with ``gamma^2 = 1 / (2 mu)``. Letters are those of Menart, Ullah, Arora, Bassily
+and Guzman (2024):
+
+=========== ====================================================================================
+n, d        records, parameters
+L0, L1      Lipschitz constant and smoothness of one record's loss
+F0          public bound on the initial excess risk, at most (gamma L0)^kappa
+z, rho      multiplier of the one Gaussian release that spends the budget, and its zCDP parameter
+D0          how far one record moves the mean gradient: L0 / n, or 2 L0 / n when it is replaced
+X           sqrt(d) / (n sqrt(rho)), the rate variable
+=========== ====================================================================================
+
+>>> from dpcal.calibrate import Constants
+>>> problem = Problem.of(Constants(lipschitz=1.0, smoothness=2.0, gap=0.5), n=10_000, dimension=100,
+...                      epsilon=1.0, delta=1e-6, gamma=1.0, kappa=2.0)
+>>> print(f"z = {problem.z:.4f}, rho = {problem.rho:.5f}, X = {problem.rate:.5f}")
+z = 4.2247, rho = 0.02801, X = 0.00597
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.special import gammainccinv
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.plan import Parameter, Plan, Query
+
+__all__ = ["PRESETS", "Problem", "chi_quantile", "judged", "known", "multiplier", "number"]
+
+PRESETS = ("practical", "theory")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A KL problem with its privacy target, every number checked; letters as in the module."""
+
+    n: int
+    d: int
+    L0: float
+    L1: float
+    F0: float
+    gamma: float
+    kappa: float
+    beta: float
+    z: float
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+
+    @classmethod
+    def of(
+        cls,
+        constants: Constants,
+        *,
+        n: int,
+        dimension: int,
+        epsilon: float,
+        delta: float,
+        gamma: float | None = None,
+        kappa: float = 2.0,
+        beta: float = 0.05,
+        neighboring_relation: str = "add-or-remove-one",
+    ) -> Problem:
+        """Check every number and spell the defaults out."""
+        kappa = _validate.positive(kappa=kappa)
+        if gamma is None:
+            gamma = _pl_constant(constants, kappa)
+        gamma = _validate.positive(gamma=gamma)
+        L0 = known("lipschitz", constants.lipschitz)
+        F0 = (gamma * L0) ** kappa  # what the two conditions imply
+        if constants.gap is not None:
+            F0 = min(F0, _validate.positive(gap=constants.gap))
+        return cls(
+            n=_validate.count(n=n),
+            d=_validate.count(dimension=dimension),
+            L0=L0,
+            L1=constants.smoothness,
+            F0=F0,
+            gamma=gamma,
+            kappa=kappa,
+            beta=_validate.probability(beta=beta),
+            z=single_release(epsilon, delta, neighboring_relation),
+            epsilon=float(epsilon),
+            delta=float(delta),
+            neighboring_relation=neighboring_relation,
+        )
+
+    @property
+    def moved(self) -> int:
+        """How many clipping norms one record moves a sum by: 1, or 2 when it is replaced."""
+        return 2 if self.neighboring_relation == "replace-one" else 1
+
+    @property
+    def rho(self) -> float:
+        """The zCDP parameter of the whole budget."""
+        return (self.moved / self.z) ** 2 / 2
+
+    @property
+    def sensitivity(self) -> float:
+        """D0, how far one record moves the mean gradient."""
+        return self.moved * self.L0 / self.n
+
+    @property
+    def rate(self) -> float:
+        """X, the rate variable."""
+        return math.sqrt(self.d / self.rho) / self.n
+
+    @property
+    def room(self) -> float:
+        """The initial excess risk in units of what privacy allows at best."""
+        return float(self.F0 / (self.gamma * self.L0 * self.rate) ** self.kappa)
+
+    def plan(
+        self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
+    ) -> Plan:
+        """Return the plan of this target."""
+        return Plan(
+            optimizer=optimizer,
+            n=self.n,
+            queries=queries,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.neighboring_relation,
+            parameters=parameters,
+        )
+
+
+def known(name: str, value: float | None) -> float:
+    """Return a constant that is needed, or say that it is missing or infinite."""
+    if value is None or not 0 < value < math.inf:
+        raise ValueError(f"constants.{name} must be a finite number > 0, got {value!r}.")
+    return float(value)
+
+
+def _pl_constant(constants: Constants, kappa: float) -> float:
+    """Return gamma of a strongly convex loss, for kappa = 2."""
+    if kappa != 2 or not constants.strong_convexity > 0:
+        raise ValueError(
+            "gamma must be given, unless kappa = 2 and constants.strong_convexity > 0, got "
+            f"gamma=None with kappa={kappa!r} and strong_convexity={constants.strong_convexity!r}."
+        )
+    return math.sqrt(0.5 / constants.strong_convexity)
+
+
+def single_release(epsilon: float, delta: float, neighboring_relation: str) -> float:
+    """Return the multiplier of the one Gaussian release that spends the whole target."""
+    return noise_multiplier(
+        events.GaussianDpEvent,
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=neighboring_relation,
+    )
+
+
+def multiplier(z: float, share: float) -> float:
+    """Return the multiplier that spends a share of the budget, up by more than sums can round."""
+    return z / math.sqrt(share) * (1 + 1e-11)
+
+
+def chi_quantile(d: int, tail: float) -> float:
+    """Return what the norm of d standard normals exceeds with probability ``tail``."""
+    return math.sqrt(2 * float(gammainccinv(d / 2, tail)))
+
+
+def number(parameters: Mapping[str, Parameter], name: str) -> float:
+    """Return a parameter of a plan that must be a number."""
+    value = parameters.get(name)
+    if not isinstance(value, int | float):
+        raise ValueError(f"plan.parameters[{name!r}] must be a number, got {value!r}.")
+    return float(value)
+
+
+def judged(name: str, accuracy: float, problem: Problem, at: Any) -> dict[str, Parameter]:
+    """Return what a plan says of its theorem, and warn where that promises nothing.
+
+    ``at`` is the accuracy as a function of n.
+    """
+    from dpcal.calibrate.plans import from_schedule as _planning
+
+    limit = ("initial excess risk", problem.F0)
+    return _planning.judged(name, accuracy, limit, at, problem.n)

@@ -1,0 +1,381 @@
+"""From a target to KL Spider: how many rounds, how long, and how much noise in each?
+
+Round k brings the excess risk down from c Phi_k to Phi_k = F0 / c^k. It starts from a noisy
+gradient and follows it, in steps of a length that does not depend on the data, with noisy gradient
+differences, until the estimate is small:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
+>>> plan = kl_spider(constants, n=100_000, dimension=20, epsilon=1.0, delta=1e-6, gamma=0.8)
+>>> rounds = schedule(plan)
+>>> len(rounds) == plan.parameters["rounds"]
+True
+>>> plan.parameters["accuracy"] < 0.001 < 0.5  # with probability 0.95, where clipping never acts
+True
+>>> 1.0 - 1e-5 < plan.price() <= 1.0
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.kl_problem import (
+    PRESETS,
+    Problem,
+    chi_quantile,
+    judged,
+    known,
+    multiplier,
+    number,
+)
+
+__all__ = ["Round", "kl_spider", "schedule"]
+
+# What a round of the theorem (Lemmas 2 and 9, corrected) does, in units of Phi_k^(1/kappa) / gamma,
+# the least gradient norm at an excess risk of Phi_k: errors stay below a eighth, steps are a
+# quarter over L1 long, and each brings F down by a 64th over L1.
+_THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
+
+# Steps of the one round that is left where nothing is promised.
+_CAUTIOUS_STEPS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """What round k does, all of it public.
+
+    Parameters
+    ----------
+    level
+        Phi_k: the excess risk that it aims at.
+    threshold
+        The norm of the estimate below which it ends.
+    steps, length
+        Steps it may take, at least 1, and how long each is.
+    shares
+        Of the budget: for the gradient, and for each of ``steps - 1`` differences. In proportion to
+        sensitivities, which makes the variance of the last estimate the smallest for their sum.
+    """
+
+    level: float
+    threshold: float
+    steps: int
+    length: float
+    shares: tuple[float, float]
+
+
+def kl_spider(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    gamma: float | None = None,
+    kappa: float = 2.0,
+    beta: float = 0.05,
+    l2: float = 0.0,
+    preset: str = "practical",
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    r"""Return the plan of KL Spider (Menart et al. 2024, Algorithm 1) that meets (epsilon, delta).
+
+    Both presets come from one proof. With r_k the zCDP budget of round k, M_k its steps, D0 and D_k
+    the sensitivities of a gradient and of a difference over a step, and the split of Notes,
+
+        V_k = D0 + (M_k - 1) D_k,   error of an estimate <= q V_k / sqrt(2 r_k)
+
+    with q the chi quantile of d dimensions at ``beta`` over the number of estimates. If that is at
+    most nu G_k, G_k = Phi_k^(1/kappa) / gamma, then steps of length (1 - 2 nu) G_k / L1 while the
+    estimate is at least (1 - nu) G_k bring F down by (1 - 2 nu)^2 G_k^2 / (2 L1) each, and the KL
+    condition ends the round at an excess risk of at most Phi_k.
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped, and
+        ``smoothness`` L1, per unit of distance of differences; ``gap`` F0, or (gamma L0)^kappa.
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon
+        Target, >= 0.
+    delta
+        Target, in (0, 1).
+    gamma
+        KL constant > 0; ``(2 strong_convexity)^(-1/2)`` when omitted, for kappa = 2.
+    kappa
+        KL exponent in [1, 2].
+    beta
+        Failure probability of the accuracy, in (0, 1).
+    l2
+        Strength >= 0 of the objective's regulariser, which adds to the smoothness of steps.
+    preset
+        ``"theory"``: the schedule of the paper, corrected: one budget for each round and c - 1 =
+        1 / (64 F0^(-(2 - kappa) / kappa) gamma^2 L1). Where its guards find that it promises
+        nothing, the run returns its start and touches no record. ``"practical"``: nu and c are
+        those that promise most, budgets grow as V_k^2 / G_k^2, so that early rounds, which stand
+        more noise, cost little, and what a round leaves unspent goes to the later ones.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    Plan
+        Its two adaptive queries share one budget; see :func:`schedule` for the rounds.
+        ``parameters["accuracy"]`` bounds the excess risk with probability 1 - beta, for losses
+        whose gradients are never clipped and F that is KL where the run goes; ``"vacuous"`` says
+        that it is no better than the start's, and ``"radius"`` how far that is at most.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or a constant that is needed and infinite or missing.
+
+    Warns
+    -----
+    VacuousSchedule
+        If the theorem promises nothing at these sizes, for the preset ``"theory"``.
+
+    Notes
+    -----
+    Spending r on a gradient and m differences in proportion to their sensitivities, D0 : D_k each,
+    minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
+    """
+    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+        raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
+    problem = Problem.of(
+        constants,
+        n=n,
+        dimension=dimension,
+        epsilon=epsilon,
+        delta=delta,
+        gamma=gamma,
+        kappa=kappa,
+        beta=beta,
+        neighboring_relation=neighboring_relation,
+    )
+    per_distance = known("smoothness", problem.L1)
+    problem = dataclasses.replace(problem, L1=per_distance + _validate.non_negative(l2=l2))
+    if kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
+        raise ValueError(
+            f"gamma must be at least {math.sqrt(0.5 / problem.L1):.4g} for L1={problem.L1} (a "
+            f"smooth loss is no steeper than that), got {problem.gamma}."
+        )
+    theory = _validate.choice(PRESETS, preset=preset) == "theory"
+    settled = _theory(problem, per_distance) if theory else _practical(problem, per_distance)
+    rounds = _rounds(settled)
+    parameters = {
+        **settled,
+        "steps": sum(each.steps for each in rounds),
+        "radius": sum(each.steps * each.length for each in rounds),
+    }
+    if rounds:
+        parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
+    return problem.plan("kl_spider", _queries(problem, per_distance, rounds), parameters)
+
+
+def schedule(plan: Plan) -> list[Round]:
+    """Return the rounds of a plan for KL Spider; none where its theorem promises nothing."""
+    return _rounds(plan.parameters)
+
+
+def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
+    """Lines 8 to 13 of Algorithm 1: levels, steps, lengths, and how the budget is split."""
+    kappa, c, gamma = (number(p, name) for name in ("kappa", "contraction", "gamma"))
+    L0, L1, per_distance = (number(p, name) for name in ("lipschitz", "smoothness", "per_distance"))
+    work = (c - 1) / number(p, "descent") * gamma**2 * L1
+    level, found = number(p, "gap"), []
+    for _ in range(int(number(p, "rounds"))):
+        level = max(level / c, number(p, "floor"))  # 9
+        G = level ** (1 / kappa) / gamma
+        steps = max(1, math.ceil(work * level ** ((kappa - 2) / kappa) * (1 - 1e-12)))  # 10
+        length = number(p, "stride") * G / L1  # 11
+        drift = min(per_distance * length, 2 * L0) / L0  # 12: D_k / D0
+        found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
+    needs = [1.0 if p["preset"] == "theory" else (V / G) ** 2 for _, G, _, _, _, V in found]
+    whole = math.fsum(needs)
+    least = number({"least_norm": 0.0, **p}, "least_norm")
+    return [
+        Round(
+            level=level,
+            threshold=max((1 - number(p, "tolerance")) * G, least),
+            steps=steps,
+            length=length,
+            shares=(need / whole / V, need / whole * drift / V),  # 13
+        )
+        for (level, G, steps, length, drift, V), need in zip(found, needs, strict=True)
+    ]
+
+
+def _queries(problem: Problem, per_distance: float, rounds: list[Round]) -> tuple[Query, ...]:
+    """Two adaptive queries on one budget: noise differs from round to round."""
+    gradient = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=problem.L0,
+        noise_multiplier=problem.z,
+        count=max(1, len(rounds)),
+        budget=problem.z,
+    )
+    differences = sum(each.steps - 1 for each in rounds)
+    if not differences:
+        return (gradient,)
+    difference = Query(
+        name="difference",
+        kind="gradient difference",
+        sampler="full",
+        max_norm=per_distance,
+        proportional=True,
+        cap=2 * problem.L0,
+        noise_multiplier=problem.z,
+        count=differences,
+        budget=problem.z,
+    )
+    return gradient, difference
+
+
+def multipliers(plan: Plan, each: Round, left: float = 1.0) -> tuple[float, float]:
+    """Return the noise multipliers of a round's gradient and of its differences.
+
+    Parameters
+    ----------
+    plan
+        For its budget.
+    each
+        The round.
+    left
+        By which factor >= 1 more of the budget is left for it than was planned.
+    """
+    budget = plan.query("gradient").budget or 0.0
+    gradient, difference = each.shares
+    return multiplier(budget, gradient * left), multiplier(budget, difference * left)
+
+
+# ------------------------------------------------------------------------------------------ theory
+
+
+def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
+    return {
+        "gap": problem.F0,
+        "gamma": problem.gamma,
+        "kappa": problem.kappa,
+        "lipschitz": problem.L0,
+        "smoothness": problem.L1,
+        "per_distance": per_distance,
+    }
+
+
+def _theory(problem: Problem, per_distance: float) -> dict[str, Parameter]:
+    """Algorithm 1, lines 1 to 6, corrected."""
+    levels = _levels(problem)
+    K, c, floor = levels or (0, 2.0, problem.F0)
+
+    def accuracy(size: float) -> float:
+        there = _levels(dataclasses.replace(problem, n=max(1, int(size))))
+        return problem.F0 if there is None else there[2]
+
+    return {
+        "preset": "theory",
+        "rounds": K,
+        "contraction": c,
+        "floor": floor,
+        **_THEORY,
+        **_common(problem, per_distance),
+        **judged("kl_spider", floor, problem, accuracy),
+    }
+
+
+def _levels(p: Problem) -> tuple[int, float, float] | None:
+    """Return (K, c, floor), or None where a guard returns the start."""
+    if p.room <= 1:  # line 2
+        return None
+    a = p.F0 ** (-(2 - p.kappa) / p.kappa) * p.gamma**2 * p.L1  # line 3
+    K = math.ceil((1 + 64 * a) * math.log(p.room))
+    rate = p.gamma * p.L0 * math.sqrt(K) * p.rate
+    beta = p.beta / K * (rate / p.F0 ** (1 / p.kappa)) ** (2 - p.kappa)  # line 4
+    if beta >= 1 / 6:  # line 5
+        return None
+    floor = (32 * rate * math.sqrt(math.log(1 / beta))) ** p.kappa  # line 6
+    return (K, 1 + 1 / (64 * a), floor) if floor < p.F0 else None
+
+
+# --------------------------------------------------------------------------------------- practical
+
+
+def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
+    """Return the settings with the fewest steps whose promise is within a tenth of the best."""
+    tried = [
+        (*_deepest(problem, per_distance, nu / 32, 1.25**power), nu / 32, 1.25**power)
+        for nu in range(1, 16)
+        for power in range(1, 16)
+    ]
+    best = min(accuracy for _, accuracy, *_ in tried)
+    _, accuracy, rounds, nu, c = min(row for row in tried if row[1] <= 1.1 * best)
+    if not rounds:
+        return _cautious(problem, per_distance)
+    settled = _settled(problem, per_distance, nu, c, rounds)
+    return {**settled, "accuracy": accuracy, "vacuous": False}
+
+
+def _cautious(p: Problem, per_distance: float) -> dict[str, Parameter]:
+    """Return one round that goes on only while every step is sure to lower F, but for beta.
+
+    With estimates wrong by at most e, a step of length h along one of norm g brings F down by at
+    least h (g - e) - L1 h^2 / 2. The steps are as long as doubles e in all.
+    """
+    settled = _settled(p, per_distance, 1 / 4, 2.0, 1)
+    level = p.F0 / 2
+    length = p.L0 / per_distance / _CAUTIOUS_STEPS
+    drift = min(per_distance * length, 2 * p.L0) / p.L0
+    V = p.sensitivity * (1 + (_CAUTIOUS_STEPS - 1) * drift)
+    error = chi_quantile(p.d, p.beta / _CAUTIOUS_STEPS) * V / math.sqrt(2 * p.rho)
+    work = p.gamma**2 * p.L1 * level ** ((p.kappa - 2) / p.kappa)
+    return {
+        **settled,
+        "stride": length * p.L1 * p.gamma / level ** (1 / p.kappa),
+        "descent": work / _CAUTIOUS_STEPS,
+        "least_norm": (error + p.L1 * length / 2) * (1 + 1e-9),
+        "accuracy": p.F0,
+        "vacuous": True,
+    }
+
+
+def _settled(
+    problem: Problem, per_distance: float, nu: float, c: float, rounds: int
+) -> dict[str, Parameter]:
+    return {
+        "preset": "practical",
+        "rounds": rounds,
+        "contraction": c,
+        "floor": 0.0,
+        "tolerance": nu,
+        "stride": 1 - 2 * nu,
+        "descent": (1 - 2 * nu) ** 2 / 2,
+        **_common(problem, per_distance),
+    }
+
+
+def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int, float, int]:
+    """Return (steps, accuracy, rounds) of the most rounds whose errors all stay in tolerance."""
+    work = (c - 1) / ((1 - 2 * nu) ** 2 / 2) * p.gamma**2 * p.L1
+    level, spent, estimates, rounds = p.F0, 0.0, 0, 0
+    while rounds < 1000:
+        deeper = level / c
+        G = deeper ** (1 / p.kappa) / p.gamma
+        steps = max(1, math.ceil(work * deeper ** ((p.kappa - 2) / p.kappa) * (1 - 1e-12)))
+        drift = min(per_distance * (1 - 2 * nu) * G / p.L1, 2 * p.L0) / p.L0
+        spent += (p.sensitivity * (1 + (steps - 1) * drift) / (nu * G)) ** 2 / 2
+        if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > p.rho:
+            break
+        level, rounds, estimates = deeper, rounds + 1, estimates + steps
+    return estimates, level, rounds

@@ -1,0 +1,251 @@
+"""From a target to the private proximal point method: how many stages, and how strong a pull?
+
+For losses that are Kurdyka-Lojasiewicz with kappa >= 2, which need not be smooth. Stage t minimises
+F + lambda_t ||w - w_{t-1}||^2, which is strongly convex, by noisy gradient descent in a ball.
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=2.0, smoothness=float("inf"), gap=2 / 3)
+>>> plan = proximal_point(constants, n=20_000, dimension=4, epsilon=1.0, delta=1e-6,
+...                       gamma=1.5 ** (-1 / 3), kappa=3.0)
+>>> plan.query("gradient").count == plan.parameters["stages"] * plan.parameters["inner_steps"]
+True
+>>> [round(weight, 3) for weight in stage_weights(plan)[:3]]  # as the excess risk falls, they grow
+[0.187, 0.204, 0.221]
+>>> 1.0 - 1e-5 < plan.price() <= 1.0
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.kl_problem import PRESETS, Problem, judged, multiplier, number
+
+__all__ = ["proximal_point", "stage_weights"]
+
+_MOST_STAGES = 400
+
+
+def proximal_point(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    gamma: float | None = None,
+    kappa: float = 2.0,
+    weak_convexity: float = 0.0,
+    beta: float = 0.05,
+    inner_steps: int | None = None,
+    preset: str = "practical",
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    r"""Return the plan of the private proximal point method that meets (epsilon, delta).
+
+    Menart et al. 2024, Algorithm 2 around Algorithm 4, with weights that grow as the excess risk
+    falls, without which the theorem's rate is not reached for kappa > 2:
+
+        lambda_t = max(Ltil, Phi_t^((2 - kappa) / kappa) / (8 gamma^2)),
+        y_t = Phi_t^((2 - kappa) / kappa) / (32 lambda_t gamma^2)  <= 1/4.
+
+    An exact stage takes an excess risk of Phi_t to (1 - y_t) Phi_t; the inner solver adds its own
+    error tau_t. With S noisy gradients of variance s^2 per coordinate in each stage it is at most
+
+        tau_t <= 8 / (lambda_t S) (4 L0^2 + s^2 (d' + log(2 T / beta)))
+
+    in all T stages with probability 1 - beta, d' = d + 2 sqrt(d l / S) + 2 l / S at l = log(2 T /
+    beta): in the weighted regret, <noise, w* - w_t> is a Gaussian martingale whose variance the
+    strong convexity pays for, and the noise's own square is a chi square of d S degrees (Laurent
+    and Massart 2000).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped;
+        ``gap`` F0, or (gamma L0)^kappa.
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon
+        Target, >= 0.
+    delta
+        Target, in (0, 1).
+    gamma
+        KL constant > 0; ``(2 strong_convexity)^(-1/2)`` when omitted, for kappa = 2.
+    kappa
+        KL exponent >= 2.
+    weak_convexity
+        Ltil >= 0: F + Ltil / 2 ||w||^2 is convex; 0 for convex losses.
+    beta
+        Failure probability of the accuracy, in (0, 1).
+    inner_steps
+        For the preset ``"practical"``: gradients S >= 1 of a stage, 512 when omitted; each is a
+        pass over the records.
+    preset
+        ``"theory"``: stages and inner steps of the paper, corrected, of which there are millions.
+        Where its guards find that it promises nothing, the run returns its start and touches no
+        record. ``"practical"``: the number of stages that brings Phi_t <- (1 - y_t) Phi_t + tau_t
+        lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: what the averaged iterate of a
+        stage is off by if gradients are as small as the KL condition allows, G_t =
+        Phi_t^(1 / kappa) / gamma, and the pull gives all the curvature, 2 lambda_t.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    Plan
+        ``parameters["predicted"]`` is the excess risk that the practical stages were chosen by, no
+        promise; ``"accuracy"`` of the theory bounds it with probability 1 - beta, for a loss whose
+        gradients are never clipped and without a regulariser.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or a constant that is needed and infinite or missing.
+
+    Warns
+    -----
+    VacuousSchedule
+        If the theorem promises nothing at these sizes, for the preset ``"theory"``.
+    """
+    if not _validate.positive(kappa=kappa) >= 2:
+        raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
+    Ltil = _validate.non_negative(weak_convexity=weak_convexity)
+    problem = Problem.of(
+        constants,
+        n=n,
+        dimension=dimension,
+        epsilon=epsilon,
+        delta=delta,
+        gamma=gamma,
+        kappa=kappa,
+        beta=beta,
+        neighboring_relation=neighboring_relation,
+    )
+    if _validate.choice(PRESETS, preset=preset) == "theory":
+        if inner_steps is not None:
+            raise ValueError(
+                f"inner_steps is for preset 'practical', got {inner_steps!r} with preset 'theory'."
+            )
+        settled = _theory(problem, Ltil)
+    else:
+        S = _validate.count(inner_steps=512 if inner_steps is None else inner_steps)
+        settled = _practical(problem, Ltil, S)
+    count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=problem.L0,
+        noise_multiplier=multiplier(problem.z, 1 / count),
+        count=count,
+    )
+    parameters = {**settled, "preset": preset, "steps": count}
+    return problem.plan("proximal_point", (query,), parameters)
+
+
+def stage_weights(plan: Plan) -> list[float]:
+    """Return lambda_t of every stage of a plan; none where its theorem promises nothing."""
+    return [weight for weight, _ in _stages(plan.parameters)]
+
+
+def _stages(p: Mapping[str, Parameter]) -> list[tuple[float, float]]:
+    """Weight of every stage, and the excess risk aimed at (lines 5 to 10 of Algorithm 2)."""
+    kappa, gamma, Ltil, floor, level = (
+        number(p, name) for name in ("kappa", "gamma", "weak_convexity", "floor", "gap")
+    )
+    theory, found = p.get("preset") == "theory", []
+    for _ in range(int(number(p, "stages"))):
+        pull = level ** ((2 - kappa) / kappa) / (8 * gamma**2)
+        weight = max(Ltil, pull)  # 7
+        y = pull / (4 * weight)  # 9
+        if theory:
+            level = max((1 - y / 2) * level, floor)  # 10
+        else:
+            G = min(number(p, "lipschitz"), level ** (1 / kappa) / gamma)
+            error = 2 * G**2 / number(p, "inner_steps") + number(p, "noise") / 3
+            level = (1 - y) * level + error / weight
+        found.append((weight, level))
+    return found
+
+
+def _common(p: Problem, Ltil: float) -> dict[str, Parameter]:
+    return {
+        "gap": p.F0,
+        "gamma": p.gamma,
+        "kappa": p.kappa,
+        "lipschitz": p.L0,
+        "weak_convexity": Ltil,
+    }
+
+
+def _theory(problem: Problem, Ltil: float) -> dict[str, Parameter]:
+    """Algorithm 2, lines 1 to 4, corrected."""
+    levels = _levels(problem, Ltil)
+    T, S, floor = levels or (0, 1, problem.F0)
+
+    def accuracy(size: float) -> float:
+        there = _levels(dataclasses.replace(problem, n=max(1, int(size))), Ltil)
+        return problem.F0 if there is None else there[2]
+
+    return {
+        "stages": T,
+        "inner_steps": S,
+        "floor": floor,
+        **_common(problem, Ltil),
+        **judged("proximal_point", floor, problem, accuracy),
+    }
+
+
+def _levels(p: Problem, Ltil: float) -> tuple[int, int, float] | None:
+    """Return (stages T, gradients of a stage S, floor), or None where a guard returns the start."""
+    if p.room <= 1:  # line 2
+        return None
+    T = _stage_count(p, Ltil)  # line 3
+    S = _inner_steps(p, T)
+    floor = (8 * p.gamma * math.sqrt(_inner_error(p, T, S))) ** p.kappa  # line 4
+    return (T, S, floor) if floor < p.F0 else None
+
+
+def _stage_count(p: Problem, Ltil: float) -> int:
+    curvature = 64 * math.pow(p.F0, (p.kappa - 2) / p.kappa) * p.gamma**2 * Ltil
+    return math.ceil(max(8.0, curvature) * math.log(p.room))
+
+
+def _inner_steps(p: Problem, T: int) -> int:
+    """Line 1 of Algorithm 4 for a T-th of the budget: gradients of a stage."""
+    ell = math.log(2 * T / p.beta)
+    return max(2, math.ceil((ell / p.rate) ** 2 / T)) - 1
+
+
+def _inner_error(p: Problem, T: int, S: int) -> float:
+    """lambda_t times the bound on tau_t that holds in all stages with probability 1 - beta."""
+    ell = math.log(2 * T / p.beta)
+    d = p.d + 2 * math.sqrt(p.d * ell / S) + 2 * ell / S
+    return 8 * (4 * p.L0**2 / S + p.sensitivity**2 * T / (2 * p.rho) * (d + ell))
+
+
+def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
+    """Choose the number of stages by what they would reach."""
+
+    def settled(T: int) -> dict[str, Parameter]:
+        # Of the mean of d coordinates, per inner step: each of T S releases has variance s^2.
+        noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
+        common = _common(p, Ltil)
+        return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **common}
+
+    def reached(T: int) -> float:
+        return _stages(settled(T))[-1][1]
+
+    best, T = 1, 1
+    while min(2 * best + 8, _MOST_STAGES) >= T:
+        best = T if reached(T) < reached(best) else best
+        T += 1
+    return {**settled(best), "predicted": reached(best)}

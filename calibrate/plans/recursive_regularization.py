@@ -1,0 +1,256 @@
+r"""From a target to recursive regularization: how many rounds, how strong, how many inner steps?
+
+For convex losses, rounds with ever stronger regularisers around the centers found so far bring the
+gradient of population risk down to what the best minimiser of risk would give. Each round has a
+block of records of its own, so that each may spend the whole budget:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0)
+>>> plan = recursive_regularization(constants, n=10_000, dimension=5, epsilon=1.0, delta=1e-6,
+...                                 distance=3.0, neighboring_relation="replace-special")
+>>> plan.parameters["rounds"], plan.query("round 1").batch_size
+(9, 1111)
+>>> 0.999 < plan.price() <= 1.0
+True
+
+Round t minimises f + (1/2) sum_{k<t} lam_k ||w - c_k||^2, lam_k = 2^k lam, which is mu_t-strongly
+convex with mu_t = (2^t - 1) lam, and c_0 = 0. If its minimiser is within e_t of what it returns,
+
+    ||grad F(c_T)|| <= lam W + 2 sum_t lam_t e_t      where W bounds the norm of a minimiser of F.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.stationary_points import (
+    PRESETS,
+    known,
+    replaced_in_place,
+    single_release,
+    verdict,
+)
+
+__all__ = ["SUBSOLVERS", "recursive_regularization"]
+
+SUBSOLVERS = ("noisy_gd", "phased_sgd")
+
+_Inner = Callable[[tuple[int, float], int], "_Round"]
+
+
+def recursive_regularization(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    distance: float | None = None,
+    subsolver: str = "noisy_gd",
+    preset: str = "practical",
+    max_norm: float | None = None,
+    neighboring_relation: str = "replace-one",
+) -> Plan:
+    """Return the plan of recursive regularization that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss, which must be convex: ``smoothness`` L1 and
+        ``lipschitz`` L0 (unless ``max_norm`` is given).
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    distance
+        Public bound W > 0 on the norm of a minimiser of population risk; ``sqrt(d)`` when omitted,
+        one unit per parameter, which suits features of unit scale.
+    subsolver
+        ``"noisy_gd"``: projected gradient descent on the whole block, with a weighted mean of
+        iterates. ``"phased_sgd"``: one pass over the block by stochastic gradient descent, in
+        phases of half the records and a quarter of the step size each, whose mean iterates are
+        released (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
+        version). Its price rests on a theorem about linear models
+        with convex losses; the optimizer refuses others.
+    preset
+        ``"practical"``: lam where its bias equals half the error of one round, and as many inner
+        steps as bring a round's initial error below its noise. ``"theory"``: lam, radii and inner
+        steps of Theorem 5, corrected; for ``"noisy_gd"`` alone. Its inner steps are too many to
+        run except for small n. It warns of a ``VacuousSchedule`` where the rate is no better
+        than L0.
+    max_norm
+        Bound C > 0 to which gradients are clipped; L0 when omitted.
+    neighboring_relation
+        ``"replace-one"`` or ``"replace-special"``: records must stay in their blocks.
+
+    Returns
+    -------
+    Plan
+        A query ``"round t"`` per round, asked K_t times about one block; or, for ``"phased_sgd"``,
+        ``"round t phase i"``. ``parameters`` holds ``rounds``, ``regularization`` lam and, by
+        round, ``learning_rate t`` and ``radius t``.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, a constant that is missing, or fewer records than rounds.
+
+    References
+    ----------
+    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 and Theorem 5 (corrected:
+    see the errata); Foster, Sekhari, Shamir, Srebro, Sridharan and Woodworth 2019 (the rounds).
+    """
+    _validate.choice(PRESETS, preset=preset)
+    _validate.choice(SUBSOLVERS, subsolver=subsolver)
+    replaced_in_place(neighboring_relation)
+    if preset == "theory" and subsolver != "noisy_gd":
+        raise ValueError(f"subsolver must be 'noisy_gd' for preset 'theory', got {subsolver!r}.")
+    d = _validate.count(dimension=dimension)
+    problem = _Problem(
+        n=_validate.count(n=n),
+        d=d,
+        C=known(constants, "lipschitz", "max_norm", max_norm),
+        L1=known(constants, "smoothness", "smoothness", None),
+        W=math.sqrt(d) if distance is None else _validate.positive(distance=distance),
+        z=single_release(epsilon, delta, neighboring_relation),
+    )
+    parameters: dict[str, Parameter] = {"preset": preset, "subsolver": subsolver}
+    if preset == "theory":
+        rate = 1 / math.sqrt(n), math.sqrt(d * math.log(1 / delta)) / (n * epsilon)
+        lam = problem.C**2 / (problem.L1 * problem.W**2) * min(1 / n, rate[1] ** 2)
+        parameters |= verdict(
+            "recursive_regularization",
+            problem.C * sum(rate),
+            problem.C,
+            lambda size: problem.C * (rate[0] * math.sqrt(n / size) + rate[1] * n / size),
+            n,
+        )
+        rounds = problem.rounds(lam, lambda at, m: problem.inner_of_theorem(at, m, rate[1] * n / m))
+    else:
+        lam = problem.noise_level(n) / (2 * problem.W)
+        inner = problem.inner if subsolver == "noisy_gd" else problem.one_pass
+        rounds = problem.rounds(lam, inner)
+    parameters |= {"rounds": len(rounds), "regularization": min(lam, problem.L1 / 2)}
+    for t, chosen in enumerate(rounds, start=1):
+        parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
+    make = problem.descents if subsolver == "noisy_gd" else problem.passes
+    return Plan(
+        optimizer="recursive_regularization",
+        n=problem.n,
+        queries=make(rounds),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters=parameters,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Round:
+    """Inner steps K, step size, and radius of the ball, of one round."""
+
+    steps: int
+    learning_rate: float
+    radius: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """Checked constants; z is the noise multiplier of one release that spends the target."""
+
+    n: int
+    d: int
+    C: float
+    L1: float
+    W: float
+    z: float
+
+    def noise_level(self, m: int) -> float:
+        """Error of a mean gradient over m records: sampling, and one release's noise."""
+        return self.C * (1 / math.sqrt(m) + self.z * math.sqrt(self.d) / m)
+
+    def rounds(self, lam: float, inner: _Inner) -> list[_Round]:
+        """Return the rounds for a strength lam, capped so that there is one at least."""
+        lam = min(lam, self.L1 / 2)
+        T = max(1, math.floor(math.log2(self.L1 / lam)))
+        if self.n < 2 * T:
+            raise ValueError(f"n must be at least {2 * T} for {T} rounds, got n={self.n}.")
+        return [inner((t, (2**t - 1) * lam), self.n // T) for t in range(1, T + 1)]
+
+    def inner(self, at: tuple[int, float], m: int) -> _Round:
+        """Noisy descent whose initial error falls below its noise.
+
+        With Q = (1 - eta mu)^-K, the weighted mean's excess risk is at most mu D^2 / (Q - 1) from
+        distance D, plus eta times the variance of the noise, where eta <= 1 / (2 (L1 + mu)).
+        """
+        t, mu = at
+        radius = math.sqrt(t) * self.W
+        Q = max(math.e, 1 + (mu * radius / self.noise_level(m)) ** 2)
+        steps = math.ceil(2 * (self.L1 + mu) / mu * math.log(Q))
+        return _Round(steps=steps, learning_rate=math.log(Q) / (mu * steps), radius=radius)
+
+    def inner_of_theorem(self, at: tuple[int, float], m: int, rate: float) -> _Round:
+        """K_t and eta_t of Theorem 5.1, corrected, with mu_t; ``rate`` is of a block."""
+        t, mu = at
+        radius = 2 ** (t / 2) * self.W
+        condition = (self.L1 + mu) / mu
+        balance = (1 + (mu * radius / self.C) ** 2) / rate**2
+        steps = max(2, math.ceil(max(2 * condition * math.log(condition), balance)))
+        return _Round(steps=steps, learning_rate=math.log(steps) / (mu * steps), radius=radius)
+
+    def one_pass(self, at: tuple[int, float], m: int) -> _Round:
+        """Phased descent: the first step size, four times what the first phase takes.
+
+        The distance to a round's minimiser is W at first, and then what strong convexity makes of
+        the excess risk that one phase leaves.
+        """
+        t, mu = at
+        radius = math.sqrt(t) * self.W
+        before = mu * (2 ** (t - 1) - 1) / (2**t - 1)
+        distance = min(self.W, 2 * self.noise_level(m) / before) if t > 1 else self.W
+        best = distance / self.C * min(4 / math.sqrt(m), 1 / (self.z * math.sqrt(self.d)))
+        return _Round(steps=1, learning_rate=min(best, 4 / (self.L1 + mu)), radius=radius)
+
+    def descents(self, rounds: list[_Round]) -> tuple[Query, ...]:
+        """One query a round; K answers with multiplier z sqrt(K) are as private as one with z."""
+        return tuple(
+            Query(
+                name=f"round {t}",
+                kind="gradient",
+                sampler="fixed-size",
+                batch_size=self.n // len(rounds),
+                max_norm=self.C,
+                noise_multiplier=self.z * math.sqrt(chosen.steps) * (1 + 1e-12),
+                count=chosen.steps,
+                composition="disjoint",
+                partition="blocks",
+                answers_per_part=chosen.steps,
+            )
+            for t, chosen in enumerate(rounds, start=1)
+        )
+
+    def passes(self, rounds: list[_Round]) -> tuple[Query, ...]:
+        """One query a phase, about records of its own."""
+        m = self.n // len(rounds)
+        return tuple(
+            Query(
+                name=f"round {t} phase {i}",
+                kind="one pass",
+                sampler="fixed-size",
+                batch_size=m >> i,
+                max_norm=self.C * chosen.learning_rate / 4**i,
+                noise_multiplier=self.z,
+                count=1,
+                composition="disjoint",
+                partition="blocks",
+            )
+            for t, chosen in enumerate(rounds, start=1)
+            for i in range(1, m.bit_length())
+        )

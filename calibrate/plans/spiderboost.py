@@ -1,0 +1,364 @@
+r"""From a target to SpiderBoost: how many steps, how often afresh, and how much noise in each?
+
+Between two fresh gradients the estimate is kept up to date by noisy differences, whose noise is in
+proportion to how far the iterate moved:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+>>> plan = spiderboost(constants, n=10_000, dimension=20, epsilon=1.0, delta=1e-6)
+>>> print(f"gradient norm {plan.parameters['accuracy']:.4f} after {plan.parameters['steps']} steps")
+gradient norm 0.0386 after 4021 steps
+>>> 0.999 < plan.price() <= 1.0
+True
+
+Noisy gradient descent promises 0.0731 there.
+
+The bound. With w_{t+1} = w_t - eta V_t and h = eta L1, the descent lemma says
+
+    F(w_{t+1}) <= F(w_t) - eta/2 ||g_t||^2 - eta/2 (1 - h) ||V_t||^2 + eta/2 ||g_t - V_t||^2
+
+where g_t is the gradient at w_t. A fresh gradient errs by s1^2 = d (C z1 / n)^2 in mean square,
+and a difference adds ``s2^2 eta^2 ||V||^2`` with s2^2 = L1^2 (S + d z2^2 / b^2), S being the
+variance of sampling: (1 - b/n) / b for Poisson samples, (n - b) / ((n - 1) b) for batches of fixed
+size. Summed over T steps of period q, every ||V||^2 is counted at most q - 1 times, so that
+
+    mean over t of E ||g_t||^2  <=  2 F0 / (eta T) + s1^2
+                        where  (q - 1) (S + d z2^2 / b^2)  <=  (1 - h) / h^2.
+
+The split. The noise of differences is in the condition and not in the bound: they get exactly the
+noise that the condition tolerates, and all that is left of the budget goes to fresh gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.plan import Parameter, Plan, Query, compose
+from dpcal.calibrate.plans.stationary_points import PRESETS, known, single_release, verdict
+from dpcal.errors import TargetUnreachable
+
+__all__ = ["spiderboost"]
+
+# Periods that are tried, relative to the one in closed form.
+_FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
+
+
+def spiderboost(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    preset: str = "practical",
+    steps: int | None = None,
+    batch_size: int | None = None,
+    max_norm: float | None = None,
+    learning_rate: float | None = None,
+    neighboring_relation: str = "add-or-remove-one",
+) -> Plan:
+    """Return the plan of Private SpiderBoost that meets (epsilon, delta).
+
+    Fresh gradients ask all records; differences ask Poisson samples, or batches of a fixed size
+    where a record is replaced.
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``smoothness`` L1 (always), ``lipschitz`` L0 (unless
+        ``max_norm`` is given) and ``gap`` F0.
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    preset
+        ``"practical"`` minimises the module's bound over steps, period and split. ``"theory"``
+        takes steps, period and batch size as Theorem 9 does, corrected, and warns of a
+        ``VacuousSchedule`` where the bound promises no more than L0.
+    steps, batch_size, max_norm, learning_rate
+        For the preset ``"practical"``: steps T >= 1; expected size b in [1, n] of the samples for
+        differences; the bound C > 0 to which gradients are clipped, L0 when omitted; the step size
+        in (0, 1 / L1), 1 / (2 L1) when omitted.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    Plan
+        Queries ``"refresh"`` and, unless the period is 1, ``"difference"``, whose contributions are
+        bounded by ``min(L1 ||w - v||, 2 C)``. ``parameters`` holds ``steps``, ``period``,
+        ``batch_size``, ``learning_rate``, ``refresh_share`` (what fresh gradients spend of the
+        squared Gaussian parameter of the whole) and, where C >= L0, the square root of the bound
+        as ``accuracy``.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, a constant that is needed and infinite or missing, or too few
+        records for the theorem.
+
+    References
+    ----------
+    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Faster rates of convergence to
+    stationary points in differentially private optimization, Algorithm 1 and Theorem 9 (corrected:
+    see the errata); Wang, Ji, Zhou, Liang and Tarokh 2019 (SpiderBoost). The bound above has
+    smaller constants than their Lemma 3.
+    """
+    _validate.choice(PRESETS, preset=preset)
+    problem = _problem(
+        constants, n, dimension, (epsilon, delta, neighboring_relation), max_norm, learning_rate
+    )
+    if preset == "theory":
+        for name, given in (
+            ("steps", steps),
+            ("batch_size", batch_size),
+            ("max_norm", max_norm),
+            ("learning_rate", learning_rate),
+        ):
+            if given is not None:
+                raise ValueError(f"{name} is for preset 'practical', got {given!r} with 'theory'.")
+        chosen = _of_theorem(problem)
+    else:
+        chosen = _of_bound(problem, steps, batch_size)
+    parameters: dict[str, Parameter] = {
+        "preset": preset,
+        "steps": chosen.steps,
+        "period": chosen.period,
+        "batch_size": chosen.batch,
+        "learning_rate": problem.eta,
+        "refresh_share": chosen.refreshes * (problem.z / chosen.z1) ** 2,
+    }
+    accuracy = problem.bound(chosen)
+    if preset == "theory":
+        parameters |= verdict("spiderboost", accuracy, problem.C, problem.promised, n)
+    elif accuracy < math.inf and constants.lipschitz <= problem.C:
+        parameters["accuracy"] = accuracy
+    return Plan(
+        optimizer="spiderboost",
+        n=problem.n,
+        queries=problem.queries(chosen),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters=parameters,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Choice:
+    """Steps, period, samples and noise; letters as in the module."""
+
+    steps: int
+    period: int
+    batch: int
+    z1: float = math.nan
+    z2: float = math.nan
+
+    @property
+    def refreshes(self) -> int:
+        return -(-self.steps // self.period)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """Checked constants and target; z is the multiplier of one release that spends it all."""
+
+    n: int
+    d: int
+    C: float
+    L1: float
+    eta: float
+    F0: float | None
+    z: float
+    target: tuple[float, float, str]
+
+    @property
+    def a(self) -> float:
+        """Error of one gradient that spends the whole budget, relative to C."""
+        return math.sqrt(self.d) * self.z / self.n
+
+    @property
+    def tolerated(self) -> float:
+        """What the condition allows, (1 - h) / h^2."""
+        h = self.eta * self.L1
+        return (1 - h) / h**2
+
+    def sampling_variance(self, batch: int) -> float:
+        """Variance S of sampling."""
+        if self.target[2] == "replace-one":
+            return (self.n - batch) / (max(1, self.n - 1) * batch)
+        return (1 - batch / self.n) / batch
+
+    def bound(self, choice: _Choice) -> float:
+        """The root of the bound, infinite where F0 is not known."""
+        if self.F0 is None:
+            return math.inf
+        fresh = self.d * (self.C * choice.z1 / self.n) ** 2
+        return math.sqrt(2 * self.F0 / (self.eta * choice.steps) + fresh)
+
+    def promised(self, size: float) -> float:
+        """About what Theorem 9 gives at another size, where 3/5 of the budget is for gradients."""
+        a = 1.5 * self.a * self.n / size
+        F0 = self.F0 or 0.0
+        steps = max((F0 * self.L1 / self.C**2) ** (1 / 3) * a ** (-4 / 3), 1 / a)
+        return math.sqrt(4 * F0 * self.L1 / steps + 3.5 * (self.C * steps * a**2) ** 2)
+
+    def queries(self, choice: _Choice) -> tuple[Query, ...]:
+        """The plan's queries."""
+        refresh = Query(
+            name="refresh",
+            kind="gradient",
+            sampler="full",
+            max_norm=self.C,
+            noise_multiplier=choice.z1,
+            count=choice.refreshes,
+        )
+        if choice.refreshes == choice.steps:
+            return (refresh,)
+        sampler = "fixed-size" if self.target[2] == "replace-one" else "poisson"
+        sampler = "full" if choice.batch == self.n else sampler
+        difference = Query(
+            name="difference",
+            kind="gradient difference",
+            sampler=sampler,
+            sampling_probability=choice.batch / self.n if sampler == "poisson" else None,
+            batch_size=choice.batch if sampler == "fixed-size" else None,
+            max_norm=self.L1,
+            proportional=True,
+            cap=2 * self.C,
+            noise_multiplier=choice.z2,
+            count=choice.steps - choice.refreshes,
+        )
+        return refresh, difference
+
+    def split(self, steps: int, period: int, batch: int) -> _Choice | None:
+        """Give differences the noise that the condition tolerates and gradients the rest.
+
+        None if no budget is left for gradients.
+        """
+        room = self.tolerated / max(period - 1, 1) - self.sampling_variance(batch)
+        if period > 1 and room <= 0:
+            return None
+        z2 = batch * math.sqrt(room / self.d) if period > 1 else 1.0
+        if z2 < 1e-2:
+            return None
+        epsilon, delta, relation = self.target
+
+        def choice(z1: float) -> _Choice:
+            return _Choice(steps=steps, period=period, batch=batch, z1=z1, z2=z2)
+
+        def event(z1: float, first: int = 0) -> DpEvent:
+            queries = self.queries(choice(z1))[first:]
+            return compose(((query, query.count) for query in queries), self.n, relation)
+
+        alone = epsilon_of(event(1.0, 1), delta=delta, neighboring_relation=relation)
+        if period > 1 and not alone < epsilon:
+            return None
+        try:
+            z1 = noise_multiplier(
+                event,
+                epsilon=epsilon,
+                delta=delta,
+                neighboring_relation=relation,
+            )
+        except TargetUnreachable:
+            return None
+        return choice(z1)
+
+
+def _problem(
+    constants: Constants,
+    n: int,
+    dimension: int,
+    target: tuple[float, float, str],
+    max_norm: float | None,
+    learning_rate: float | None,
+) -> _Problem:
+    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    C = known(constants, "lipschitz", "max_norm", max_norm)
+    L1 = known(constants, "smoothness", "smoothness", None)
+    eta = 0.5 / L1 if learning_rate is None else _validate.positive(learning_rate=learning_rate)
+    if not eta * L1 < 1:
+        raise ValueError(
+            f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
+            f"gradient, got {eta!r}."
+        )
+    return _Problem(
+        n=n, d=d, C=C, L1=L1, eta=eta, F0=constants.gap, z=single_release(*target), target=target
+    )
+
+
+def _of_theorem(problem: _Problem) -> _Choice:
+    """Steps, period and batch of Theorem 9, corrected."""
+    from dpcal.calibrate.plans.from_schedule import spiderboost_counts
+
+    epsilon, delta, relation = problem.target
+    F0 = _validate.positive(gap=problem.F0)
+    steps, period, batch = spiderboost_counts(
+        n=problem.n,
+        d=problem.d,
+        L0=problem.C,
+        L1=problem.L1,
+        F0=F0,
+        target=(epsilon, delta, relation),
+    )
+    choice = problem.split(steps, period, batch)
+    while choice is None:  # the noise scale of the schedule left too little
+        period = max(1, min(period - 1, math.floor(0.95 * period)))
+        choice = problem.split(steps, period, batch)
+    return choice
+
+
+def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
+    """Minimise the bound: in closed form first, then over periods with the exact accountant."""
+    if steps is None and problem.F0 is None:
+        raise ValueError("steps must be given where constants.gap is no number > 0, got None.")
+    if batch_size is not None and _validate.count(batch_size=batch_size) > problem.n:
+        raise ValueError(f"batch_size must be at most n={problem.n}, got {batch_size}.")
+    T, period, batch = _closed_form(problem, steps, batch_size)
+    periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
+    choices = [problem.split(T, q, batch) for q in sorted(periods - {1})]
+    found = [choice for choice in choices if choice is not None]
+    # Where F0 is not known, steps are given: then the bound is as small as the noise of gradients.
+    return min([*found, _descent(problem, steps)], key=lambda c: (problem.bound(c), c.z1))
+
+
+def _descent(problem: _Problem, steps: int | None) -> _Choice:
+    """Noisy gradient descent, which is the period 1."""
+    if steps is None:
+        rate = problem.a * problem.C
+        F0 = _validate.positive(gap=problem.F0)
+        steps = max(1, math.ceil(math.sqrt(2 * F0 / problem.eta) / rate))
+    z1 = problem.z * math.sqrt(steps) * (1 + 1e-12)
+    return _Choice(steps=_validate.count(steps=steps), period=1, batch=problem.n, z1=z1)
+
+
+def _closed_form(
+    problem: _Problem, steps: int | None, batch_size: int | None
+) -> tuple[int, int, int]:
+    """Steps, period and batch where N samples at rate r with multiplier z cost N (r / z)^2.
+
+    Differences then err by T a^2 / (1 - share) + S per step and unit of movement, and gradients by
+    a^2 C^2 T / (q share). With u^2 = 1 + S / (T a^2) the best share is u / (1 + u).
+    """
+    a, weight = problem.a, problem.tolerated
+    u, T, batch = 1.0, 1, problem.n
+    for _ in range(20):
+        if steps is None:
+            drift = (a**4 * problem.C**2 * (1 + u) ** 2) / weight
+            T = max(1, math.ceil(((problem.F0 or 0.0) / (problem.eta * drift)) ** (1 / 3)))
+        else:
+            T = _validate.count(steps=steps)
+        wanted = max(1 / (T * a**2), problem.n / math.sqrt(T))
+        batch = min(problem.n, math.ceil(wanted)) if batch_size is None else int(batch_size)
+        u = math.sqrt(1 + problem.sampling_variance(batch) / (T * a**2))
+    period = 1 + weight / (T * a**2 * u * (1 + u))
+    return T, max(1, min(T, round(period))), batch

@@ -1,0 +1,289 @@
+r"""From a target to tree Spider: how deep a tree, how large batches, how long steps?
+
+Every record is used once, in the batch of one node, so that the whole run costs one Gaussian
+release, and population risk is what is descended:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+>>> plan = tree_spider(constants, n=10**6, dimension=10, epsilon=1.0, delta=1e-6,
+...                    failure_probability=0.05, neighboring_relation="replace-special")
+>>> print(f"gradient norm {plan.parameters['accuracy']:.3f}, with probability 0.95")
+gradient norm 0.357, with probability 0.95
+>>> 0.999 < plan.price() <= 1.0
+True
+
+A round has a root with a batch of b records and a binary tree of depth D below it, whose right
+children at depth j ask for differences on b / 2^j records each; it makes 2^D steps, of length s =
+beta / (2^(D/2) L1), along estimates that hold at most D + 1 noises. Let v bound the error of every
+estimate. Steps are taken while estimates are longer than 2 v, so each lowers F by at least
+
+    s (||V|| - v) - L1 s^2 / 2  >=  s v / 2    where beta <= 2^(D/2) v,
+
+and after N = T 2^D > 2 F0 / (s v) of them F would be below its infimum: some estimate is not longer
+than 2 v, and the gradient there not longer than 3 v.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+from scipy.special import gammainccinv
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plans.stationary_points import (
+    PRESETS,
+    known,
+    replaced_in_place,
+    single_release,
+    verdict,
+)
+
+__all__ = ["tree_spider"]
+
+
+def tree_spider(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    preset: str = "practical",
+    failure_probability: float | None = None,
+    max_norm: float | None = None,
+    neighboring_relation: str = "replace-one",
+) -> Plan:
+    """Return the plan of tree-based Private Spider that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``smoothness`` L1, ``lipschitz`` L0 (unless
+        ``max_norm`` is given) and ``gap`` F0, of the population risk.
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    preset
+        ``"practical"`` minimises v in the module's argument over depth and batch size.
+        ``"theory"`` takes them as Theorem 4 does, corrected, and warns of a ``VacuousSchedule``
+        where its accuracy is no better than L0, as it is below some 10^16 records.
+    failure_probability
+        In (0, 1): v bounds all errors at once but with this probability, and ``parameters`` holds 3
+        v as ``accuracy``. When omitted, 0.05 for ``"theory"``, and for ``"practical"`` v is the
+        root of the mean square error of one estimate, which makes steps several times as long and
+        proves nothing.
+    max_norm
+        Bound C > 0 to which gradients are clipped; L0 when omitted.
+    neighboring_relation
+        ``"replace-one"`` or ``"replace-special"``: records must stay in their batches.
+
+    Returns
+    -------
+    Plan
+        Queries ``"root"`` and ``"depth 1"``, ..., ``"depth D"``, about parts of one partition.
+        ``parameters`` holds ``rounds``, ``depth``, ``batch_size`` b, ``step_length`` s and
+        ``threshold``, the norm of estimates at which the run ends.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, a constant that is missing, or too few records for one round.
+
+    References
+    ----------
+    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
+    see the errata).
+    """
+    _validate.choice(PRESETS, preset=preset)
+    replaced_in_place(neighboring_relation)
+    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    p = failure_probability
+    if p is not None:
+        _validate.probability(failure_probability=p)
+    problem = _Problem(
+        n=n,
+        d=d,
+        L0=known(constants, "lipschitz", "max_norm", max_norm),
+        L1=known(constants, "smoothness", "smoothness", None),
+        F0=known(constants, "gap", "gap", None),
+        z=single_release(epsilon, delta, neighboring_relation),
+        p=0.05 if p is None and preset == "theory" else p,
+    )
+    parameters: dict[str, Parameter] = {"preset": preset}
+    if preset == "theory":
+        tree, accuracy = problem.of_theorem(epsilon, delta)
+        parameters |= verdict(
+            "tree_spider",
+            accuracy,
+            problem.L0,
+            lambda size: problem.at(size).of_theorem(epsilon, delta)[1],
+            n,
+        )
+    else:
+        tree = problem.best()
+        if p is not None and constants.lipschitz <= problem.L0:
+            parameters["accuracy"] = 3 * tree.error
+    parameters |= {
+        "rounds": tree.rounds,
+        "depth": tree.depth,
+        "batch_size": tree.batch,
+        "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
+        "threshold": 2 * tree.error,
+    }
+    return Plan(
+        optimizer="tree_spider",
+        n=n,
+        queries=_queries(problem, tree),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters=parameters,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tree:
+    """One shape of tree, the length of its steps (as beta) and the error v of its estimates."""
+
+    depth: int
+    batch: int
+    rounds: int
+    beta: float
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """Checked constants; z is the noise multiplier of one release that spends the target."""
+
+    n: int
+    d: int
+    L0: float
+    L1: float
+    F0: float
+    z: float
+    p: float | None
+
+    def at(self, size: float) -> _Problem:
+        """The same problem with so many records."""
+        return _Problem(**{**self.__dict__, "n": math.ceil(size)})
+
+    def rounds(self, depth: int, batch: int) -> int:
+        """How many rounds the records are enough for; a round takes b (D / 2 + 1)."""
+        return 2 * self.n // (batch * (depth + 2))
+
+    def error(self, depth: int, batch: int, rounds: int, beta: float) -> float:
+        """v: noises of D + 1 answers, and the sampling errors of their batches."""
+        node = beta * 2 ** (depth / 2)
+        noise = (self.z / batch) ** 2 * (self.L0**2 + depth * node**2)
+        spread = (self.L0**2 + node**2) / batch
+        if self.p is None:
+            return math.sqrt(self.d * noise + spread)
+        leaves = rounds * 2**depth
+        # A chi-square tail for the noise; a vector Azuma inequality for the batches.
+        quantile = 2 * float(gammainccinv(self.d / 2, self.p / (2 * leaves)))
+        return math.sqrt(noise * quantile) + math.sqrt(16 * spread * math.log(8 * leaves / self.p))
+
+    def tree(self, depth: int, batch: int) -> _Tree | None:
+        """The tree of this shape with the smallest error, or None if no step is short enough."""
+        rounds = self.rounds(depth, batch)
+        if rounds < 1:
+            return None
+        enough = (1 + 1e-9) * 2 * self.L1 * self.F0 / (rounds * 2 ** (depth / 2))
+
+        def beta(v: float) -> float:
+            return enough / v
+
+        low = math.sqrt(enough / 2 ** (depth / 2))  # below it, steps are too long
+        gap = self.error(depth, batch, rounds, beta(low)) - low
+        if gap <= 0:
+            v = low
+        else:
+            high = 2 * low
+            while self.error(depth, batch, rounds, beta(high)) > high:
+                high *= 2
+            v = float(
+                brentq(lambda v: self.error(depth, batch, rounds, beta(v)) - v, low, high)
+            ) * (1 + 1e-9)
+        return _Tree(depth=depth, batch=batch, rounds=rounds, beta=beta(v), error=v)
+
+    def best(self) -> _Tree:
+        """The tree with the smallest error over depths and batch sizes."""
+        found: list[_Tree] = []
+        for depth in range(1, 40):
+            unit, most = 2**depth, 2 * self.n // (depth + 2)
+            if most < unit:
+                break
+            sizes = {
+                unit * max(1, round(most / unit * 2 ** (-step / 4)))
+                for step in range(4 * math.ceil(math.log2(most / unit)) + 1)
+            }
+            trees = (self.tree(depth, batch) for batch in sorted(sizes) if batch <= most)
+            found += [tree for tree in trees if tree is not None]
+        if not found:
+            raise ValueError(f"n must be at least 3 for one round of a tree, got n={self.n}.")
+        return min(found, key=lambda tree: tree.error)
+
+    def of_theorem(self, epsilon: float, delta: float) -> tuple[_Tree, float]:
+        """The tree of Theorem 4, with d + 1 for d and whole numbers, and its accuracy."""
+        n, d, p = self.n, self.d + 1, self.p or 0.05
+        wanted = max(n ** (2 / 3), math.sqrt(n) * d**0.25 / math.sqrt(epsilon))
+        depth = max(k for k in range(1, 60) if k * 2 ** (k + 1) <= max(wanted, 4))
+        batch = 2**depth * math.ceil(wanted / 2**depth)
+        rounds = self.rounds(depth, batch)
+        if rounds < 1:
+            needed = max(
+                math.sqrt(d) * (depth / 2 + 1) ** 2 / epsilon, (depth / 2 + 1) ** 3, 2 * batch
+            )
+            raise ValueError(
+                f"n must be at least about {needed:.2g} for one round of Theorem 4, got n={n}."
+            )
+        alpha = math.sqrt(2) * self.L0 * max(n ** (-1 / 3), math.sqrt(math.sqrt(d) / (n * epsilon)))
+        beta = alpha * min(1.0, math.sqrt(batch) * epsilon / math.sqrt(d))
+        factor = 256 * math.log(1.25 / delta) * math.log(2 * rounds * 2 ** (depth + 1) / p)
+        factor += 8 * self.L1 * self.F0 * math.sqrt(2 * depth) * (depth / 2 + 1) / (2 * self.L0**2)
+        steps = rounds * 2 ** (depth / 2)
+        factor = max(factor, 4 * (1 + 1e-9) * self.L1 * self.F0 / (steps * beta * alpha))
+        error = factor * alpha
+        return _Tree(depth=depth, batch=batch, rounds=rounds, beta=beta, error=error), 3 * error
+
+
+def _queries(problem: _Problem, tree: _Tree) -> tuple[Query, ...]:
+    """The root's query and one for the right children of each depth."""
+    root = Query(
+        name="root",
+        kind="gradient",
+        sampler="fixed-size",
+        batch_size=tree.batch,
+        max_norm=problem.L0,
+        noise_multiplier=problem.z,
+        count=tree.rounds,
+        composition="disjoint",
+        partition="tree",
+    )
+    return (
+        root,
+        *(
+            Query(
+                name=f"depth {j}",
+                kind="gradient difference",
+                sampler="fixed-size",
+                batch_size=tree.batch // 2**j,
+                max_norm=problem.L1,
+                proportional=True,
+                cap=2 * problem.L0,
+                noise_multiplier=problem.z,
+                count=tree.rounds * 2 ** (j - 1),
+                composition="disjoint",
+                partition="tree",
+            )
+            for j in range(1, tree.depth + 1)
+        ),
+    )

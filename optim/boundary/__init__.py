@@ -1,0 +1,1 @@
+"""The privacy boundary: the oracle, its batches and noise, and the ledger of its answers."""

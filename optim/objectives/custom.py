@@ -1,0 +1,146 @@
+"""Can I bring my own model? Yes, if it gives one gradient per record.
+
+>>> import numpy as np
+>>> X, y = np.array([[1.0], [2.0], [3.0]]), np.array([2.0, 4.0, 6.0])
+>>> def gradients(w, rows):
+...     return (X[rows] @ w - y[rows])[:, np.newaxis] * X[rows]
+>>> objective = FromGradients(gradients, n=3, dimension=1)
+>>> objective.clipped_sum(np.zeros(1), np.array([0, 2]), 5.0).round(9).tolist()  # -2, -18 cut to -5
+[-7.0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.objectives.base import Objective, Vector, clipped_rows, parameters
+
+__all__ = ["FromGradients"]
+
+PerRecord = Callable[[Vector, NDArray[np.intp]], ArrayLike]
+
+
+class FromGradients(Objective):
+    """An objective given by a function that returns one gradient per record.
+
+    Parameters
+    ----------
+    gradients
+        ``gradients(w, rows)`` returns the gradients of ``rows`` (row numbers, shape (m,)) at ``w``
+        (shape (dimension,)), shape (m, dimension). The privacy claim needs the gradient of a record
+        to depend on that record and on ``w`` alone: no statistics of a batch, no memory.
+    n
+        Number of records, at least 1.
+    dimension
+        Number of parameters, at least 1.
+    loss
+        ``loss(w, rows)`` returns the losses of ``rows``, shape (m,), under the same condition.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
+    constants
+        What is known of one record's loss; infinite when omitted. Nothing private rests on them:
+        gradients are always clipped.
+    block
+        How many records are asked for at once, at least 1; bounds memory to ``block * dimension``
+        numbers.
+    """
+
+    def __init__(
+        self,
+        gradients: PerRecord,
+        *,
+        n: int,
+        dimension: int,
+        loss: PerRecord | None = None,
+        l2: float = 0.0,
+        constants: Constants | None = None,
+        block: int = 1024,
+    ) -> None:
+        for name, function in (("gradients", gradients), ("loss", loss)):
+            if not callable(function) and not (name == "loss" and function is None):
+                raise TypeError(f"{name} must be callable, got {function!r}.")
+        self._gradients = gradients
+        self._loss = loss
+        self.n = _validate.count(n=n)
+        self.dimension = self.penalized = _validate.count(dimension=dimension)
+        self.l2 = _validate.non_negative(l2=l2)
+        self.constants = constants or Constants(lipschitz=math.inf, smoothness=math.inf)
+        self._block = _validate.count(block=block)
+
+    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`.
+
+        Raises
+        ------
+        NonFiniteAnswer
+            If a record's gradient is NaN or infinite.
+        """
+        total = np.zeros(self.dimension)
+        for block in self._blocks(rows):
+            total += clipped_rows(self._rows_of_gradients(w, block), max_norm)
+        return total
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`."""
+        total = np.zeros(self.dimension)
+        for block in self._blocks(rows):
+            at_w, at_v = (self._rows_of_gradients(u, block) for u in (w, v))
+            with np.errstate(over="ignore", invalid="ignore"):
+                change = at_w - at_v
+            total += clipped_rows(change, max_norm)
+        return total
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`.
+
+        Raises
+        ------
+        NonFiniteAnswer
+            If a record's loss is NaN or infinite.
+        TypeError
+            If no ``loss`` was given.
+        """
+        if self._loss is None:
+            raise TypeError("loss must be given for losses to be asked for, got None.")
+        total = 0.0
+        for block in self._blocks(rows):
+            losses = np.asarray(self._loss(w.copy(), block), dtype=np.float64)
+            if losses.shape != (len(block),):
+                raise ValueError(
+                    f"loss must return shape ({len(block)},) for {len(block)} rows, "
+                    f"got {losses.shape}."
+                )
+            if not np.isfinite(losses).all():
+                raise NonFiniteAnswer(
+                    "A record's loss is NaN or infinite. Make losses finite for every record; that "
+                    "one is not is itself a fact about the records, outside the privacy claim."
+                )
+            total += float(np.clip(losses, -max_loss, max_loss).sum())
+        return total
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+
+    def _blocks(self, rows: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+        return [rows[i : i + self._block].copy() for i in range(0, len(rows), self._block)]
+
+    def _rows_of_gradients(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+        table = np.asarray(self._gradients(w.copy(), rows), dtype=np.float64)
+        if table.shape != (len(rows), self.dimension):
+            raise ValueError(
+                f"gradients must return shape ({len(rows)}, {self.dimension}) for {len(rows)} "
+                f"rows, got {table.shape}."
+            )
+        return table

@@ -1,0 +1,382 @@
+"""How is a network trained record by record? From norms of its factors, with no gradient formed.
+
+A layer's gradient at one record is an outer product of what comes in and what flows back, so its
+norm is a product of two norms, and the clipped sum over a batch is one matrix product, as long as
+without privacy (Goodfellow 2015; Lee and Kifer 2021, "ghost clipping").
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((300, 2))
+>>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "mixed")
+>>> network = MLP(X, y, width=16)
+>>> network.dimension  # 16 (2 + 1) + 2 (16 + 1)
+82
+>>> w = network.minimize(network.initial(seed=0))
+>>> bool((network.predict(X, w) == y).mean() > 0.95)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.objectives.base import Objective, Vector, classes, parameters, records, row_norms
+
+__all__ = ["KAN", "MLP"]
+
+Rows = NDArray[np.intp]
+
+_BLOCK = 4096
+_UNIT = 2.0**-53
+_UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
+
+
+class Network(Objective):
+    """What the networks share: labels, losses of single records, and a random start."""
+
+    def __init__(self, X: Vector, y: ArrayLike, *, l2: float) -> None:
+        labels, self.classes_ = classes(y)
+        if labels.shape != (X.shape[0],):
+            raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold two classes or more, got {len(self.classes_)}.")
+        self.n, self._columns = X.shape
+        self.l2 = _validate.non_negative(l2=l2)
+        self._class = np.searchsorted(self.classes_, labels)
+
+    @property
+    def constants(self) -> Constants:
+        """Infinite: no bound is known. Nothing private rests on them, for gradients are clipped."""
+        return _UNKNOWN
+
+    def _losses(self, w: Vector, rows: Rows) -> Vector:
+        """Loss of each row."""
+        raise NotImplementedError
+
+    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        total = 0.0
+        for block in _blocks(rows):
+            losses = np.nan_to_num(self._losses(w, block), nan=0.0)
+            total += float(np.clip(losses, -max_loss, max_loss).sum())
+        return total
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+
+    def _new(self, X: ArrayLike) -> Vector:
+        """New records, with as many columns as the old ones."""
+        X = records(X)
+        if X.shape[1] != self._columns:
+            raise ValueError(f"X must have {self._columns} columns, got {X.shape[1]}.")
+        return X
+
+
+class MLP(Network):
+    """A network with one hidden layer of tanh units, and cross entropy over K classes.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), n and d at least 1, finite. Copied.
+    y
+        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+    width
+        Number of hidden units >= 1.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercepts out.
+
+    Attributes
+    ----------
+    classes_
+        The classes, in sort order.
+    dimension
+        width (d + 1) + K (width + 1): the weights of the hidden units one after another, those of
+        the classes, and then the intercepts of both.
+
+    Notes
+    -----
+    At the origin every gradient but that of the last intercepts is zero: start at :meth:`initial`.
+    The norm of a record's gradient is the root of ``||e1||^2 (||x||^2 + 1) + ||e2||^2 (||u||^2 +
+    1)``, with u the hidden units, e2 the probabilities minus the class, and e1 what flows back to
+    the hidden units (Goodfellow 2015, Efficient per-example gradient computations).
+    """
+
+    def __init__(self, X: ArrayLike, y: ArrayLike, *, width: int, l2: float = 0.0) -> None:
+        X = records(X)
+        super().__init__(X, y, l2=l2)
+        self.width = _validate.count(width=width)
+        self._X = X.copy()
+        # The constant feature of the intercept counts in a record's norm.
+        self._norms = _with_one(row_norms(X))
+        K = len(self.classes_)
+        self.penalized = self.width * (self._columns + K)
+        self.dimension = self.penalized + self.width + K
+
+    def initial(self, seed: int | np.random.Generator) -> Vector:
+        """Return a random start: weights of variance one over their number of inputs.
+
+        Parameters
+        ----------
+        seed
+            Public; nothing here depends on the records.
+        """
+        rng = np.random.default_rng(seed)
+        w = np.zeros(self.dimension)
+        hidden = self.width * self._columns
+        w[: self.penalized] = rng.standard_normal(self.penalized)
+        w[:hidden] /= math.sqrt(self._columns)
+        w[hidden : self.penalized] /= math.sqrt(self.width)
+        return w
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`; two matrix products, and no gradient of a record."""
+        total = np.zeros(self.dimension)
+        W1, W2, b1, b2 = self._layers(total)
+        for block in _blocks(rows):
+            X = self._X[block]
+            hidden, back, out = self._backward(w, X, block)
+            norms = _combined(row_norms(back) * self._norms[block], _outer_norms(out, hidden))
+            shrink = _shrink(norms, max_norm)[:, np.newaxis]
+            back *= shrink
+            out *= shrink
+            W1 += back.T @ X
+            W2 += out.T @ hidden
+            b1 += back.sum(axis=0)
+            b2 += out.sum(axis=0)
+        return total
+
+    def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of new records, shape (m, K).
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
+        return self._forward(parameters(w, self.dimension), self._new(X))[1]
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest class of each new record; parameters as in :meth:`decision`."""
+        labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
+        return labels
+
+    def _layers(self, w: Vector) -> tuple[Vector, Vector, Vector, Vector]:
+        """Views of the weights of both layers and of their intercepts."""
+        d, m, K = self._columns, self.width, len(self.classes_)
+        hidden, out = w[: m * d], w[m * d : self.penalized]
+        intercepts = w[self.penalized :]
+        return hidden.reshape(m, d), out.reshape(K, m), intercepts[:m], intercepts[m:]
+
+    def _forward(self, w: Vector, X: Vector) -> tuple[Vector, Vector]:
+        """Hidden units and scores."""
+        W1, W2, b1, b2 = self._layers(w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            hidden = X @ W1.T
+            hidden += b1
+            np.tanh(hidden, out=hidden)
+            return hidden, hidden @ W2.T + b2
+
+    def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
+        """Hidden units, and what flows back to them and to the scores; zero where not finite."""
+        hidden, scores = self._forward(w, X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out = np.exp(scores - scores.max(axis=1, keepdims=True))
+            out /= out.sum(axis=1, keepdims=True)
+            out[np.arange(len(rows)), self._class[rows]] -= 1.0
+            back = out @ self._layers(w)[1]
+            back *= 1.0 - hidden * hidden
+        factors = (hidden, back, out)
+        finite = np.logical_and.reduce([np.isfinite(each).all(axis=1) for each in factors])
+        if not finite.all():
+            for each in factors:
+                each[~finite] = 0.0
+        return factors
+
+    def _losses(self, w: Vector, rows: Rows) -> Vector:
+        scores = self._forward(w, self._X[rows])[1]
+        own = scores[np.arange(len(rows)), self._class[rows]]
+        return np.asarray(np.logaddexp.reduce(scores, axis=1) - own)
+
+
+class KAN(Network):
+    """A two-layer Kolmogorov-Arnold network of cubic splines, for two classes.
+
+    The score is ``m^(-1/2) sum_j s_j(tanh(<w_j, h(x)> / sqrt(d)))``: h(x) holds the values of p
+    cubic B-splines at each of the d features, and the s_j are random splines that stay as they are.
+    The loss is ``log(1 + exp(-y score))`` with y in {-1, +1}.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), n and d at least 1, finite; features are clamped to [-1, 1]. Copied.
+    y
+        Labels, shape (n,), of two classes, which are treated as public.
+    width
+        Number of hidden units m >= 1.
+    intervals
+        Into how many [-1, 1] is cut, >= 1; there are p = intervals + 3 splines.
+    seed
+        Of the second layer: public.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
+
+    Attributes
+    ----------
+    classes_
+        The classes, in sort order; the larger counts as +1.
+    dimension
+        m d p.
+
+    Notes
+    -----
+    A record's gradient is one outer product, of m and d p numbers: exact norms cost as much as the
+    two vectors (Wang et al. 2026, section 2, with the basis that they leave open).
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 50)[:, np.newaxis]
+    >>> network = KAN(X, np.abs(X[:, 0]) > 0.5, width=8, intervals=4)
+    >>> w = network.minimize(network.initial(seed=0))
+    >>> bool((network.predict(X, w) == (np.abs(X[:, 0]) > 0.5)).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        width: int,
+        intervals: int = 4,
+        seed: int = 0,
+        l2: float = 0.0,
+    ) -> None:
+        from scipy.interpolate import BSpline
+
+        X = records(X)
+        super().__init__(X, y, l2=l2)
+        if len(self.classes_) != 2:
+            raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
+        self.width = _validate.count(width=width)
+        self.intervals = _validate.count(intervals=intervals)
+        self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
+        self._splines = self.intervals + 3
+        second = np.random.default_rng(seed).standard_normal((self._splines, self.width))
+        # The cubic polynomial of each interval and unit, about the interval's left end.
+        spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
+        self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
+        self._H = self._basis(X)
+        self._norms = row_norms(self._H)
+        self._signs = np.where(self._class == 1, 1.0, -1.0)
+        self.dimension = self.penalized = self.width * self._H.shape[1]
+
+    def _basis(self, X: Vector) -> Vector:
+        """Values of the splines at every feature, shape (m, d p)."""
+        from scipy.interpolate import BSpline
+
+        inside = np.clip(X, -1.0, 1.0).ravel()
+        table = BSpline.design_matrix(inside, self._knots, 3).toarray()
+        return np.asarray(table.reshape(len(X), -1), dtype=np.float64)
+
+    def initial(self, seed: int | np.random.Generator) -> Vector:
+        """Return a random start of independent standard normals.
+
+        Parameters
+        ----------
+        seed
+            Public; nothing here depends on the records.
+        """
+        return np.random.default_rng(seed).standard_normal(self.dimension)
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`; one matrix product, and no gradient of a record."""
+        total = np.zeros((self.width, self._H.shape[1]))
+        for block in _blocks(rows):
+            H = self._H[block]
+            scores, slopes = self._forward(w, H)
+            signs = self._signs[block]
+            with np.errstate(over="ignore", invalid="ignore"):
+                slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
+            slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
+            norms = np.nextafter(row_norms(slopes) * self._norms[block] * (1 + 4 * _UNIT), math.inf)
+            total += (slopes * _shrink(norms, max_norm)[:, np.newaxis]).T @ H
+        return total.ravel()
+
+    def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of new records, shape (m,).
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
+        return self._forward(parameters(w, self.dimension), self._basis(self._new(X)))[0]
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
+        """Return the likelier class of each new record; parameters as in :meth:`decision`."""
+        labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
+        return labels
+
+    def _forward(self, w: Vector, H: Vector) -> tuple[Vector, Vector]:
+        """Scores, and their derivatives by <w_j, h(x)>, shape (m, width)."""
+        root = math.sqrt(self._columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            units = np.tanh(H @ w.reshape(self.width, -1).T / root)
+        units = np.nan_to_num(units, nan=0.0)
+        place = np.clip((units + 1.0) * (self.intervals / 2), 0.0, self.intervals - 1).astype(
+            np.intp
+        )
+        a, b, c, d = self._pieces[:, place, np.arange(self.width)]
+        x = units - self._knots[place + 3]
+        values = ((a * x + b) * x + c) * x + d
+        slopes = ((3.0 * a * x + 2.0 * b) * x + c) * (1.0 - units * units)
+        wide = math.sqrt(self.width)
+        return values.sum(axis=1) / wide, slopes / (wide * root)
+
+    def _losses(self, w: Vector, rows: Rows) -> Vector:
+        margins = self._signs[rows] * self._forward(w, self._H[rows])[0]
+        return np.logaddexp(0.0, -margins)
+
+
+# -- clipping by norms
+
+
+def _blocks(rows: Rows) -> Iterator[Rows]:
+    for first in range(0, len(rows), _BLOCK):
+        yield rows[first : first + _BLOCK]
+
+
+def _with_one(norms: Vector) -> Vector:
+    """Norms of rows that get a constant 1 at their end, rounded up."""
+    return np.nextafter(np.hypot(norms, 1.0) * (1 + 4 * _UNIT), math.inf)
+
+
+def _outer_norms(left: Vector, right: Vector) -> Vector:
+    """Norms of the outer products of rows of ``left`` and of ``right`` with a constant 1."""
+    return row_norms(left) * _with_one(row_norms(right))
+
+
+def _combined(first: Vector, second: Vector) -> Vector:
+    """Norms of two parts together, rounded up by more than what their products are rounded."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(np.hypot(first, second) * (1 + 16 * _UNIT), math.inf)
+
+
+def _shrink(norms: Vector, max_norm: float) -> Vector:
+    """Factors that bring rows down to the bound."""
+    return np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)

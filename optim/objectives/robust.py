@@ -1,0 +1,154 @@
+"""Which losses forgive outliers? Linear models whose slopes are bounded, convex or not.
+
+With residual r = <w, x> - y and u = r / width:
+
+========= ================================= ===================== =============== ======
+class     loss                              largest slope         curvature       convex
+========= ================================= ===================== =============== ======
+Huber     r^2 / 2 up to width, then linear  width                 in [0, 1]       yes
+Cauchy    width^2 / 2 log(1 + u^2)          width / 2             in [-1/8, 1]    no
+Welsch    width^2 / 2 (1 - exp(-u^2))       width / sqrt(2 e)     in [-0.45, 1]   no
+Sigmoid   sigmoid(-y <w, x>)^2              8 / 27                in [-.121,.155] no
+========= ================================= ===================== =============== ======
+
+The last is for two classes, y in {-1, +1}: the squared error of a predicted probability.
+
+>>> import numpy as np
+>>> X, y = np.arange(6.0)[:, np.newaxis], [0.0, 1.0, 2.0, 3.0, 4.0, 500.0]
+>>> Welsch(X, y, width=1.0).minimize().round(4).tolist()  # the line through all but the outlier
+[1.0, 0.0]
+>>> constants = Cauchy([[3.0, 4.0]], [0.0], width=2.0, fit_intercept=False).constants
+>>> print(f"{constants.lipschitz:.6f}, {constants.smoothness:.6f}")
+5.000000, 25.000000
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.objectives.base import Linear, TwoClass, numbers
+
+__all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
+
+
+class _Robust(Linear):
+    """A regression loss of r = <w, x> - y that behaves like ``r^2 / 2`` within ``width``."""
+
+    steepest: ClassVar[float]
+    point_loss: ClassVar[type[HuberLoss | CauchyLoss | WelschLoss]]
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        width: float = 1.0,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.width = _validate.positive(width=width)
+        super().__init__(X, numbers("y", y), l2=l2, fit_intercept=fit_intercept)
+
+    def _point_loss(self) -> PointLoss:
+        return self.point_loss(self.width)
+
+    @property
+    def constants(self) -> Constants:
+        """L0 = (largest slope) max ||x|| and L1 = max ||x||^2, intercept included. Not private."""
+        norm = float(self.kernel.norms.max())
+        return Constants(
+            lipschitz=self.steepest * self.width * norm,
+            smoothness=norm**2,
+            strong_convexity=self._strong_convexity(),
+        )
+
+
+class Huber(_Robust):
+    """Huber's loss (1964): ``r^2 / 2`` for ``|r| <= width``, ``width (|r| - width / 2)`` beyond.
+
+    Parameters
+    ----------
+    X, y, l2, fit_intercept
+        As for :class:`dpcal.optim.Squared`.
+    width
+        Residual > 0 at which the loss turns linear.
+    """
+
+    point_loss = HuberLoss
+    curvature = 1.0
+    steepest = 1.0
+
+
+class Cauchy(_Robust):
+    """Cauchy's (Lorentzian) loss ``width^2 / 2 log(1 + (r / width)^2)``: smooth, not convex.
+
+    Parameters
+    ----------
+    X, y, l2, fit_intercept
+        As for :class:`dpcal.optim.Squared`.
+    width
+        Residual > 0 at which the slope is largest.
+    """
+
+    point_loss = CauchyLoss
+    steepest = 0.5
+
+    def _strong_convexity(self) -> float:
+        return 0.0
+
+
+class Welsch(_Robust):
+    """Welsch's loss ``width^2 / 2 (1 - exp(-(r / width)^2))``: smooth, bounded, not convex.
+
+    Parameters
+    ----------
+    X, y, l2, fit_intercept
+        As for :class:`dpcal.optim.Squared`.
+    width
+        Scale > 0 of residuals; beyond a few of them, records count for nothing.
+    """
+
+    point_loss = WelschLoss
+    steepest = math.sqrt(0.5 / math.e) * (1 + 2.0**-50)
+
+    def _strong_convexity(self) -> float:
+        return 0.0
+
+
+class Sigmoid(TwoClass):
+    """Squared error of a predicted probability, ``sigmoid(-y <w, x>)^2``: in [0, 1], not convex.
+
+    Parameters
+    ----------
+    X, y, l2, fit_intercept
+        As for :class:`dpcal.optim.Logistic`.
+
+    Attributes
+    ----------
+    classes_
+        The two classes, in sort order.
+    """
+
+    point_loss = SigmoidLoss
+
+    @property
+    def constants(self) -> Constants:
+        """L0 = 8/27 max ||x||, L1 = 0.15406... max ||x||^2, intercept included. Not private.
+
+        With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the
+        curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at s = (15 - sqrt(33)) / 24.
+        """
+        norm = float(self.kernel.norms.max())
+        s = (15 - math.sqrt(33)) / 24
+        steepest, sharpest = 8 / 27, 2 * s * s * (1 - s) * (2 - 3 * s)
+        up = 1 + 2.0**-50
+        return Constants(lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up)
+
+    def _strong_convexity(self) -> float:
+        return 0.0

@@ -1,0 +1,211 @@
+"""How are several classes told apart? Multinomial logistic regression, clipped by norms alone.
+
+>>> import numpy as np
+>>> X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
+>>> objective = Softmax(X, ["a", "b", "c"], l2=0.01)
+>>> objective.dimension  # three classes, two features and an intercept
+9
+>>> print(f"{objective.loss(np.zeros(9)):.6f}")  # log 3 at the origin, whatever the records are
+1.098612
+>>> objective.predict(X, objective.minimize()).tolist()
+['a', 'b', 'c']
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.objectives.base import (
+    Objective,
+    Vector,
+    classes,
+    parameters,
+    records,
+    row_norms,
+)
+
+__all__ = ["Softmax"]
+
+BLOCK = 4096
+# Parameters up to which the kernel is faster than BLAS.
+WIDEST_KERNEL = 1024
+
+
+class Softmax(Objective):
+    """Multinomial logistic regression: ``log sum_k exp(<w_k, x>) - <w_y, x>``.
+
+    The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
+    and ``x``, so its norm is a product of two norms and no gradient is ever formed to be clipped.
+
+    Up to 64 classes and ``K (d + 1) <= 1024`` numbers there is a compiled kernel, and loops are
+    fused. Beyond, sums are products of matrices, and BLAS takes them on gathered records: at d =
+    784 and K = 10, on 256 of them, in 0.7 ms beside 1.1 ms of a kernel, and at K = 64 in a third of
+    its time; at d = 30, K = 5 and 50 records the kernel takes 24 microseconds beside 69.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), n and d at least 1, finite. Copied.
+    y
+        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercepts out.
+    fit_intercept
+        Whether each record gets the constant feature 1. It counts in the record's gradient norm.
+
+    Attributes
+    ----------
+    classes_
+        The classes, in sort order.
+    dimension
+        K d, or K (d + 1) with intercepts: parameters hold the K weight vectors one after another,
+        and then the K intercepts.
+
+    Raises
+    ------
+    ValueError
+        For empty or non-finite records, shapes that do not match, fewer than two classes, or
+        l2 < 0.
+    """
+
+    def __init__(
+        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
+    ) -> None:
+        X = records(X)
+        labels, self.classes_ = classes(y)
+        if labels.shape != (X.shape[0],):
+            raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must hold two classes or more, got {len(self.classes_)}.")
+        self.l2 = _validate.non_negative(l2=l2)
+        self.fit_intercept = bool(fit_intercept)
+        self.n, self._columns = X.shape
+        self.penalized = len(self.classes_) * self._columns
+        self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
+        self._X = np.hstack([X, np.ones((self.n, 1))]) if fit_intercept else X.copy()
+        self._norms = row_norms(self._X)
+        self._class = np.searchsorted(self.classes_, labels)
+        classes_count = len(self.classes_)
+        if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
+            self.kernel = SoftmaxClippedSum(
+                X,
+                self._class,
+                classes_count,
+                norms=self._norms,
+                intercept=self.fit_intercept,
+            )
+
+    @property
+    def constants(self) -> Constants:
+        """L0 = sqrt(2) max ||x|| and L1 = max ||x||^2 / 2, intercept included. Not private.
+
+        The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
+        """
+        norm = float(self._norms.max())
+        convexity = 0.0 if self.fit_intercept else self.l2
+        return Constants(
+            lipschitz=math.sqrt(2) * norm * (1 + 2.0**-50),
+            smoothness=norm**2 / 2,
+            strong_convexity=convexity,
+        )
+
+    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`."""
+        if self.kernel is not None:
+            return self.kernel(w, rows, max_norm=max_norm)
+        return self._clipped(rows, lambda block: self._residuals(w, block), max_norm)
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`; the outer products share their ``x``."""
+        if self.kernel is not None:
+            return self.kernel.difference(w, v, rows, max_norm=max_norm)
+        return self._clipped(
+            rows, lambda block: self._residuals(w, block) - self._residuals(v, block), max_norm
+        )
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        if self.kernel is not None:
+            return self.kernel.losses(w, rows, max_loss=max_loss)
+        total = 0.0
+        for block in _blocks(rows):
+            scores = self._scores(w, block)
+            own = scores[np.arange(len(block)), self._class[block]]
+            losses = np.logaddexp.reduce(scores, axis=1) - own
+            total += float(np.clip(np.nan_to_num(losses, nan=0.0), -max_loss, max_loss).sum())
+        return total
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+
+    def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of new records, shape (m, K), intercepts included.
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
+        X = records(X)
+        weights = self._table(parameters(w, self.dimension))
+        if X.shape[1] != self._columns:
+            raise ValueError(f"X must have {self._columns} columns, got {X.shape[1]}.")
+        scores: Vector = X @ weights[:, : self._columns].T
+        return scores + weights[:, -1] if self.fit_intercept else scores
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
+        """Return the likeliest class of each new record; parameters as in :meth:`decision`."""
+        labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
+        return labels
+
+    def _table(self, w: Vector) -> Vector:
+        """Weights with one row a class, shape (K, d) or (K, d + 1)."""
+        weights = w[: self.penalized].reshape(len(self.classes_), self._columns)
+        return np.column_stack([weights, w[self.penalized :]]) if self.fit_intercept else weights
+
+    def _scores(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores: Vector = self._X[rows] @ self._table(w).T
+            return scores
+
+    def _residuals(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
+        """Probabilities minus the record's class; zero where scores overflowed to no number."""
+        scores = self._scores(w, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            residuals = weights / weights.sum(axis=1, keepdims=True)
+        residuals[np.arange(len(rows)), self._class[rows]] -= 1.0
+        return np.where(np.isfinite(residuals).all(axis=1, keepdims=True), residuals, 0.0)
+
+    def _clipped(self, rows: NDArray[np.intp], factors: Any, max_norm: float) -> Vector:
+        """Sum of the outer products of ``factors(block)`` and records, each clipped."""
+        total = np.zeros((len(self.classes_), self._X.shape[1]))
+        for block in _blocks(rows):
+            left = factors(block)
+            # An outer product is rounded once more than a row, which row_norms leaves room for.
+            with np.errstate(over="ignore"):
+                norms = np.nextafter(row_norms(left) * self._norms[block], math.inf)
+            shrink = np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)
+            total += (left * shrink[:, np.newaxis]).T @ self._X[block]
+        weights = total[:, : self._columns].ravel()
+        return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
+
+
+def _blocks(rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    for first in range(0, len(rows), BLOCK):
+        yield rows[first : first + BLOCK]

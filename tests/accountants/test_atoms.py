@@ -1,0 +1,212 @@
+"""Mechanisms with discrete privacy losses, against exact sums and another package."""
+
+import math
+from fractions import Fraction
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+from dp_accounting.privacy_accountant import NeighboringRelation
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.losses.discrete import (
+    blanked_response,
+    discrete_laplace,
+    pure,
+    randomized_response,
+)
+from dpcal.accountants.mechanisms.amplification import thinned
+from dpcal.errors import UnsupportedEvent
+
+
+def binary_response_delta(p, times, epsilon):
+    """delta of composed binary randomized response as an exact sum over binomials."""
+    other = Fraction(p) / 2
+    own = 1 - other
+    level = Fraction(math.exp(epsilon))
+    total = Fraction(0)
+    for k in range(times + 1):
+        here = comb(times, k) * own**k * other ** (times - k)
+        there = comb(times, k) * other**k * own ** (times - k)
+        total += max(Fraction(0), here - level * there)
+    return float(total)
+
+
+@pytest.mark.parametrize("times", [1, 2, 10, 200])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0, 5.0])
+def test_randomized_response_is_an_exact_sum(times, epsilon):
+    event = events.SelfComposedDpEvent(events.RandomizedResponseDpEvent(0.5, 2), times)
+    delta = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-one")
+    truth = binary_response_delta(0.5, times, epsilon)
+    assert delta.lower <= truth * (1 + 1e-12)
+    assert truth <= delta.upper * (1 + 1e-12)
+    assert delta.upper - delta.lower <= 1e-8 * delta.upper
+
+
+def test_randomized_response_keeps_its_count_where_a_peer_drops_it():
+    single = events.RandomizedResponseDpEvent(0.5, 2)
+    composed = events.SelfComposedDpEvent(single, 10)
+    ours = accountants.epsilon(composed, delta=1e-10, neighboring_relation="replace-one")
+    assert ours == pytest.approx(10 * math.log(3), rel=1e-6)
+    peer = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(composed).get_epsilon(1e-10)
+    assert peer < 1.2, "the peer has been mended: drop this trap"
+
+
+@pytest.mark.parametrize(("a", "sensitivity", "times"), [(0.5, 3, 10), (0.05, 1, 400), (1.0, 2, 3)])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_discrete_laplace_against_a_distribution(a, sensitivity, times, epsilon):
+    event = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(a, sensitivity), times)
+    delta = accountants.delta(event, epsilon=epsilon)
+    peer = builders.from_discrete_laplace_mechanism(a, sensitivity).self_compose(times)
+    # The peer rounds losses up to multiples of 1e-4.
+    assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
+    assert peer.get_delta_for_epsilon(epsilon + 1e-4 * times) <= delta.upper * (1 + 1e-9) + 1e-14
+
+
+def test_losses_are_laws():
+    for loss in (
+        discrete_laplace(noise_parameter=0.3, sensitivity=5),
+        randomized_response(noise_parameter=0.2, num_buckets=7),
+    ):
+        log_mgf, mean, *_ = loss.cumulants([0.0])[0]
+        assert log_mgf == pytest.approx(0.0, abs=1e-15)
+        assert mean > 0
+        assert loss.log_mgf(-1.0) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 10**9])
+@pytest.mark.parametrize(
+    "p", [1e-308, 1e-300, 1e-9, 0.3, 0.9999991019181362, 1 - 3 * 2.0**-53, 1 - 2.0**-53]
+)
+def test_largest_losses_are_rounded_up_by_few_units(p, k):
+    with mpmath.workdps(400):
+        own = 1 - mpmath.mpf(p) + mpmath.mpf(p) / k
+        truths = [mpmath.log(own * k / p), mpmath.log(own * k), -mpmath.log(p)]
+        losses = [
+            randomized_response(noise_parameter=p, num_buckets=k),
+            *blanked_response(noise_parameter=p, num_buckets=k),
+        ]
+        for loss, truth in zip(losses, truths, strict=True):
+            assert truth <= loss.upper <= truth * (1 + 16 * 2.0**-52)
+            masses = [mpmath.exp(log) for log in loss.log_reference]
+            assert abs(sum(masses) - 1) < 1e-12
+            moved = [m * mpmath.exp(v) for m, v in zip(masses, loss.values, strict=True)]
+            assert abs(sum(moved) - 1) < 1e-12
+
+
+def test_a_response_close_to_random_stays_within_its_support():
+    p = 0.9999991019181362
+    event = events.RandomizedResponseDpEvent(p, 3)
+    found = accountants.epsilon(event, delta=1e-300, neighboring_relation="replace-one")
+    with mpmath.workdps(40):
+        assert mpmath.log1p((1 - mpmath.mpf(p)) * 3 / p) <= found.upper
+    # The total variation distance is 1 - p.
+    distance = accountants.delta(event, epsilon=0.0, neighboring_relation="replace-one")
+    assert distance.lower <= 1 - p <= distance.upper <= (1 - p) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("unit", [0.1, 0.7, 1.1, 1e-3])
+def test_a_product_is_rounded_up(unit):
+    for shift in range(1, 40):
+        loss = discrete_laplace(noise_parameter=unit, sensitivity=shift)
+        assert Fraction(loss.upper) >= Fraction(unit) * shift
+        assert loss.upper == pytest.approx(unit * shift, rel=1e-15)
+    assert pure(unit).upper == unit
+
+
+@pytest.mark.parametrize("q", [1e-30, 0.01, 0.9, 1 - 1e-15])
+def test_sampling_thins_losses_of_any_size(q):
+    values = np.array([-2000.0, -40.0, -1.0, -1e-9, 1e-12, 0.3, 5.0, 499.9, 500.1, 710.0, 1e6])
+    found = thinned(values, q)
+    with mpmath.workdps(400):
+        q = mpmath.mpf(q)
+        truth = [mpmath.log1p(q * mpmath.expm1(mpmath.mpf(value))) for value in values]
+    np.testing.assert_allclose(found, [float(x) for x in truth], rtol=4e-15, atol=0)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.9])
+@pytest.mark.parametrize(
+    ("event", "largest"),
+    [
+        (events.EpsilonDeltaDpEvent(710.0, 0.0), 710.0),
+        (events.EpsilonDeltaDpEvent(3000.0, 0.0), 3000.0),
+        (events.DiscreteLaplaceDpEvent(720.0, 1), 720.0),
+        (events.DiscreteLaplaceDpEvent(400.0, 2), 800.0),
+    ],
+)
+def test_sampling_of_what_reveals_almost_everything(event, largest, q):
+    event = events.PoissonSampledDpEvent(q, event)
+    found = accountants.epsilon(event, delta=1e-12)
+    # The largest loss, and that less log(1 - 2e-12 / q) at a share of its probability.
+    top = largest + math.log(q)
+    assert top - 4e-12 / q <= found.upper <= top * (1 + 1e-12)
+    distance = accountants.delta(event, epsilon=1.0)
+    assert distance.lower <= q * (1 + 1e-15)
+    assert q * (1 - 1e-15) <= distance.upper <= q * (1 + 1e-9)
+
+
+def test_a_sampled_claim_of_a_huge_epsilon():
+    event = events.PoissonSampledDpEvent(0.01, events.EpsilonDeltaDpEvent(710.0, 1e-5))
+    top = 710.0 + math.log(0.01)
+    assert accountants.delta(event, epsilon=top + 1e-9) == pytest.approx(1e-7, rel=1e-9)
+    assert accountants.delta(event, epsilon=top - 1.0) > 0.5
+
+
+@pytest.mark.parametrize(("scale", "q"), [(1 / 729, 0.01), (1 / 800, 0.3), (1 / 2000, 1e-4)])
+@pytest.mark.parametrize("epsilon", [0.5, 300.0])
+def test_sampled_laplace_noise_of_a_tiny_scale(scale, q, epsilon):
+    event = events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(scale))
+    found = accountants.delta(event, epsilon=epsilon)
+    with mpmath.workdps(40):
+        within = mpmath.log1p(mpmath.expm1(epsilon) / mpmath.mpf(q))
+        truth = mpmath.mpf(q) * -mpmath.expm1((within - 1 / mpmath.mpf(scale)) / 2)
+    assert found.lower <= truth * (1 + 1e-15)
+    assert truth * (1 - 1e-15) <= found.upper
+    assert found.upper - found.lower < 1e-3 * found.upper
+
+
+def test_atoms_beside_a_sampled_gaussian():
+    gaussian = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+    atomic = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.05, 2), 50)
+    answer = accountants.epsilon(events.ComposedDpEvent([atomic, gaussian]), delta=1e-6)
+    first = builders.from_discrete_laplace_mechanism(0.05, 2).self_compose(50)
+    second = builders.from_gaussian_mechanism(1.0, sampling_prob=0.01).self_compose(1000)
+    peer = first.compose(second).get_epsilon_for_delta(1e-6)
+    assert answer.upper <= peer + 1e-9
+    assert peer < answer.upper + 1e-2
+    assert answer.upper - answer.lower < 1e-6
+
+
+def test_tree_aggregation_is_one_gaussian():
+    tree = events.SingleEpochTreeAggregationDpEvent(3.0, [5, 8, 2])
+    # Eight steps have complete nodes on four levels.
+    assert accountants.epsilon(
+        tree, delta=1e-6, neighboring_relation="replace-special"
+    ) == accountants.epsilon(events.GaussianDpEvent(1.5), delta=1e-6)
+    with pytest.raises(UnsupportedEvent, match="SingleEpochTree"):
+        accountants.epsilon(tree, delta=1e-6)
+
+
+def test_replacing_a_record_doubles_a_discrete_shift():
+    one = accountants.epsilon(
+        events.DiscreteLaplaceDpEvent(0.5, 1), delta=1e-3, neighboring_relation="replace-one"
+    )
+    assert one == accountants.epsilon(events.DiscreteLaplaceDpEvent(0.5, 2), delta=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: randomized_response(noise_parameter=0.0, num_buckets=2), "noise_parameter must"),
+        (lambda: randomized_response(noise_parameter=0.5, num_buckets=1), "num_buckets must"),
+        (lambda: discrete_laplace(noise_parameter=-1.0, sensitivity=1), "noise_parameter must"),
+        (lambda: discrete_laplace(noise_parameter=1.0, sensitivity=0), "sensitivity must"),
+    ],
+)
+def test_wrong_arguments(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()

@@ -1,0 +1,318 @@
+"""Compositions of mechanisms: what failure, sampling, order and count do to their cost."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.losses.moment_bounds import _log_inverse_gamma
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.renyi import divergence
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+
+REPEAT = events.SelfComposedDpEvent
+LAPLACE = events.LaplaceDpEvent(4.0)
+
+
+def response_pair(epsilon, delta):
+    """The worst (epsilon, delta)-private pair, as two laws on four outcomes."""
+    high = math.exp(epsilon) / (1 + math.exp(epsilon))
+    return (
+        np.array([delta, (1 - delta) * high, (1 - delta) * (1 - high), 0.0]),
+        np.array([0.0, (1 - delta) * (1 - high), (1 - delta) * high, delta]),
+    )
+
+
+def enumerated_delta(pairs, epsilon):
+    """delta of a product of pairs of laws, outcome by outcome."""
+    total = 0.0
+    for chosen in product(*(range(len(pair[0])) for pair in pairs)):
+        p = math.prod(pair[0][i] for pair, i in zip(pairs, chosen, strict=True))
+        q = math.prod(pair[1][i] for pair, i in zip(pairs, chosen, strict=True))
+        total += max(0.0, p - math.exp(epsilon) * q)
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.9, 1.5])
+@pytest.mark.parametrize(
+    "claims",
+    [
+        ((0.4, 0.01),) * 4,
+        ((0.4, 0.01), (0.4, 0.01), (0.4, 0.2)),
+        ((0.5, 0.0), (0.25, 0.1), (0.75, 1e-3)),
+        ((0.0, 0.05), (0.4, 0.0)),
+    ],
+)
+def test_claims_by_enumeration(claims, epsilon):
+    event = events.ComposedDpEvent([events.EpsilonDeltaDpEvent(*claim) for claim in claims])
+    truth = enumerated_delta([response_pair(*claim) for claim in claims], epsilon)
+    delta = accountants.delta(event, epsilon=epsilon)
+    assert delta.lower <= truth * (1 + 1e-12)
+    assert truth <= delta.upper * (1 + 1e-12)
+    assert delta.upper - delta.lower <= 1e-8 * delta.upper
+
+
+@pytest.mark.parametrize("accountant", ["characteristic", "renyi"])
+def test_failures_are_counted_exactly_beside_other_losses(accountant):
+    claim = REPEAT(events.EpsilonDeltaDpEvent(0.0, 1e-4), 30)
+    failing = 1 - (1 - 1e-4) ** 30
+    for epsilon in (0.2, 1.0):
+        alone = accountants.delta(REPEAT(LAPLACE, 8), epsilon=epsilon, accountant=accountant)
+        both = accountants.delta(
+            events.ComposedDpEvent([claim, REPEAT(LAPLACE, 8)]),
+            epsilon=epsilon,
+            accountant=accountant,
+        )
+        assert both.upper == pytest.approx(failing + (1 - failing) * alone.upper, rel=1e-11)
+    answer = accountants.epsilon(claim, delta=0.99 * failing, accountant=accountant)
+    assert math.isinf(answer)
+    assert math.isinf(answer.lower)
+    assert accountants.epsilon(claim, delta=1.01 * failing, accountant=accountant) == 0.0
+
+
+def test_a_claim_costs_what_it_says():
+    claim = events.EpsilonDeltaDpEvent(1.0, 1e-6)
+    assert accountants.epsilon(claim, delta=1e-6) == 1.0
+    assert accountants.delta(claim, epsilon=1.0) == pytest.approx(1e-6, rel=1e-12)
+    assert accountants.delta(claim, epsilon=1.0) >= 1e-6
+    assert math.isinf(accountants.epsilon(events.EpsilonDeltaDpEvent(1.0, 1.0), delta=0.5))
+    assert accountants.epsilon(events.EpsilonDeltaDpEvent(0.0, 0.0), delta=1e-9) == 0.0
+    budget = accountants.PrivacyFilter(epsilon=50.0, delta=1e-3)
+    with pytest.raises(BudgetExceeded):
+        budget.spend(claim)
+
+
+def test_claims_against_a_distribution():
+    event = events.ComposedDpEvent(
+        [REPEAT(events.EpsilonDeltaDpEvent(0.1, 1e-8), 40), REPEAT(events.GaussianDpEvent(4.0), 5)]
+    )
+    ours = accountants.epsilon(event, delta=1e-6)
+    peer = accountants.epsilon(event, delta=1e-6, accountant="pld", interval=1e-3)
+    assert ours.lower <= ours.upper <= peer < ours.upper * 1.02
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 17.0])
+def test_divergences_of_concentrated_privacy_add(order):
+    parts = [events.ZCDpEvent(0.2, 0.01), REPEAT(LAPLACE, 5), REPEAT(events.ZCDpEvent(0.1), 3)]
+    (direction,) = decompose(events.ComposedDpEvent(parts), "replace-one").directions
+    # Mironov (2017), Table II, for a doubled sensitivity.
+    a = 2 / 4.0
+    laplace = math.log(
+        order / (2 * order - 1) * math.exp((order - 1) * a)
+        + (order - 1) / (2 * order - 1) * math.exp(-order * a)
+    ) / (order - 1)
+    truth = 0.01 + 0.5 * order + 5 * laplace
+    assert divergence(direction, order) == pytest.approx(truth, rel=1e-12)
+
+
+def test_concentrated_privacy_is_for_the_renyi_accountant():
+    event = events.ComposedDpEvent([events.ZCDpEvent(0.125), LAPLACE])
+    answer = accountants.epsilon(event, delta=1e-6)
+    assert answer.accountant == "renyi"
+    assert answer == accountants.epsilon(event, delta=1e-6, accountant="renyi")
+    gaussian = events.ComposedDpEvent([events.GaussianDpEvent(2.0), LAPLACE])
+    assert answer == accountants.epsilon(gaussian, delta=1e-6, accountant="renyi")
+    assert answer > accountants.epsilon(gaussian, delta=1e-6)
+    with pytest.raises(UnsupportedEvent, match="ask the accountant 'renyi'"):
+        accountants.epsilon(event, delta=1e-6, accountant="characteristic")
+
+
+def test_the_accountants_of_the_common_interface():
+    failing = events.EpsilonDeltaDpEvent(1.0, 1e-3)
+    accountant = accountants.CharacteristicAccountant().compose(failing, 2)
+    assert accountant.get_delta(math.inf) == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-12)
+    assert math.isinf(accountant.get_epsilon(0.0))
+    assert not accountant.supports(events.ZCDpEvent(0.1))
+    assert accountants.RenyiAccountant().supports(events.ZCDpEvent(0.1))
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, math.inf])
+@pytest.mark.parametrize("mean", [1.0, 4.0, 50.0])
+def test_repeated_selection_against_a_peer(shape, mean):
+    event = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(5.0), mean, shape)
+    ours = accountants.epsilon(REPEAT(event, 2), delta=1e-6)
+    # The peer minimises over a list of orders.
+    peer = RdpAccountant().compose(event, 2).get_epsilon(1e-6)
+    assert ours <= peer * (1 + 1e-9)
+    assert peer < ours * 1.01
+
+
+@pytest.mark.parametrize(("shape", "mean"), [(0.0, 3.0), (1.0, 8.0), (2.5, 1.5)])
+def test_mean_of_the_truncated_negative_binomial(shape, mean):
+    gamma = math.exp(-_log_inverse_gamma(mean, shape))
+    weights, weight = [], 1.0
+    for k in range(1, 4000):
+        # P(k) is proportional to (1 - gamma)^k / k! times the product of shape + l, 0 < l < k.
+        weight *= (1 - gamma) * ((k - 1 + shape) / k if k > 1 else 1.0)
+        weights.append(weight)
+    chances = np.array(weights) / sum(weights)
+    assert chances @ np.arange(1, 4000) == pytest.approx(mean, rel=1e-6)
+
+
+@pytest.mark.parametrize("length", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("level", [0.0, 0.3, 0.8])
+def test_a_bounded_range_is_the_worst_pair_of_losses(length, level):
+    epsilon = level * length
+    tops = np.linspace(epsilon, length, 20_001)
+    chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
+    truth = float((chances * -np.expm1(epsilon - tops)).max())
+    delta = accountants.delta(events.ExponentialMechanismDpEvent(length), epsilon=epsilon)
+    assert delta == pytest.approx(truth, rel=1e-6)
+    assert delta >= truth * (1 - 1e-12)
+    (direction,) = decompose(events.ExponentialMechanismDpEvent(length), "replace-one").directions
+    for c in (0.5, 3.0, 40.0):
+        tops = np.linspace(0.0, length, 20_001)
+        chances = (math.exp(length) - np.exp(tops)) / math.expm1(length)
+        worst = (chances * np.exp(c * tops) + (1 - chances) * np.exp(c * (tops - length))).max()
+        found = c * divergence(direction, 1 + c)
+        assert found == pytest.approx(math.log(worst), rel=1e-6)
+        assert found >= math.log(worst) * (1 - 1e-12)
+        # Cesar and Rogers (2021): bounded range implies zCDP with rho = length^2 / 8.
+        assert found <= c * (1 + c) * length**2 / 8 * (1 + 1e-9)
+
+
+def sampled_laplace_delta(scale, q, epsilon, direction):
+    """delta of one Poisson-sampled Laplace mechanism, by quadrature over its output."""
+
+    def law(x, center):
+        return math.exp(-abs(x - center) / scale) / (2 * scale)
+
+    def gap(x):
+        blank, mixed = law(x, 0.0), (1 - q) * law(x, 0.0) + q * law(x, 1.0)
+        first, second = (mixed, blank) if direction == "remove" else (blank, mixed)
+        return max(0.0, first - math.exp(epsilon) * second)
+
+    kinks = [0.0, *np.linspace(0.01, 0.99, 50), 1.0]
+    pieces = zip([-60 * scale, *kinks], [*kinks, 60 * scale], strict=True)
+    return sum(quad(gap, low, high, limit=500, epsabs=1e-13)[0] for low, high in pieces)
+
+
+@pytest.mark.parametrize(("scale", "q", "epsilon"), [(1.0, 0.1, 0.05), (0.5, 0.3, 0.2)])
+def test_one_sampled_laplace_mechanism(scale, q, epsilon):
+    event = events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(scale))
+    truth = max(sampled_laplace_delta(scale, q, epsilon, way) for way in ("remove", "add"))
+    delta = accountants.delta(event, epsilon=epsilon)
+    assert delta.lower <= truth * (1 + 1e-8)
+    assert truth <= delta.upper * (1 + 1e-8)
+    assert delta.upper - delta.lower < 1e-3 * delta.upper
+
+
+@pytest.mark.parametrize(("scale", "q", "times"), [(1.0, 0.1, 50), (0.5, 0.01, 1000)])
+def test_sampled_laplace_mechanisms_against_a_distribution(scale, q, times):
+    event = REPEAT(events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(scale)), times)
+    ours = accountants.epsilon(event, delta=1e-6)
+    peer = builders.from_laplace_mechanism(
+        scale, sampling_prob=q, value_discretization_interval=1e-3
+    )
+    peer = peer.self_compose(times).get_epsilon_for_delta(1e-6)
+    assert ours.lower <= peer * (1 + 1e-6)
+    assert peer < ours.upper * 1.001
+    assert ours.upper - ours.lower < 0.01 * ours.upper
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.2])
+def test_sampled_claims_by_enumeration(epsilon):
+    q, times = 0.2, 3
+    own, blank = response_pair(0.7, 0.0)
+    mixed = (1 - q) * blank + q * own
+    truth = max(
+        enumerated_delta([(mixed, blank)] * times, epsilon),
+        enumerated_delta([(blank, mixed)] * times, epsilon),
+    )
+    event = REPEAT(events.PoissonSampledDpEvent(q, events.PermuteAndFlipDpEvent(0.7)), times)
+    assert accountants.delta(event, epsilon=epsilon) == pytest.approx(truth, rel=1e-11)
+    failing = events.PoissonSampledDpEvent(q, events.EpsilonDeltaDpEvent(0.7, 1e-3))
+    at_most = accountants.delta(failing, epsilon=math.log1p(q * math.expm1(0.7)))
+    assert at_most == pytest.approx(q * 1e-3, rel=1e-9)
+    with pytest.raises(UnsupportedEvent, match="blanked record"):
+        accountants.epsilon(failing, delta=1e-6, neighboring_relation="replace-special")
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    order=st.permutations(range(4)),
+    counts=st.lists(st.integers(1, 30), min_size=4, max_size=4),
+    log_delta=st.floats(-30.0, -3.0),
+)
+def test_order_does_not_matter_and_more_costs_more(order, counts, log_delta):
+    kinds = (
+        events.DiscreteLaplaceDpEvent(0.25, 1),
+        events.PoissonSampledDpEvent(0.1, events.GaussianDpEvent(1.0)),
+        events.DiscreteGaussianDpEvent(4.0, 1),
+        events.EpsilonDeltaDpEvent(0.5, 1e-30),
+    )
+    parts = [REPEAT(kind, count) for kind, count in zip(kinds, counts, strict=True)]
+    delta = math.exp(log_delta)
+    one = accountants.epsilon(events.ComposedDpEvent(parts), delta=delta)
+    other = accountants.epsilon(events.ComposedDpEvent([parts[i] for i in order]), delta=delta)
+    assert other.upper == pytest.approx(one.upper, rel=1e-9)
+    more = accountants.epsilon(events.ComposedDpEvent([*parts, kinds[order[0]]]), delta=delta)
+    assert more.upper >= one.lower
+
+
+def test_the_worse_direction_is_taken_of_the_composed_values():
+    # Removing is worse for sampled noise, adding for some responses: both add up in a direction.
+    parts = [
+        REPEAT(events.PoissonSampledDpEvent(0.2, events.GaussianDpEvent(1.0)), 10),
+        REPEAT(events.RandomizedResponseDpEvent(0.3, 6), 2),
+    ]
+    relation = "replace-special"
+    composition = decompose(events.ComposedDpEvent(parts), relation)
+    assert [direction.name for direction in composition.directions] == ["remove", "add"]
+    assert [len(direction.parts) for direction in composition.directions] == [2, 2]
+    whole = accountants.delta(
+        events.ComposedDpEvent(parts), epsilon=1.0, neighboring_relation=relation
+    )
+    each = [accountants.delta(part, epsilon=1.0, neighboring_relation=relation) for part in parts]
+    assert whole.upper >= max(item.lower for item in each)
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 28.0, 33.2, 36.0, 69.0])
+def test_losses_that_are_all_but_certain(epsilon):
+    # Of so many claims, only the largest loss lies above its sum less 0.1.
+    times = 5000
+    event = events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(epsilon, 0.0), times)
+    below = times * epsilon - 0.1
+    truth = -math.expm1(below - times * epsilon) * math.exp(-times * math.log1p(math.exp(-epsilon)))
+    answer = accountants.delta(event, epsilon=below)
+    assert answer.lower * (1 - 1e-9) <= truth <= answer.upper * (1 + 1e-9)
+    assert answer.upper <= truth * (1 + 1e-6)
+    # The product in doubles may lie a unit in its last place below the largest sum.
+    assert accountants.delta(event, epsilon=times * epsilon) <= 2.0**-52 * times * epsilon
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("event", "largest"),
+    [
+        (events.SelfComposedDpEvent(events.LaplaceDpEvent(1e-6), 3), 3e6),
+        (events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(800.0, 2), 10**6), 1.6e9),
+        (events.SelfComposedDpEvent(events.PermuteAndFlipDpEvent(800.0), 10**6), 8e8),
+        (events.SelfComposedDpEvent(events.EpsilonDeltaDpEvent(193.0, 0.0), 181), 193.0 * 181),
+    ],
+)
+def test_losses_without_a_spread_have_an_epsilon(event, largest):
+    # In doubles each of these has one value alone: no law to tilt.
+    answer = accountants.epsilon(event, delta=1e-9)
+    assert largest * (1 - 1e-6) <= answer.upper <= largest * (1 + 1e-12)
+    assert answer.lower <= answer.upper
+    assert accountants.delta(event, epsilon=0.0).upper == 1.0
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_shifts_that_all_move_the_output():
+    # No output without the record looks like one with it: exp(-loss) underflows.
+    event = events.MixtureOfGaussiansDpEvent(0.04, [1.0, 1.5], [0.99, 0.01])
+    composed = events.SelfComposedDpEvent(event, 3)
+    # Three small shifts cost 938 give or take 43; one large one makes it 1328.
+    assert accountants.delta(composed, epsilon=1.0).lower > 1 - 1e-9
+    some = -math.expm1(3 * math.log1p(-0.01))
+    assert accountants.delta(composed, epsilon=1150.0) == pytest.approx(some, rel=1e-3)

@@ -1,0 +1,334 @@
+"""The laws of privacy losses, against closed forms in high precision and exact enumeration."""
+
+import math
+from math import comb
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcal import accountants
+from dpcal.accountants import characteristic, events
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.laplace import BoundedRange, Laplace
+from dpcal.accountants.mechanisms.decompose import decompose
+
+REPEAT = events.SelfComposedDpEvent
+
+
+def contains(bounds, truth, slack=1e-12):
+    return bounds.lower <= truth * (1 + slack) and truth <= bounds.upper * (1 + slack)
+
+
+def laplace_delta(scale, times, epsilon):
+    """delta of composed Laplace mechanisms in 60 digits.
+
+    The law of a loss is exp(l / 2) times a symmetric measure of two atoms and a box. Powers of the
+    box are differences of truncated powers, so that delta is a double sum of integrals of
+    (l - shift)^(k - 1) exp(l / 2) (1 - exp(epsilon - l)).
+    """
+    with mpmath.workdps(60):
+        a, total = 1 / mpmath.mpf(scale), mpmath.mpf(0)
+        unit = mpmath.exp(-a / 2) / 4
+        top = times * a
+        for k in range(times + 1):
+            # k boxes, each the difference of two steps; the other factors are 2 (d_a + d_-a).
+            for i in range(k + 1):
+                for j in range(times - k + 1):
+                    weight = comb(times, k) * comb(k, i) * comb(times - k, j)
+                    weight *= (-1) ** i * mpmath.mpf(2) ** (times - k)
+                    shift = (-(k - 2 * i) + (times - k - 2 * j)) * a
+                    total += weight * _kernel(k, shift, epsilon, top)
+        return float(total * unit**times)
+
+
+def _kernel(k, shift, epsilon, top):
+    """Integral of (l - shift)_+^(k-1) / (k-1)! exp(l/2) (1 - exp(epsilon - l))_+ up to ``top``."""
+    if k == 0:
+        return mpmath.exp(shift / 2) * max(mpmath.mpf(0), 1 - mpmath.exp(epsilon - shift))
+    low = max(shift, mpmath.mpf(epsilon))
+    if low >= top:
+        return mpmath.mpf(0)
+
+    def piece(rate):
+        # Repeated integration by parts of (l - shift)^(k-1) exp(rate l) / (k-1)!.
+        def primitive(x):
+            return mpmath.exp(rate * x) * sum(
+                (-1) ** m
+                * (x - shift) ** (k - 1 - m)
+                / mpmath.factorial(k - 1 - m)
+                / rate ** (m + 1)
+                for m in range(k)
+            )
+
+        return primitive(top) - primitive(low)
+
+    half = mpmath.mpf(1) / 2
+    return piece(half) - mpmath.exp(epsilon) * piece(-half)
+
+
+@pytest.mark.parametrize(("scale", "times"), [(2.0, 1), (2.0, 2), (0.7, 3), (5.0, 6), (1.0, 9)])
+@pytest.mark.parametrize("share", [0.0, 0.21, 0.6, 0.93])
+def test_laplace_against_sums_of_truncated_powers(scale, times, share):
+    epsilon = share * times / scale
+    delta = accountants.delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
+    assert contains(delta, laplace_delta(scale, times, epsilon))
+    assert delta.upper - delta.lower <= 1e-8 * delta.upper
+
+
+@pytest.mark.parametrize(("scale", "times"), [(2.0, 20), (10.0, 100), (20.0, 1000)])
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+def test_laplace_against_a_distribution(scale, times, epsilon):
+    interval = 1e-3
+    delta = accountants.delta(REPEAT(events.LaplaceDpEvent(scale), times), epsilon=epsilon)
+    peer = builders.from_laplace_mechanism(scale, value_discretization_interval=interval)
+    peer = peer.self_compose(times)
+    assert delta.lower <= peer.get_delta_for_epsilon(epsilon) * (1 + 1e-9) + 1e-14
+    assert peer.get_delta_for_epsilon(epsilon) < delta.upper * 1.001
+
+
+@pytest.mark.parametrize("times", [1, 7, 10**3, 10**6, 10**9])
+def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
+    # Losses of standard deviation 1 / b each; the sum's is 1.
+    event = REPEAT(events.LaplaceDpEvent(math.sqrt(times)), times)
+    epsilon = accountants.epsilon(event, delta=1e-5)
+    assert 0 <= epsilon.upper - epsilon.lower < 1e-5
+    if times >= 10**6:
+        gaussian = accountants.epsilon(events.GaussianDpEvent(1.0), delta=1e-5)
+        assert epsilon == pytest.approx(gaussian, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "loss", [Laplace(0.8), Laplace(50.0), BoundedRange(0.3), BoundedRange(4.0)]
+)
+@pytest.mark.parametrize("c", [-0.7, -0.5, 0.0, 0.4, 3.0, 40.0, 300.0])
+def test_moments_of_a_segment(loss, c):
+    with mpmath.workdps(40):
+        a, rate = mpmath.mpf(loss.half_width), mpmath.mpf(c) + mpmath.mpf(1) / 2
+        if isinstance(loss, Laplace):
+            end, density = mpmath.exp(-a / 2) / 2, mpmath.exp(-a / 2) / 4
+        else:
+            end, density = 0, 1 / (4 * mpmath.sinh(a / 2))
+
+        def transform(z):
+            z = mpmath.mpmathify(z) + mpmath.mpf(1) / 2
+            inner = mpmath.sinh(a * z) / z if z else a
+            return 2 * end * mpmath.cosh(a * z) + 2 * density * inner
+
+        truth = [mpmath.log(transform(c))]
+        logs = lambda z: mpmath.log(transform(z))  # noqa: E731
+        h = mpmath.mpf(10) ** -9
+        truth.append((logs(c + h) - logs(c - h)) / (2 * h))
+        truth.append((logs(c + h) - 2 * logs(c) + logs(c - h)) / h**2)
+        del rate
+    found = loss.cumulants([c])[0]
+    np.testing.assert_allclose(found[:3], [float(x) for x in truth], rtol=1e-9, atol=1e-13)
+    tilt = loss.tilt(c)
+    for t in (1e-3, 1.0, 30.0, 400.0):
+        with mpmath.workdps(40):
+            value = transform(mpmath.mpc(c, t)) / transform(c)
+            value *= mpmath.exp(-1j * mpmath.mpf(t) * truth[1])
+        # Two nodes, the second of which is t.
+        assert np.exp(tilt.log_ratio(t, 2)[1]) == pytest.approx(complex(value), abs=1e-9)
+        assert abs(value) <= math.exp(tilt.log_decay(np.array([t]), 1.0)[0]) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shift"),
+    [(0.03, 1), (0.058, 3), (0.07, 2), (0.4, 1), (0.85, 2), (0.95, 3), (2.0, 1), (5.0, 7)],
+)
+@pytest.mark.parametrize("c", [-0.4, 0.0, 0.4999, 2.7, 11.0])
+def test_moments_of_a_discrete_gaussian(sigma, shift, c):
+    loss = DiscreteGaussian(sigma, shift)
+    with mpmath.workdps(40):
+        s2 = 2 * mpmath.mpf(sigma) ** 2
+        xs = range(-200, 300)
+        norm = sum(mpmath.exp(-(mpmath.mpf(x) ** 2) / s2) for x in xs)
+        c_ = mpmath.mpf(c)
+        masses = [mpmath.exp(-((1 + c_) * (x - shift) ** 2 - c_ * x**2) / s2) for x in xs]
+        values = [shift * (2 * mpmath.mpf(x) - shift) / s2 for x in xs]
+        whole = sum(masses)
+        mean = sum(m * v for m, v in zip(masses, values, strict=True)) / whole
+        central = [
+            sum(m * (v - mean) ** n for m, v in zip(masses, values, strict=True)) / whole
+            for n in (2, 4)
+        ]
+        truth = [float(x) for x in (mpmath.log(whole / norm), mean, *central)]
+        np.testing.assert_allclose(loss.cumulants([c])[0], truth, rtol=1e-11, atol=1e-14)
+        for t in np.array([1e-4, 0.1, 0.5, 0.7, 1.3]) * (2 * math.pi * sigma**2 / shift):
+            psi = sum(
+                m * mpmath.exp(1j * mpmath.mpf(float(t)) * (v - mean))
+                for m, v in zip(masses, values, strict=True)
+            )
+            found = np.exp(loss.tilt(c).log_ratio(float(t), 2)[1])
+            assert found == pytest.approx(complex(psi / whole), abs=1e-11)
+
+
+def discrete_gaussian_delta(sigma, shift, times, epsilon):
+    """delta of a composition by convolving the two laws on a truncated line."""
+    reach = math.ceil(12 * sigma) + shift + 2
+    x = np.arange(-reach, reach + shift + 1.0)
+    p, q = np.exp(-0.5 * ((x - shift) / sigma) ** 2), np.exp(-0.5 * (x / sigma) ** 2)
+    p, q = p / p.sum(), q / q.sum()
+    # The loss of a sum of outputs depends on the sum alone.
+    total_p, total_q = p, q
+    for _ in range(times - 1):
+        total_p, total_q = np.convolve(total_p, p), np.convolve(total_q, q)
+    return float(np.maximum(total_p - math.exp(epsilon) * total_q, 0.0).sum())
+
+
+@pytest.mark.parametrize(("sigma", "shift", "times"), [(0.6, 1, 8), (1.5, 1, 5), (3.0, 2, 20)])
+@pytest.mark.parametrize("epsilon", [0.0, 0.7, 2.0])
+def test_discrete_gaussian_by_enumeration(sigma, shift, times, epsilon):
+    event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
+    delta = accountants.delta(event, epsilon=epsilon)
+    truth = discrete_gaussian_delta(sigma, shift, times, epsilon)
+    assert contains(delta, truth, 1e-9)
+    assert delta.upper - delta.lower <= 1e-9 * delta.upper
+
+
+def narrow_log_delta(sigma, shift, times, epsilon):
+    """Log delta of a composition in 60 digits, from the law of how far its sum is from its mode.
+
+    Large distances, and those of single uses, are rarer than anything that is asked for here.
+    """
+    single, most = 4, 14
+    with mpmath.workdps(60):
+        s2 = 2 * mpmath.mpf(sigma) ** 2
+        masses = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / s2) for x in range(-single, single + 1)}
+        norm = sum(masses.values())
+        power = {x: mass / norm for x, mass in masses.items()}
+        law = {0: mpmath.mpf(1)}
+
+        def convolved(one, other):
+            result = dict.fromkeys(range(-most, most + 1), mpmath.mpf(0))
+            for x, p in one.items():
+                for y, q in other.items():
+                    if abs(x + y) <= most:
+                        result[x + y] += p * q
+            return result
+
+        for bit in bin(times)[:1:-1]:
+            law = convolved(law, power) if bit == "1" else law
+            power = convolved(power, power)
+        total = mpmath.mpf(0)
+        for x, p in law.items():
+            value = shift * (times * shift + 2 * mpmath.mpf(x)) / s2
+            total += p * (1 - mpmath.exp(epsilon - value)) if value > epsilon else 0
+        return float(mpmath.log(total))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "shift", "times", "epsilon"),
+    [
+        (0.05814030503782234, 1, 6, 1349.5196859767464),
+        (0.06, 2, 2, 2225.2222),
+        (0.06, 3, 4, 5100.0),
+        (0.08, 1, 10**6, 78125078.125),
+        (0.05, 1, 2, 401.0),
+        (0.02, 1, 3, 4500.0),
+        (0.02, 2, 2, 9000.0),
+        (0.001, 1, 3, 1.6e6),
+    ],
+)
+def test_narrow_discrete_gaussians_in_many_digits(sigma, shift, times, epsilon):
+    event = REPEAT(events.DiscreteGaussianDpEvent(sigma, shift), times)
+    found = accountants.log_delta(event, epsilon=epsilon)
+    truth = narrow_log_delta(sigma, shift, times, epsilon)
+    assert found.lower <= truth + 1e-15 * abs(truth)
+    assert truth <= found.upper + 1e-15 * abs(truth)
+    if sigma > 0.05 and times < 10:
+        assert found.upper - found.lower < 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [1e12, 1e300])
+@pytest.mark.parametrize("sigma", [1e-3, 1e4])
+def test_an_epsilon_beyond_all_whole_numbers(sigma, epsilon):
+    # The first noise that counts is epsilon sigma^2, far out.
+    found = accountants.log_delta(events.DiscreteGaussianDpEvent(sigma), epsilon=epsilon)
+    truth = -0.5 * (epsilon * sigma) * (epsilon * sigma)
+    assert found.lower <= truth * (1 - 1e-5)
+    assert truth * (1 + 1e-5) <= found.upper <= 0.0
+
+
+def test_a_broad_discrete_gaussian_is_a_gaussian():
+    discrete = REPEAT(events.DiscreteGaussianDpEvent(40.0, 1), 500)
+    smooth = REPEAT(events.GaussianDpEvent(40.0), 500)
+    one, other = (accountants.epsilon(event, delta=1e-6) for event in (discrete, smooth))
+    assert one == pytest.approx(other, rel=1e-5)
+
+
+@pytest.mark.parametrize("times", [2, 30, 300])
+@pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.5])
+def test_one_period_and_convolution_agree(times, epsilon):
+    for event, relation in (
+        (events.RandomizedResponseDpEvent(0.6, 5), "replace-special"),
+        (events.RandomizedResponseDpEvent(0.6, 5), "replace-one"),
+        (events.DiscreteLaplaceDpEvent(0.1, 4), "add-or-remove-one"),
+    ):
+        for direction in decompose(REPEAT(event, times), relation).directions:
+            total = Total(direction.parts)
+            if epsilon >= total.upper:
+                continue
+            exact = characteristic.log_delta_bounds(direction, epsilon)
+            assert exact.method == "convolution"
+            found = characteristic.Inversion.at(total, epsilon).log_bounds(epsilon)
+            assert found.method == "lattice"
+            assert found.lower <= exact.upper
+            assert exact.lower <= found.upper
+            assert found.upper - found.lower < 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.8, 3.0])
+def test_response_against_a_blank_record(epsilon):
+    p, k, times = 0.3, 4, 6
+    # Only whether each answer is the record's own matters.
+    own, uniform = 1 - p + p / k, 1 / k
+    laws = [
+        [comb(times, j) * hit**j * (1 - hit) ** (times - j) for j in range(times + 1)]
+        for hit in (own, uniform)
+    ]
+    truth = max(
+        sum(max(0.0, a - math.exp(epsilon) * b) for a, b in zip(one, other, strict=True))
+        for one, other in (laws, laws[::-1])
+    )
+    event = REPEAT(events.RandomizedResponseDpEvent(p, k), times)
+    delta = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-special")
+    assert contains(delta, truth, 1e-11)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(st.integers(-4, 4), min_size=2, max_size=5, unique=True),
+    masses=st.lists(st.floats(0.05, 1.0), min_size=5, max_size=5),
+    times=st.integers(1, 4),
+    epsilon=st.floats(0.0, 2.0),
+)
+def test_any_atoms_by_enumeration(values, masses, times, epsilon):
+    values = sorted(values)
+    reference = np.array(masses[: len(values)])
+    losses = 0.37 * np.array(values)
+    # Scaled so that both laws have mass 1, which takes losses of both signs.
+    if not losses[0] < 0 < losses[-1]:
+        return
+    up = losses > 0
+    gain, lack = reference @ (np.expm1(losses) * up), -reference @ (np.expm1(losses) * ~up)
+    reference = np.where(up, reference * lack / gain, reference)
+    reference /= reference.sum()
+    loss = AtomicLoss(0.37, tuple(values), tuple(np.log(reference)), "atoms")
+    law = reference * np.exp(losses)
+    sums, chances = np.zeros(1), np.ones(1)
+    for _ in range(times):
+        sums = np.add.outer(sums, losses).ravel()
+        chances = np.multiply.outer(chances, law).ravel()
+    truth = float((chances * np.maximum(0.0, -np.expm1(epsilon - sums))).sum())
+    total = Total(((loss, times),))
+    if epsilon + 1e-6 < total.upper and truth > 1e-12:
+        bounds = characteristic.Inversion.at(total, epsilon).log_bounds(epsilon)
+        assert math.exp(bounds.lower) <= truth * (1 + 1e-9)
+        assert truth <= math.exp(bounds.upper) * (1 + 1e-9)

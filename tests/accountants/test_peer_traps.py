@@ -1,0 +1,148 @@
+"""Questions that other packages answer unsafely, or not at all: ours must not.
+
+Where the peer is installed and quick, its wrong answer is shown beside ours; once it is mended the
+test says so.
+"""
+
+import math
+from math import comb
+
+import pytest
+from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+from dp_accounting.privacy_accountant import NeighboringRelation
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcal import accountants, calibrate
+from dpcal.accountants import events
+from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.errors import BackendRefused, UnsupportedEvent
+
+REPEAT = events.SelfComposedDpEvent
+MENDED = "the peer has been mended: drop this trap"
+
+
+def two_point_epsilon_exceeds(t, times, epsilon, delta):
+    """Whether a bounded-range mechanism of length 1/2 with losses t, t - 1/2 needs more."""
+    high = (math.exp(0.5) - math.exp(t)) / math.expm1(0.5)
+    total = 0.0
+    for k in range(times + 1):
+        loss = k * t + (times - k) * (t - 0.5)
+        if loss > epsilon:
+            chance = comb(times, k) * high**k * (1 - high) ** (times - k)
+            total += chance * -math.expm1(epsilon - loss)
+    return total > delta
+
+
+def test_the_distribution_of_repeated_responses_keeps_their_count():
+    single = events.RandomizedResponseDpEvent(0.5, 2)
+    composed = REPEAT(single, 10)
+    truth = 10 * math.log(3)
+    for accountant in ("characteristic", "pld"):
+        ours = accountants.epsilon(
+            composed, delta=1e-10, neighboring_relation="replace-one", accountant=accountant
+        )
+        assert ours == pytest.approx(truth, rel=1e-4)
+    peer = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(composed).get_epsilon(1e-10)
+    assert peer < truth / 5, MENDED
+
+
+@pytest.mark.parametrize("t", [0.2, 0.25, 0.3])
+def test_repeated_exponential_mechanisms_keep_their_count(t):
+    # A peer answers 0.506 here.
+    ours = accountants.epsilon(REPEAT(events.ExponentialMechanismDpEvent(0.5), 100), delta=1e-5)
+    assert not two_point_epsilon_exceeds(t, 100, ours, 1e-5)
+    assert two_point_epsilon_exceeds(0.25, 100, 0.506, 1e-5)
+    assert ours < 17
+
+
+def test_an_exponential_mechanism_of_no_range_costs_nothing():
+    # A peer divides 0 by 0.
+    assert accountants.epsilon(events.ExponentialMechanismDpEvent(0.0), delta=1e-6) == 0.0
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-30])
+def test_tiny_deltas_have_finite_epsilons(delta):
+    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=100)
+    ours = accountants.epsilon(event, delta=delta)
+    renyi = accountants.epsilon(event, delta=delta, accountant="renyi")
+    assert 0 < ours.lower <= ours.upper <= renyi < 10
+    assert ours.upper - ours.lower < 1e-6
+    peer = PLDAccountant(value_discretization_interval=1e-3).compose(event).get_epsilon(delta)
+    assert math.isinf(peer), MENDED
+    with pytest.raises(BackendRefused, match="prv-accountant refused"):
+        accountants.epsilon(event, delta=delta, accountant="prv")
+
+
+@pytest.mark.parametrize(
+    ("delta", "truth"), [(1e-6, 6.9073845), (1e-15, 11.7599785), (1e-30, 17.6350611)]
+)
+def test_no_limit_theorem_and_no_frozen_tail(delta, truth):
+    # A central limit theorem says 6.669, 10.947 and 15.626; a Fourier accountant says 9.544 for
+    # the last two.
+    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+    ours = accountants.epsilon(event, delta=delta)
+    assert ours == pytest.approx(truth, abs=1e-7)
+    mu = 0.01 * math.sqrt(10_000 * math.expm1(1.0))
+    assert log_gaussian_delta(float(ours), mu)[0] < math.log(delta), "the limit is below the truth"
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.3, 1e-5), (2.0, 1e-6), (8.0, 1e-9)])
+def test_calibrated_noise_never_exceeds_its_target(epsilon, delta):
+    def event(sigma):
+        return events.dpsgd(sampling_probability=0.02, noise_multiplier=sigma, steps=500)
+
+    sigma = calibrate.noise_multiplier(event, epsilon=epsilon, delta=delta)
+    assert accountants.epsilon(event(sigma), delta=delta) <= epsilon
+    assert accountants.epsilon(event(sigma * (1 - 1e-4)), delta=delta) > epsilon
+
+
+def test_calibrated_laplace_noise_never_exceeds_its_target():
+    def event(sigma):
+        return REPEAT(events.LaplaceDpEvent(sigma), 50_000)
+
+    sigma = calibrate.noise_multiplier(event, epsilon=1.0, delta=1e-6)
+    assert accountants.epsilon(event(sigma), delta=1e-6) <= 1.0
+    assert accountants.epsilon(event(sigma * (1 - 1e-4)), delta=1e-6) > 1.0
+
+
+@settings(max_examples=20, deadline=None)
+@given(delta=st.floats(0.05, 0.999), scale=st.floats(2.0, 50.0), times=st.integers(1, 5))
+def test_epsilon_is_never_negative(delta, scale, times):
+    for event in (
+        REPEAT(events.GaussianDpEvent(scale), times),
+        REPEAT(events.DiscreteGaussianDpEvent(scale), times),
+        REPEAT(events.ZCDpEvent(1 / scale), times),
+        REPEAT(events.EpsilonDeltaDpEvent(1 / scale, 0.01), times),
+    ):
+        for accountant in ("auto", "renyi"):
+            answer = accountants.epsilon(event, delta=delta, accountant=accountant)
+            assert 0 <= answer.lower <= answer.upper
+
+
+def test_no_phase_of_a_history_is_dropped():
+    phases = [
+        events.dpsgd(sampling_probability=0.01, noise_multiplier=sigma, steps=steps)
+        for sigma, steps in ((0.8, 300), (1.5, 500), (4.0, 10))
+    ]
+    whole = accountants.epsilon(events.ComposedDpEvent(phases), delta=1e-6)
+    alone = [accountants.epsilon(phase, delta=1e-6) for phase in phases]
+    assert whole.lower > max(alone)
+    backwards = accountants.epsilon(events.ComposedDpEvent(phases[::-1]), delta=1e-6)
+    assert whole == pytest.approx(backwards, rel=1e-13)
+
+
+def test_plain_gaussians_have_their_closed_form():
+    # A broken peer answers -0.0048.
+    ours = accountants.epsilon(REPEAT(events.GaussianDpEvent(2.0), 100), delta=1e-6)
+    log_delta, _ = log_gaussian_delta(float(ours), 5.0)
+    assert log_delta == pytest.approx(math.log(1e-6), abs=1e-9)
+
+
+def test_sampling_that_no_theorem_covers_is_refused():
+    nested = events.PoissonSampledDpEvent(
+        0.1, events.PoissonSampledDpEvent(0.1, events.NoOpDpEvent())
+    )
+    for event in (nested, events.PoissonSampledDpEvent(0.1, events.ZCDpEvent(0.1))):
+        with pytest.raises(UnsupportedEvent, match="No theorem here prices"):
+            accountants.epsilon(event, delta=1e-6)

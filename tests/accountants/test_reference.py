@@ -1,0 +1,88 @@
+"""The characteristic accountant against 140-bit reference values and published constants."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from mpmath import mp, mpf
+
+from dpcal import accountants
+from dpcal.accountants import characteristic, events
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.decompose import Direction
+
+ROWS = json.loads((Path(__file__).parents[1] / "data" / "poisson_gaussian.json").read_text())[
+    "rows"
+]
+
+
+def _case(row):
+    loss = SampledGaussian(row["q"], row["sigma"], row["direction"])
+    with mp.workdps(40):
+        truth = float(mp.log(mpf(row["delta"])))
+    return Direction(row["direction"], ((loss, row["steps"]),)), truth
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
+def test_delta_matches_the_reference_and_brackets_it(row):
+    direction, truth = _case(row)
+    bounds = characteristic.log_delta_bounds(direction, row["epsilon"])
+    # The truth is rounded to a double of size up to 120: half a unit there is 7e-15.
+    rounding = 1e-16 * abs(truth)
+    assert bounds.method == "contour"
+    assert bounds.lower <= truth + rounding
+    assert truth - rounding <= bounds.upper
+    # Widest at the sparsest row, 0.001-0.7-0.5: tilted weights of losses above 3 are exponentials
+    # of terms of size 150, and what that may do to the mean of a step moves the phase of 2000 of
+    # them by up to 1.4e-11.
+    assert abs(math.expm1(bounds.upper - truth)) < 2e-11
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
+def test_epsilon_inverts_the_reference(row):
+    direction, truth = _case(row)
+    bounds = characteristic.epsilon_bounds(direction, truth)
+    assert bounds.lower - 1e-14 <= row["epsilon"] <= bounds.upper + 1e-14
+    assert bounds.upper - bounds.lower < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("delta", "truth"), [(1e-6, 6.9073845), (1e-15, 11.7599785), (1e-30, 17.6350611)]
+)
+def test_epsilon_at_tiny_delta(delta, truth):
+    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+    assert accountants.epsilon(event, delta=delta) == pytest.approx(truth, abs=6e-8)
+
+
+@pytest.mark.parametrize(("steps", "truth"), [(1500, 1.6553534717241), (4500, 2.8514636235030)])
+def test_published_saddle_point_values(steps, truth):
+    # Alghamdi et al., ICML 2023: sigma = 2, q = 0.01, delta = 1e-15.
+    event = events.dpsgd(sampling_probability=0.01, noise_multiplier=2.0, steps=steps)
+    assert accountants.epsilon(event, delta=1e-15) == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize(("repeats", "truth"), [(1, 0.7402241), (50, 5.2285352)])
+def test_two_hundred_distinct_steps(repeats, truth):
+    steps = [
+        events.dpsgd(
+            sampling_probability=0.002 + 0.0001 * i,
+            noise_multiplier=0.8 + 0.005 * i,
+            steps=repeats,
+        )
+        for i in range(200)
+    ]
+    answer = accountants.epsilon(events.ComposedDpEvent(steps), delta=1e-6)
+    assert answer == pytest.approx(truth, abs=6e-8)
+    assert answer.upper - answer.lower < 1e-9
+
+
+@pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-12])
+def test_delta_just_below_the_largest_loss_is_no_larger_than_before_it(gap):
+    # Adding a record, 2000 steps lose at most -2000 log(1 - q): next to it no contour reaches.
+    loss = SampledGaussian(0.001, 0.7, "add")
+    direction = Direction("add", ((loss, 2000),))
+    largest = 2000 * loss.upper
+    before = characteristic.log_delta_bounds(direction, 0.98 * largest)
+    assert before.method == "contour"
+    assert characteristic.log_delta_bounds(direction, (1 - gap) * largest).upper < before.lower

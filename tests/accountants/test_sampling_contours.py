@@ -1,0 +1,86 @@
+"""Inversions of laws with an atom at 0 or with rare jumps: bounds that meet, and that agree."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.inversion.transform import Bulk, Jumps, Total
+from dpcal.accountants.losses.fixed_batch import AtomAndRest, FixedBatchGaussian
+from dpcal.accountants.mechanisms.decompose import Direction
+
+
+def fixed(size, batch, noise_multiplier, steps):
+    gaussian = events.GaussianDpEvent(noise_multiplier)
+    step = events.SampledWithoutReplacementDpEvent(size, batch, gaussian)
+    return events.SelfComposedDpEvent(step, steps)
+
+
+def two_steps(q, mu, epsilon):
+    """delta of two steps by the trapezoid rule: the profile of one, integrated over the other."""
+
+    def profile(alpha):
+        below = alpha < 1
+        a = 1 + (np.where(below, 1 / alpha, alpha) - 1) / q
+        value = q * (ndtr(mu / 2 - np.log(a) / mu) - a * ndtr(-mu / 2 - np.log(a) / mu))
+        return np.where(below, 1 - alpha + alpha * value, value)
+
+    x, step = np.linspace(mu / 2, mu / 2 + 14, 400_001, retstep=True)
+    density = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    weight = 1 + q * np.expm1(mu * x - mu * mu / 2)
+    alpha = math.exp(epsilon)
+    terms = density * (weight * profile(alpha / weight) + profile(alpha * weight))
+    atom = (1 - q) * math.erf(mu / math.sqrt(8))
+    return atom * float(profile(np.array(alpha))) + step * (terms.sum() - terms[0] / 2)
+
+
+@pytest.mark.parametrize(("q", "mu", "epsilon"), [(0.01, 1.0, 0.3), (0.1, 0.5, 0.1), (0.3, 2, 1.5)])
+def test_two_steps_agree_with_quadrature(q, mu, epsilon):
+    part = FixedBatchGaussian(q, 1 / mu)
+    bounds = log_delta_bounds(Direction("both", ((part, 2),)), epsilon)
+    expected = math.log(two_steps(q, mu, epsilon))
+    assert bounds.lower - 1e-8 <= expected <= bounds.upper + 1e-8
+    assert bounds.upper == pytest.approx(expected, abs=1e-3)
+
+
+def test_atom_and_rest_make_up_the_law():
+    loss = FixedBatchGaussian(0.05, 0.8)
+    pieces = [(AtomAndRest(loss), 7)]
+    bulk, jumps, whole = Bulk(pieces), Jumps(pieces), Total(((loss, 7),))
+    assert bulk.is_nothing
+    for c in (0.5, 4.0):
+        masses = [math.exp(measure.cumulants([c])[0, 0]) for measure in (bulk, jumps, whole)]
+        assert masses[0] + masses[1] == pytest.approx(masses[2], rel=1e-12)
+        assert masses[0] == pytest.approx(loss.atom**7, rel=1e-12)
+        ratios = [measure.line(c).log_ratio(0.3, 40) for measure in (jumps, whole)]
+        means = [measure.cumulants([c])[0, 1] for measure in (jumps, whole)]
+        t = 0.3 * np.arange(40)
+        rest, total = (
+            mass * np.exp(ratio + 1j * t * mean)
+            for mass, ratio, mean in zip(masses[1:], ratios, means, strict=True)
+        )
+        np.testing.assert_allclose(rest + masses[0], total, atol=1e-12 * masses[2])
+
+
+def test_rare_jumps_beside_a_bulk():
+    """At the saddle every wider tilt is dominated by jumps; the bounds meet all the same."""
+    answer = accountants.epsilon(
+        fixed(10_000, 50, 6.0, 500), delta=1e-6, neighboring_relation="replace-one"
+    )
+    assert answer.upper - answer.lower < 1e-9
+    more = accountants.epsilon(
+        fixed(10_000, 50, 6.0, 510), delta=1e-6, neighboring_relation="replace-one"
+    )
+    assert answer < more < 1.02 * answer
+
+
+def test_epsilon_and_delta_are_inverse():
+    for sigma, steps in ((1.0, 300), (0.5, 5000), (10.0, 40)):
+        direction = Direction("both", ((FixedBatchGaussian(0.02, sigma), steps),))
+        epsilon = epsilon_bounds(direction, math.log(1e-7))
+        bounds = log_delta_bounds(direction, epsilon.upper)
+        assert bounds.upper == pytest.approx(math.log(1e-7), abs=1e-8)

@@ -1,0 +1,207 @@
+"""Fixed-size batches without replacement, against mpmath, brute force and another accountant."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import pld_pmf
+from scipy.special import ndtr
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.characteristic import log_delta_slope
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.fixed_batch import _REAL, _SHIFTED, FixedBatchGaussian, _scale
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.decompose import Direction
+
+
+def batches(noise_multiplier, steps=1, size=10_000, batch=100):
+    gaussian = events.GaussianDpEvent(noise_multiplier)
+    step = events.SampledWithoutReplacementDpEvent(size, batch, gaussian)
+    return events.SelfComposedDpEvent(step, steps)
+
+
+def replaced(event, delta=1e-6):
+    return accountants.epsilon(event, delta=delta, neighboring_relation="replace-one")
+
+
+def profile(alpha, q, mu):
+    """The profile in closed form: amplification above 1, its mirror image below."""
+    if alpha < 1:
+        return 1 - alpha + alpha * profile(1 / alpha, q, mu)
+    a = 1 + (alpha - 1) / q
+    return q * (ndtr(mu / 2 - math.log(a) / mu) - a * ndtr(-mu / 2 - math.log(a) / mu))
+
+
+@pytest.mark.parametrize(("q", "mu"), [(0.01, 1.0), (0.3, 0.2), (0.05, 3.0)])
+def test_transform_agrees_with_mpmath(q, mu):
+    loss = FixedBatchGaussian(q, 1 / mu)
+    with mpmath.workdps(30):
+        middle, shift = mpmath.mpf(mu) / 2, mpmath.mpf(mu) ** 2 / 2
+
+        def direct(z):
+            def integrand(x):
+                w = 1 - mpmath.mpf(q) + q * mpmath.exp(mu * x - shift)
+                return mpmath.npdf(x) * (w ** (1 + z) + w ** (-z))
+
+            atom = (1 - mpmath.mpf(q)) * mpmath.erf(mu / mpmath.sqrt(8))
+            return atom + mpmath.quad(integrand, mpmath.linspace(middle, middle + 30 + 3 * mu, 60))
+
+        for z in (0.7, 2.0, -0.3, 0.5 + 3j, 1.2 + 20j):
+            expected = complex(direct(mpmath.mpmathify(z)))
+            size = math.exp(float(loss.log_mgf(complex(z).real).real))
+            assert abs(np.exp(loss.log_mgf(z)) - expected) < 1e-13 * size
+
+
+def test_single_use_is_the_profile():
+    for epsilon in (0.0, 0.3, 2.0):
+        delta = accountants.delta(
+            batches(1.3, batch=2000), epsilon=epsilon, neighboring_relation="replace-one"
+        )
+        assert delta == pytest.approx(profile(math.exp(epsilon), 0.2, 2 / 1.3), rel=1e-12)
+
+
+def test_composing_each_direction_by_itself_understates():
+    """0.01 of the records a step, noise as large as the change of the sum, 1000 steps."""
+    right = replaced(batches(2.0, 1000))
+    wrong = max(
+        accountants.characteristic.epsilon_bounds(
+            Direction(name, ((SampledGaussian(0.01, 1.0, name), 1000),)), math.log(1e-6)
+        ).upper
+        for name in ("remove", "add")
+    )
+    assert f"{wrong:.4f} {right:.4f}" == "2.1245 2.5128"
+    assert right.upper - right.lower < 1e-10
+
+
+def test_direction_chosen_by_the_first_answer_exceeds_either_alone():
+    """Two steps; the second query makes the direction worse that the first answer left better.
+
+    Whichever of the records in the batch's place is like the others decides the direction, and
+    queries are chosen adaptively. The pair covers this neighbor, neither direction alone does.
+    """
+    q, mu, alpha = 0.1, 2.0, 1.05
+    x = np.linspace(-9, 11, 1601)
+    base = np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+    mixed = base * (1 - q + q * np.exp(mu * x - mu**2 / 2))
+    width = x[1] - x[0]
+
+    def same_twice(p, q):
+        both, other = np.multiply.outer(p, p), np.multiply.outer(q, q)
+        return np.maximum(both - alpha * other, 0).sum() * width**2
+
+    def adaptive(p, other):
+        return sum(a * profile(alpha * b / a, q, mu) for a, b in zip(p, other, strict=True)) * width
+
+    apart = max(same_twice(mixed, base), same_twice(base, mixed))
+    together = max(adaptive(mixed, base), adaptive(base, mixed))
+    assert together > apart * 1.01
+    event = batches(2 / mu, 2, 1000, 100)
+    bound = accountants.delta(event, epsilon=math.log(alpha), neighboring_relation="replace-one")
+    assert bound > together
+
+
+@pytest.mark.parametrize(
+    ("q", "mu", "steps", "epsilon"), [(0.01, 1.0, 200, 1.0), (0.1, 0.5, 40, 0.5)]
+)
+def test_another_accountant_brackets_the_composition(q, mu, steps, epsilon):
+    """dp-accounting composes the pair that connects exact points of the profile: no smaller."""
+    interval = 1e-3
+    reach = math.ceil(8 * mu / interval)
+    grid = np.arange(-reach, reach + 1)
+    deltas = np.array([profile(math.exp(interval * k), q, mu) for k in grid])
+    single = pld_pmf.create_pmf_pessimistic_connect_dots(interval, grid, deltas)
+    theirs = float(single.self_compose(steps).get_delta_for_epsilon(epsilon))
+    event = batches(2 / mu, steps, 10_000, round(10_000 * q))
+    ours = accountants.delta(event, epsilon=epsilon, neighboring_relation="replace-one")
+    assert ours.lower <= theirs
+    assert ours == pytest.approx(theirs, rel=2e-3)
+
+
+def test_replaced_record_moves_the_sum_by_two():
+    """A batch of every record is the plain Gaussian, whose sum a replaced record moves by 2."""
+    whole = replaced(batches(2.0, 10, 50, 50))
+    assert whole == replaced(events.SelfComposedDpEvent(events.GaussianDpEvent(2.0), 10))
+    assert whole == pytest.approx(
+        accountants.epsilon(events.GaussianDpEvent(1.0 / math.sqrt(10)), delta=1e-6), rel=1e-9
+    )
+    nearly = replaced(batches(2.0, 10, 10**6, 10**6 - 1))
+    assert nearly == pytest.approx(whole, rel=1e-4)
+
+
+def test_added_record_takes_the_place_of_another_one():
+    """Each direction is the sampled pair at gap 2, not at the gap 1 of Poisson sampling."""
+    fixed = accountants.epsilon(batches(2.0, 1000), delta=1e-6)
+    poisson = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+    assert fixed == accountants.epsilon(poisson, delta=1e-6)
+    assert fixed < replaced(batches(2.0, 1000))
+
+
+def test_laws_have_unit_mass_and_are_mirror_images():
+    loss = FixedBatchGaussian(0.02, 0.7)
+    rows = loss.cumulants([0.0, -1.0, 0.4, -1.4 + 1e-16, 3.0, -4.0])
+    assert np.abs(rows[:2, 0]).max() < 1e-16
+    np.testing.assert_allclose(rows[3, [0, 2]], rows[2, [0, 2]], rtol=1e-12)
+    np.testing.assert_allclose(rows[5, [0, 1]], rows[4, [0, 1]] * [1, -1], rtol=1e-12)
+    for c in (0.5, 3.0, 40.0, 900.0):
+        assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("rule", [_REAL, _SHIFTED])
+@pytest.mark.parametrize("mu", [0.05, 1.0, 7.0])
+def test_error_bound_of_the_quadrature_holds_on_its_strip(rule, mu):
+    """The image of the strip stays where the weight's modulus is at least 1, on the right side."""
+    scale = _scale(rule, mu)
+    v = np.linspace(-14, 60, 3000)[:, None] + 1j * rule.strip * np.linspace(-1, 1, 41)
+    y = scale * (np.log1p(np.exp(v)) + 1j * rule.slope / (1 + np.exp(-v)))
+    assert y.real.min() > 0
+    assert abs(y.imag).max() <= 1.2 + 1e-12
+    assert rule.slope == 0 or y.imag.min() > 0
+    for q in (1e-6, 0.01, 0.5, 0.999):
+        assert np.abs(1 + q * np.expm1(mu * y)).min() >= 1 - 1e-15
+
+
+def test_decay_bounds_hold_along_the_line():
+    for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
+        tilt = FixedBatchGaussian(q, sigma).tilt(c)
+        step = 0.05 / math.sqrt(tilt.restricted[-1, 1])
+        t = step * np.arange(1, 4000)
+        values = tilt.log_ratio(step, 4000).real[1:]
+        bounds = tilt.log_decay(t, 1.0)
+        assert np.all(values <= bounds + 1e-12)
+        assert bounds[-1] < -0.001
+
+
+def test_derivatives_agree_with_differences():
+    change = 1e-5
+    for name in ("noise_multiplier", "sampling_probability"):
+        parameters = {"sampling_probability": 0.02, "noise_multiplier": 0.9}
+        here = Direction("both", ((FixedBatchGaussian(**parameters), 300),))
+        parameters[name] += change
+        there = Direction("both", ((FixedBatchGaussian(**parameters), 300),))
+        bounds, slope = log_delta_slope(here, 2.0, there, change)
+        moved, _ = log_delta_slope(there, 2.0, there, change)
+        assert slope == pytest.approx((moved.upper - bounds.upper) / change, rel=1e-3)
+
+
+def test_fifty_noise_levels_at_once():
+    """Each of the fifty lies between the least and the most noisy of them."""
+    levels = np.linspace(3.0, 9.0, 50)
+    mixed = replaced(events.ComposedDpEvent([batches(level, 2000) for level in levels]))
+    assert replaced(batches(9.0, 100_000)) < mixed < replaced(batches(3.0, 100_000))
+    assert mixed.upper - mixed.lower < 1e-10
+    together = events.ComposedDpEvent([batches(3.0, 700), batches(3.0, 300)])
+    assert replaced(together) == replaced(batches(3.0, 1000))
+
+
+def test_times_out_of_reach_are_refused():
+    tilt = FixedBatchGaussian(0.01, 1.0).tilt(1.0)
+    with pytest.raises(OutOfReach):
+        tilt.log_ratio(1e12, 2)
+
+
+def test_batches_larger_than_the_data_are_rejected():
+    with pytest.raises(ValueError, match="sample_size must be at most source_dataset_size = 10"):
+        replaced(batches(1.0, 1, 10, 11))

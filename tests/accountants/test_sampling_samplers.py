@@ -1,0 +1,500 @@
+"""Samplers under every relation, against enumeration, mpmath and dp-accounting."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution as builders
+from dp_accounting.privacy_accountant import NeighboringRelation
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from dpcal import accountants
+from dpcal.accountants import events
+from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.accountants.losses.gaussian_mixtures import (
+    GaussianMixtures,
+    mixture_of_gaussians,
+    replaced_record,
+)
+from dpcal.accountants.losses.random_choice import RevealedChoice
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.errors import UnsupportedEvent
+
+
+def hockey_stick(alpha, above, below, weights_above, weights_below):
+    """H_alpha of two mixtures of unit Gaussians on a line, integrated between its roots."""
+    above, below = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
+    x = np.linspace(-16, 16, 20_001)
+    density = np.asarray(weights_above) @ np.exp(-0.5 * (x - above[:, None]) ** 2)
+    other = np.asarray(weights_below) @ np.exp(-0.5 * (x - below[:, None]) ** 2)
+    gap = density - alpha * other
+    turns = np.flatnonzero(np.sign(gap[1:]) != np.sign(gap[:-1]))
+    roots = x[turns] - gap[turns] * (x[1] - x[0]) / (gap[turns + 1] - gap[turns])
+    total = 0.0
+    for low, high in itertools.pairwise([-np.inf, *roots, np.inf]):
+        mass = np.asarray(weights_above) @ (ndtr(high - above) - ndtr(low - above))
+        mass -= alpha * np.asarray(weights_below) @ (ndtr(high - below) - ndtr(low - below))
+        total += max(0.0, mass)
+    return total
+
+
+def fixed_batches(records, batch):
+    """Sums over all batches of distinct records, and their probabilities."""
+    sums = [sum(chosen) for chosen in itertools.combinations(records, batch)]
+    return sums, [1 / len(sums)] * len(sums)
+
+
+def batches_with_replacement(records, batch):
+    """Sums over all batches of draws with replacement, and their probabilities."""
+    sums = [sum(chosen) for chosen in itertools.product(records, repeat=batch)]
+    return sums, [1 / len(sums)] * len(sums)
+
+
+def poisson_batches(records, q, largest=math.inf):
+    """Sums over all Poisson samples, of which at most ``largest`` random records are kept."""
+    sums, weights = [], []
+    for size in range(len(records) + 1):
+        kept = min(size, largest)
+        chance = binom.pmf(size, len(records), q)
+        # A random subset of a random subset of given size is a random subset.
+        found, each = fixed_batches(records, int(kept))
+        sums += found
+        weights += [chance * weight for weight in each]
+    return sums, weights
+
+
+def worst(sampler, pairs, alpha, sigma):
+    """Largest H_alpha, over pairs of data sets on a line, of a sum over a batch plus noise."""
+    largest = 0.0
+    for one, other in pairs:
+        (above, p), (below, q) = sampler(one), sampler(other)
+        value = hockey_stick(alpha, np.divide(above, sigma), np.divide(below, sigma), p, q)
+        largest = max(largest, value)
+    return largest
+
+
+def replaced_pairs(size, values=(-1.0, 0.0, 1.0)):
+    """Data sets of ``size`` records that differ in the first one."""
+    for rest in itertools.combinations_with_replacement(values, size - 1):
+        for x, y in itertools.permutations(values, 2):
+            yield (x, *rest), (y, *rest)
+
+
+def blanked_pairs(size, values=(-1.0, 0.0, 1.0)):
+    """Data sets of ``size`` records of which the first one is blank in one of the two."""
+    for rest in itertools.combinations_with_replacement(values, size - 1):
+        for x in values:
+            yield (x, *rest), (0.0, *rest)
+            yield (0.0, *rest), (x, *rest)
+
+
+def removed_pairs(size, values=(-1.0, 0.0, 1.0)):
+    """Data sets of which the larger has ``size`` records."""
+    for rest in itertools.combinations_with_replacement(values, size - 1):
+        for x in values:
+            yield (x, *rest), rest
+            yield rest, (x, *rest)
+
+
+PAIRS = {
+    "add-or-remove-one": removed_pairs,
+    "replace-one": replaced_pairs,
+    "replace-special": blanked_pairs,
+}
+THEIRS = {
+    "add-or-remove-one": NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace-one": NeighboringRelation.REPLACE_ONE,
+    "replace-special": NeighboringRelation.REPLACE_SPECIAL,
+}
+
+
+def poisson(q, noise_multiplier, steps=1):
+    step = events.PoissonSampledDpEvent(q, events.GaussianDpEvent(noise_multiplier))
+    return events.SelfComposedDpEvent(step, steps)
+
+
+def single(event, alpha, relation):
+    return float(accountants.delta(event, epsilon=math.log(alpha), neighboring_relation=relation))
+
+
+# -- enumeration
+
+
+@pytest.mark.parametrize("relation", PAIRS)
+@pytest.mark.parametrize("alpha", [1.0, 1.15, 1.6])
+def test_no_data_set_exceeds_the_bound(relation, alpha):
+    """Every batch of four records on a line, for each sampler."""
+    sigma, q, size = 1.4, 0.35, 4
+    gaussian = events.GaussianDpEvent(sigma)
+    cases = {
+        "poisson": (lambda data: poisson_batches(data, q), poisson(q, sigma)),
+        "truncated": (
+            lambda data: poisson_batches(data, q, 2),
+            events.TruncatedSubsampledGaussianDpEvent(size, q, 2, sigma),
+        ),
+        "fixed": (
+            lambda data: fixed_batches(data, 2),
+            events.SampledWithoutReplacementDpEvent(size, 2, gaussian),
+        ),
+    }
+    if alpha == 1.15:
+        cases["with replacement"] = (
+            lambda data: batches_with_replacement(data, 2),
+            events.SampledWithReplacementDpEvent(size, 2, gaussian),
+        )
+    for name, (sampler, event) in cases.items():
+        found = worst(sampler, PAIRS[relation](size), alpha, sigma)
+        bound = single(event, alpha, relation)
+        assert found <= bound + 1e-9, name
+        # Poisson and fixed-size bounds are attained, but for a blank record in a fixed-size batch.
+        if name == "poisson" or (name == "fixed" and relation != "replace-special"):
+            assert found == pytest.approx(bound, abs=1e-7)
+
+
+def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
+    q, sigma, alpha = 0.3, 1.0, 1.2
+    x = np.linspace(-7, 7, 301)
+    base = np.exp(-0.5 * (x[:, None] ** 2 + x**2)) / (2 * math.pi) * (x[1] - x[0]) ** 2
+
+    def density(angle, norm):
+        a, b = norm * math.cos(angle), norm * math.sin(angle)
+        return base * (1 - q + q * np.exp(a * x[:, None] + b * x - norm**2 / 2))
+
+    bound = single(poisson(q, sigma), alpha, "replace-one")
+    first = density(0.0, 1.0)
+    for angle in (0.5, 1.5, 2.5, math.pi):
+        for norm in (0.6, 1.0):
+            found = np.maximum(first - alpha * density(angle, norm), 0).sum()
+            assert found <= bound + 2e-5
+    assert found == pytest.approx(bound, abs=2e-5)
+
+
+def test_draws_with_replacement_are_bounded_by_revealing_their_number():
+    """The bound is the mean over the number of draws of one record, in closed form."""
+    size, batch, sigma, epsilon = 50, 5, 1.7, 0.3
+    drawn = 1 - (1 - 1 / size) ** batch
+    shifted = math.log1p(math.expm1(epsilon) / drawn)
+    expected = sum(
+        binom.pmf(k, batch, 1 / size) * math.exp(log_gaussian_delta(shifted, 2 * k / sigma)[0])
+        for k in range(1, batch + 1)
+    )
+    event = events.SampledWithReplacementDpEvent(size, batch, events.GaussianDpEvent(sigma))
+    # Chances are rounded up by a few parts in 1e9, and never down.
+    assert expected <= single(event, math.exp(epsilon), "replace-one") <= expected * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
+    """One record may be drawn several times, here with a chance of 0.6% in all steps."""
+    gaussian = events.GaussianDpEvent(6.0)
+    repeated, distinct = (
+        events.SelfComposedDpEvent(cls(10_000, 50, gaussian), 500)
+        for cls in (events.SampledWithReplacementDpEvent, events.SampledWithoutReplacementDpEvent)
+    )
+    dearer, cheaper = (
+        accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+        for event in (repeated, distinct)
+    )
+    assert cheaper < dearer < 1.3 * cheaper
+    assert dearer.upper - dearer.lower < 1e-6
+    infinite = decompose(repeated, relation).directions[0].finite[0]
+    assert -1e-14 < infinite < 0
+
+
+# -- transforms
+
+
+def _weight(mixture, sigma, x):
+    return sum(w * mpmath.exp((a * x - mpmath.mpf(a) ** 2 / 2) / sigma**2) for a, w in mixture)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        replaced_record(sampling_probability=0.01, noise_multiplier=1.0),
+        replaced_record(sampling_probability=0.3, noise_multiplier=0.5),
+        *mixture_of_gaussians([0.0, 1.0, 2.0], [0.9, 0.08, 0.02], standard_deviation=0.8),
+        *mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5),
+    ],
+)
+def test_transform_agrees_with_mpmath(loss):
+    with mpmath.workdps(25):
+        sigma = mpmath.mpf(loss.noise_multiplier)
+
+        def direct(z):
+            def integrand(x):
+                p, q = _weight(loss.numerator, sigma, x), _weight(loss.denominator, sigma, x)
+                return mpmath.npdf(x, 0, sigma) * p ** (1 + z) * q ** (-z)
+
+            return mpmath.quad(integrand, mpmath.linspace(-22, 22, 30))
+
+        for z in (1.5, -0.4, 1 + 4j):
+            size = math.exp(float(loss.log_mgf(complex(z).real).real))
+            gap = abs(np.exp(loss.log_mgf(z)) - complex(direct(mpmath.mpmathify(z))))
+            assert gap < 1e-13 * size
+    for c in (0.5, 2.0, 10.0, 60.0):
+        assert loss.cumulants([c])[0, 0] <= loss.log_mgf_bound(c) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
+def test_closed_form_of_a_single_use_is_the_divergence(epsilon):
+    remove, add = mixture_of_gaussians([0.0, 1.0, 2.0], [0.6, 0.3, 0.1], standard_deviation=1.0)
+    for loss in (remove, add, replaced_record(sampling_probability=0.3, noise_multiplier=1.0)):
+        sides = [np.array(side).T for side in (loss.numerator, loss.denominator)]
+        (a, p), (b, q) = sides
+        expected = hockey_stick(math.exp(epsilon), a, b, p, q)
+        log_delta, error = loss.log_delta(epsilon)
+        assert math.exp(log_delta) == pytest.approx(expected, abs=1e-8)
+        assert error < 1e-9
+
+
+def test_mixture_of_two_is_the_sampled_gaussian():
+    pair = mixture_of_gaussians([0.0, 1.0], [0.98, 0.02], standard_deviation=0.9)
+    for loss, name in zip(pair, ("remove", "add"), strict=True):
+        sampled = SampledGaussian(0.02, 0.9, name)
+        c = [0.3, 4.0, 25.0]
+        np.testing.assert_allclose(loss.cumulants(c), sampled.cumulants(c), rtol=1e-12)
+        assert loss.upper == pytest.approx(sampled.upper)
+        assert loss.log_unaffected == pytest.approx(sampled.log_unaffected)
+
+
+def test_decay_bounds_hold_along_the_line():
+    mixed = RevealedChoice(
+        (
+            (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
+            (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
+        )
+    )
+    for loss in (mixed, *(choice for _, choice in mixed.choices)):
+        tilt = loss.tilt(2.0)
+        t = 0.02 * np.arange(1, 3000)
+        values = np.exp(tilt.log_ratio(0.02, 3000).real[1:])
+        assert np.all(values <= np.exp(tilt.log_decay(t, 1.0)) * (1 + 1e-12) + 1e-12)
+
+
+def test_choices_keep_their_moments():
+    """Against the moments of the law's own points; the fourth is only bounded."""
+    mixed = RevealedChoice(
+        (
+            (0.6, SampledGaussian(0.1, 1.0, "remove")),
+            (0.4, SampledGaussian(0.3, 2.0, "remove")),
+        )
+    )
+    log_mgf, mean, variance, fourth = mixed.cumulants([1.5])[0]
+    values, weights = mixed.tilt(1.5).law
+    assert (weights @ values).real == pytest.approx(mean, rel=1e-12)
+    assert (weights @ (values - mean) ** 2).real == pytest.approx(variance, rel=1e-10)
+    assert (weights @ (values - mean) ** 4).real <= fourth * (1 + 1e-10)
+    each = [loss.cumulants([1.5])[0, 0] for _, loss in mixed.choices]
+    assert math.exp(log_mgf) == pytest.approx(0.6 * math.exp(each[0]) + 0.4 * math.exp(each[1]))
+
+
+# -- dp-accounting
+
+
+@pytest.mark.parametrize("relation", THEIRS)
+def test_poisson_agrees_with_loss_distributions(relation):
+    theirs = builders.from_gaussian_mechanism(
+        1.5,
+        sampling_prob=0.02,
+        value_discretization_interval=1e-3,
+        neighboring_relation=THEIRS[relation],
+    ).self_compose(300)
+    ours = accountants.epsilon(poisson(0.02, 1.5, 300), delta=1e-6, neighboring_relation=relation)
+    assert ours.upper - ours.lower < 1e-10
+    upper = theirs.get_epsilon_for_delta(1e-6)
+    assert ours <= upper
+    assert ours == pytest.approx(upper, rel=2e-3)
+
+
+def test_mixture_of_gaussians_agrees_with_loss_distributions():
+    theirs = builders.from_mixture_gaussian_mechanism(
+        1.0, [0.0, 1.0, 2.0], [0.95, 0.04, 0.01], value_discretization_interval=1e-3
+    ).self_compose(50)
+    event = events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.95, 0.04, 0.01])
+    ours = accountants.epsilon(events.SelfComposedDpEvent(event, 50), delta=1e-6)
+    upper = theirs.get_epsilon_for_delta(1e-6)
+    assert ours <= upper
+    assert ours == pytest.approx(upper, rel=2e-3)
+
+
+@pytest.mark.parametrize("relation", THEIRS)
+@pytest.mark.parametrize("batch", [95, 160])
+def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
+    """Theirs has distance 4, ours 2, between the sums when a record displaces another one."""
+    theirs = builders.from_truncated_subsampled_gaussian_mechanism(
+        10_000,
+        0.01,
+        batch,
+        1.5,
+        value_discretization_interval=1e-3,
+        neighboring_relation=THEIRS[relation],
+    ).self_compose(100)
+    event = events.TruncatedSubsampledGaussianDpEvent(10_000, 0.01, batch, 1.5)
+    event = events.SelfComposedDpEvent(event, 100)
+    ours = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+    assert ours <= theirs.get_epsilon_for_delta(1e-6)
+    free = accountants.epsilon(poisson(0.01, 1.5, 100), delta=1e-6, neighboring_relation=relation)
+    assert ours > free
+    if batch == 160:
+        assert ours == pytest.approx(free, rel=0.05)
+
+
+# -- conventions and limits
+
+
+def test_replaced_record_moves_the_sum_by_two():
+    """Sampled nearly always, it is the plain Gaussian at half the noise multiplier."""
+    plain = accountants.epsilon(events.GaussianDpEvent(1.0), delta=1e-5)
+    replaced = accountants.epsilon(
+        events.GaussianDpEvent(2.0), delta=1e-5, neighboring_relation="replace-one"
+    )
+    assert replaced == plain
+    for q in (1.0, 1 - 1e-9):
+        sampled = accountants.epsilon(
+            poisson(q, 2.0), delta=1e-5, neighboring_relation="replace-one"
+        )
+        assert sampled == pytest.approx(plain, rel=1e-6)
+    # dp-accounting's loss distributions count it likewise, its Renyi divergences do not.
+    theirs = builders.from_gaussian_mechanism(
+        2.0, neighboring_relation=NeighboringRelation.REPLACE_ONE
+    )
+    assert theirs.get_epsilon_for_delta(1e-5) == pytest.approx(plain, rel=1e-3)
+
+
+def test_replacing_costs_less_than_removing_and_adding():
+    """Half the noise on a removed record is too much; the group bound (2 eps) is looser."""
+    event, halved = poisson(0.01, 2.0, 1000), poisson(0.01, 1.0, 1000)
+    replaced = accountants.epsilon(event, delta=1e-6, neighboring_relation="replace-one")
+    removed = accountants.epsilon(event, delta=1e-6)
+    assert removed < replaced < accountants.epsilon(halved, delta=1e-6)
+    group = 2 * accountants.epsilon(event, delta=1e-6 / (1 + math.exp(removed * 1.2)))
+    assert replaced < group
+
+
+def test_fixed_batches_cost_more_than_poisson_samples():
+    """A batch without the record holds another one: pricing it as Poisson understates."""
+    gaussian = events.GaussianDpEvent(1.5)
+    fixed = events.SampledWithoutReplacementDpEvent(1000, 10, gaussian)
+    for relation in PAIRS:
+        a = single(fixed, math.exp(0.5), relation)
+        assert a > 1.5 * single(poisson(0.01, 1.5), math.exp(0.5), relation)
+
+
+def test_disjoint_parts_under_either_relation():
+    """Parts of the data, each with its own answer: a record is in one, a replaced one in two.
+
+    Removed, it moves one answer by 1. Replaced, it moves one answer by 2 or two by 1, that is by
+    sqrt(2): the plain event covers both.
+    """
+    sigma, epsilon = 1.7, 0.8
+    event = events.GaussianDpEvent(sigma)
+    moved = math.exp(log_gaussian_delta(epsilon, math.sqrt(2) / sigma)[0])
+    assert single(event, math.exp(epsilon), "add-or-remove-one") < moved
+    assert moved < single(event, math.exp(epsilon), "replace-one")
+
+
+def test_sample_of_a_sample():
+    nested = events.PoissonSampledDpEvent(0.2, poisson(0.05, 1.2).event)
+    for relation in PAIRS:
+        assert single(nested, 1.0, relation) == pytest.approx(
+            single(poisson(0.01, 1.2), 1.0, relation), rel=1e-12
+        )
+    full = events.PoissonSampledDpEvent(1.0, events.PoissonSampledDpEvent(1.0, nested))
+    assert single(full, 1.3, "replace-one") == single(nested, 1.3, "replace-one")
+
+
+def test_several_answers_on_one_sample_are_not_as_many_samples():
+    """Four answers on one sample are one with half the noise; four samples would cost less."""
+    four = events.SelfComposedDpEvent(events.GaussianDpEvent(2.0), 4)
+    together = events.PoissonSampledDpEvent(0.05, four)
+    for relation in PAIRS:
+        cost = single(together, math.exp(0.5), relation)
+        assert cost == pytest.approx(single(poisson(0.05, 1.0), math.exp(0.5), relation), rel=1e-9)
+        assert cost > single(poisson(0.05, 2.0, 4), math.exp(0.5), relation)
+
+
+def test_hundreds_of_noise_levels():
+    levels = np.linspace(2.0, 6.0, 200)
+    event = events.ComposedDpEvent([poisson(0.01, float(level), 20) for level in levels])
+    for relation in PAIRS:
+        answer = accountants.epsilon(event, delta=1e-6, neighboring_relation=relation)
+        low, high = (
+            accountants.epsilon(
+                poisson(0.01, level, 4000), delta=1e-6, neighboring_relation=relation
+            )
+            for level in (6.0, 2.0)
+        )
+        assert low < answer < high
+        assert answer.upper - answer.lower < 1e-10
+
+
+def test_calibrated_value_of_a_published_setting():
+    """40 samples at rate 1/2 and 2000 at 1/8, (2, 1e-6): multiplier 28.649 when replacing."""
+    event = events.ComposedDpEvent([poisson(0.5, 28.649, 40), poisson(0.125, 28.649, 2000)])
+    answer = accountants.epsilon(event, delta=1e-6, neighboring_relation="replace-one")
+    assert answer == pytest.approx(2.0, abs=1e-3)
+
+
+def test_truncation_that_never_or_always_happens():
+    for relation in PAIRS:
+        never = events.TruncatedSubsampledGaussianDpEvent(100, 0.1, 100, 1.5)
+        assert decompose(never, relation) == decompose(poisson(0.1, 1.5), relation)
+        always = events.TruncatedSubsampledGaussianDpEvent(100, 1.0, 10, 1.5)
+        gaussian = events.GaussianDpEvent(1.5)
+        fixed = events.SampledWithoutReplacementDpEvent(100, 10, gaussian)
+        assert decompose(always, relation) == decompose(fixed, relation)
+
+
+@pytest.mark.parametrize(
+    ("event", "relation", "reason"),
+    [
+        (events.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.5]), "replace-one", "exchang"),
+        (
+            events.SampledWithoutReplacementDpEvent(9, 3, events.DiscreteLaplaceDpEvent(1.0, 1)),
+            "replace-one",
+            "Only Gaussian mechanisms",
+        ),
+        (
+            events.SampledWithoutReplacementDpEvent(10, 10, events.GaussianDpEvent(1.0)),
+            "add-or-remove-one",
+            "no neighbor",
+        ),
+    ],
+)
+def test_what_no_theorem_covers_is_refused(event, relation, reason):
+    with pytest.raises(UnsupportedEvent, match=reason):
+        decompose(event, relation)
+
+
+@pytest.mark.parametrize(
+    ("sensitivities", "weights", "reason"),
+    [
+        ([0.0, 1.0], [1.0], "one entry for each"),
+        ([0.0, 1.0], [0.5, 0.4], "must sum to 1"),
+        ([0.0, 0.0], [0.5, 0.5], "positive number of positive probability"),
+        ([0.0, -1.0], [0.5, 0.5], "sensitivities"),
+    ],
+)
+def test_mixtures_that_are_no_distribution_are_rejected(sensitivities, weights, reason):
+    with pytest.raises(ValueError, match=reason):
+        mixture_of_gaussians(sensitivities, weights, standard_deviation=1.0)
+
+
+def test_other_pairs_are_rejected():
+    with pytest.raises(ValueError, match="Every mean of numerator"):
+        GaussianMixtures(((0.0, 1.0),), ((-1.0, 0.5), (1.0, 0.5)), 1.0)
+    with pytest.raises(ValueError, match="sum to 1"):
+        RevealedChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
+
+
+def test_a_certificate_covers_a_replaced_record_in_a_sample():
+    asked = {"delta": 1e-5, "neighboring_relation": "replace-one"}
+    certificate = accountants.certify(poisson(0.1, 1.0), **asked)
+    answer = accountants.epsilon(poisson(0.1, 1.0), **asked)
+    assert float(certificate.lower) <= answer.upper <= answer * (1 + 1e-9)
+    assert answer.lower <= float(certificate.upper) <= answer * (1 + 1e-3)

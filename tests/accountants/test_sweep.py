@@ -1,0 +1,168 @@
+"""Random points of the whole box of parameters: no answer raises, is NaN or on the unsafe side.
+
+The checks are those of the larger study ``benchmarks.sweep``: tests that somebody could run, with
+closed-form errors, from below; Renyi's bound at integer orders from above; ball arithmetic on both
+sides where it is affordable.
+"""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from benchmarks import sweep
+from dpcal.accountants import characteristic
+from dpcal.accountants.inversion.contour import Contour
+from dpcal.accountants.inversion.transform import Total, trim
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, TrimmedLoss
+from dpcal.accountants.mechanisms.decompose import Direction
+
+SEED, CHUNKS, POINTS, BALLS = 2027, 10, 30, 2
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_answers_hold_everywhere(chunk):
+    checked = 0
+    for index in range(chunk * POINTS, (chunk + 1) * POINTS):
+        point = sweep.draw(SEED, index)
+        # Compositions of several mechanisms are left to the study.
+        if len(point.steps) > 1:
+            continue
+        answer = sweep.ask(point)
+        # Where this takes one plain contour, a proof often can.
+        due = checked < BALLS and answer.method == "contour"
+        found, asked = sweep.problems(point, answer, balls=due)
+        checked += asked
+        assert not found, (point, answer)
+    assert checked >= 1
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("chunk", range(3))
+def test_answers_hold_where_losses_have_no_exponentials(chunk):
+    for index in range(chunk * 10, (chunk + 1) * 10):
+        point = sweep.draw_with_little_noise(SEED, index)
+        answer = sweep.ask(point)
+        assert sweep.problems(point, answer) == ([], False), (point, answer)
+
+
+def test_a_participation_that_cannot_be_missed_costs_its_probability():
+    # The loss of a step that samples the record is 1250, give or take 50, against epsilon = 50.
+    steps = ((1e-6, 0.02, 10**6),)
+    answer = sweep.ask(sweep.Point(steps, 50.0, None))
+    assert answer.upper == pytest.approx(math.log(-math.expm1(1e6 * math.log1p(-1e-6))), abs=1e-12)
+    assert answer.upper - answer.lower < 1e-9
+
+
+def test_hundreds_of_distinct_sparse_losses_get_an_answer():
+    steps = tuple((1e-7 * (1 + i / 100), 0.3 + 0.002 * i, 5 + i) for i in range(150))
+    point = sweep.Point(steps, None, math.log(1e-7))
+    answer = sweep.ask(point)
+    assert 0 < answer.upper < math.inf
+    assert sweep.problems(point, answer) == ([], False)
+
+
+def log_mgf(q, sigma, c):
+    """log M(c) when removing, at 40 digits."""
+    with mpmath.workdps(40):
+        q, sigma, power = mpmath.mpf(q), mpmath.mpf(sigma), 1 + mpmath.mpf(c)
+
+        def integrand(x):
+            excess = q * mpmath.expm1((2 * x - 1) / (2 * sigma**2))
+            return mpmath.npdf(x, 0, sigma) * ((1 + excess) ** power - 1 - power * excess)
+
+        centers = (0, 1, power)
+        points = sorted({m + sigma * k for k in range(-14, 15) for m in centers})
+        return mpmath.log1p(mpmath.quad(integrand, points))
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma"), [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0), (1e-3, 0.03), (0.3, 0.015)]
+)
+@pytest.mark.parametrize("c", [1e-6, 1e-3, 0.5, 3.0])
+def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):
+    # At a large epsilon, c epsilon and log M(c) cancel: what 1 + c rounds off would be missed.
+    truth = log_mgf(q, sigma, c)
+    loss = SampledGaussian(q, sigma, "remove")
+    # Of so little noise a trimmed law has too many points.
+    for law in (loss, TrimmedLoss(loss, -150.0)) if sigma > 0.1 else (loss,):
+        # Losses near 1 / (2 sigma^2) are rounded themselves.
+        assert abs(law.cumulants([c])[0, 0] / truth - 1) < 2e-14 + 1e-16 / sigma**2
+
+
+@pytest.mark.parametrize(("q", "sigma"), [(1 - 1e-12, 0.1), (1 - 1e-9, 0.05), (0.5, 0.1)])
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize("c", [-0.45, -0.05])
+def test_moments_hold_where_nearly_nothing_is_left_of_the_law(q, sigma, direction, c):
+    # M(c) for c in (-1, 0) may be far below 1, where it is no small change of 1.
+    power = 1 + c if direction == "remove" else -c
+    with mpmath.workdps(40):
+        rate, scale = mpmath.mpf(q), mpmath.mpf(sigma)
+
+        def integrand(x):
+            ratio = 1 - rate + rate * mpmath.exp((2 * x - 1) / (2 * scale**2))
+            return mpmath.npdf(x, 0, scale) * ratio**power
+
+        centers = (0, 0.5, 1, power)
+        points = sorted({m + scale * k for k in range(-14, 15) for m in centers})
+        truth = float(mpmath.log(mpmath.quad(integrand, points)))
+    found = SampledGaussian(q, sigma, direction).cumulants([c])[0, 0]
+    assert abs(found - truth) < 2e-14 * abs(truth) + 1e-16
+
+
+def test_trimmed_laws_agree_with_whole_ones():
+    # Two inversions that share no tilt, lattice or node, wherever both exist: the intervals meet.
+    rng = np.random.default_rng(5)
+    compared = 0
+    while compared < 60:
+        q, sigma = 10 ** rng.uniform(-7, -0.2), 10 ** rng.uniform(-0.5, 2)
+        parts = ((SampledGaussian(q, sigma, "remove"), int(10 ** rng.uniform(0.4, 8))),)
+        total, log_delta = Total(parts), -(10 ** rng.uniform(0, 2.3))
+        try:
+            epsilon = characteristic._epsilon_estimate(total, log_delta)
+            if epsilon <= 0:
+                continue
+            contour = Contour(total, characteristic._saddle(total, epsilon), epsilon)
+        except OutOfReach:
+            continue
+        if contour.smoothing:
+            continue
+        whole = contour.log_bounds(epsilon)
+        for gap, sharpness in ((-37.0, 1.0), (-22.0, 5.0), (-13.0, 8.0)):
+            try:
+                measure = trim(parts, log_delta + gap, sharpness)
+                bounds = characteristic.Inversion.trimmed(measure, epsilon).log_bounds(epsilon)
+            except OutOfReach:
+                continue
+            compared += 1
+            assert bounds.lower <= whole.upper
+            assert whole.lower <= bounds.upper
+
+
+def test_a_bulk_that_decides_is_priced_to_the_last_digit():
+    # Steps that hardly ever see the record: delta is that of the bulk, and the saddle of
+    # the whole law is that of jumps with a probability of exp(-1000).
+    direction = Direction("remove", ((SampledGaussian(8.3e-8, 53.6, "remove"), 62_781),))
+    bounds = characteristic.epsilon_bounds(direction, math.log(3e-11))
+    assert bounds.method == "trimmed"
+    assert bounds.upper - bounds.lower < 1e-9 * bounds.upper
+    # The bulk is a sum of q (exp(u) - 1), nearly Gaussian: its delta by central limit, to 5%.
+    deviation = 8.3e-8 * math.sqrt(62_781 * math.expm1(53.6**-2))
+    a = bounds.upper / deviation
+    with mpmath.workdps(20):
+        tail = mpmath.npdf(a) - a * mpmath.ncdf(-a)
+    assert float(deviation * tail) == pytest.approx(3e-11, rel=0.05)
+
+
+@pytest.mark.parametrize("index", [1140, 2637, 2778])
+def test_a_crowd_guessed_by_few_of_its_losses_costs_what_it_does(index, monkeypatch):
+    # Sketches say where to look, and nothing of what is there.
+    point = sweep.draw(41, index)
+    assert len(point.steps) == 200
+    answer = sweep.ask(point)
+    monkeypatch.setattr("dpcal.accountants.measures._HUNDREDS", 10**6)
+    alone = sweep.ask(point)
+    assert answer.upper == pytest.approx(alone.upper, rel=1e-9, abs=1e-12)
+    assert max(answer.lower, alone.lower) <= min(answer.upper, alone.upper)

@@ -1,0 +1,42 @@
+"""The page and the notebook about audits run, and the page prints what it says."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_page_runs_and_prints_what_it_says():
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    printed = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    output, names = io.StringIO(), {}
+    with contextlib.redirect_stdout(output):
+        for block in blocks:
+            exec(block, names)
+    assert output.getvalue() == "".join(printed)
+
+
+def test_own_schedule_is_short():
+    page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    block = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    body = block.split("settings = (", 1)[1]
+    assert len([line for line in body.splitlines() if line.strip()]) <= 40
+
+
+@pytest.mark.slow
+def test_notebook_runs():
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    notebook = nbformat.read(ROOT / "notebooks" / "02_audit.ipynb", as_version=4)
+    assert all(not cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("text/latex" in output.get("data", {}) for output in shown)
+    texts = "".join(output.get("text", "") for output in shown)
+    assert "every other decidable claim holds" in texts
+    assert "17*rho/8-zCDP" in texts

@@ -1,0 +1,131 @@
+"""Plans from schedules: numbers, integers on the safe side, feasibility, and exact noise."""
+
+import math
+import warnings
+
+import pytest
+
+from dpcal.calibrate.plans.from_schedule import VacuousSchedule, _kl_counts, settle
+from dpcal.calibrate.schedules import load
+
+KL = {"n": 10**7, "d": 100, "rho": 0.5, "beta": 0.05, "F0": 0.5, "gamma": 1.0, "L0": 1.0, "L1": 2.0}
+
+CASES = {
+    "spiderboost": {"n": 60_000, "d": 784, "L0": 1, "L1": 1, "F0": 1},
+    "dp_rgda": {"n": 100_000, "d": 20, "M": 1, "L": 1, "F0": 1},
+    "kl_condition": {"n": 10**7, "d": 100, "L0": 1, "L1": 2, "F0": 0.5, "gamma": 1, "kappa": 1.5},
+    "gauss_psgd": {"n": 10**6, "d": 100, "G": 1, "M": 1, "U": 1, "rho": 1},
+    "kan": {"n": 100_000, "d": 20, "gamma": 0.1},
+}
+
+
+@pytest.mark.parametrize("paper", CASES)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_plan_meets_its_target_and_wastes_little(paper, epsilon):
+    plan = load(paper).plan(epsilon=epsilon, delta=1e-6, **CASES[paper])
+    assert (1 - 1e-3) * epsilon < plan.price() <= epsilon
+    assert plan.n == CASES[paper]["n"]
+    assert plan.parameters["vacuous"] is False
+
+
+# Algorithm 1 of the KL paper, reckoned independently for these inputs (X = 1.414213562e-6).
+@pytest.mark.parametrize(
+    ("kappa", "rounds", "contraction", "level", "steps"),
+    [
+        (1.0, 3284, 0.00390625, 0.01154563, 113346),
+        (1.5, 3166, 0.006200785359, 0.0010059107, 21193),
+        (2.0, 3386, 0.0078125, 7.7133704e-5, 3386),
+    ],
+)
+def test_kl_settings_by_hand(kappa, rounds, contraction, level, steps):
+    values = {**KL, "kappa": kappa}
+    settle(load("kl_condition"), ["X", "a", "c", "R", "K", "beta_k", "level"], values)
+    assert values["K"] == rounds
+    assert values["c"] - 1 == pytest.approx(contraction, rel=1e-9)
+    assert values["level"] == pytest.approx(level, rel=1e-6)
+    assert sum(_kl_counts(values)) == steps
+
+
+# The minimax schedule at M = L = F0 = K = 1: T from T1 = eb^(-4/3), q = floor(1/(T eb^2)).
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "delta", "steps", "period", "batch"),
+    [
+        (10**6, 10, 1, 1e-6, 3741871, 1934, 1935),
+        (10**5, 100, 0.5, 1e-6, 14850, 121, 821),
+        (10**4, 1000, 1, 1e-5, 423, 20, 487),
+    ],
+)
+def test_minimax_settings_by_hand(n, d, epsilon, delta, steps, period, batch):
+    values = {"n": n, "d": d, "epsilon": epsilon, "ell": math.log(1 / delta)}
+    values.update(L=1, M=1, F0=1, K=1)
+    settle(load("dp_rgda"), ["eb", "T1", "T", "q", "S2"], values)
+    assert (values["T"], values["q"], values["S2"]) == (steps, period, batch)
+
+
+def test_rounding_stays_on_the_safe_side():
+    schedule = load("spiderboost")
+    values = {"n": 10**5, "abar": 3.3e-3, "L0": 1, "L1": 1, "F0": 1}
+    settle(schedule, ["T1", "T", "q", "b2"], values)
+    assert values["T"] >= values["T1"]
+    assert values["T"] * values["abar"] >= 1
+    assert 2 * values["q"] * values["T"] * values["abar"] ** 2 <= 1
+    assert 1 <= values["b2"] <= values["n"]
+    assert values["b2"] >= min(values["n"], values["n"] / math.sqrt(values["T"]))
+
+
+def test_infeasible_sizes_name_a_size_that_is_feasible():
+    constants = {"d": 20, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
+    with pytest.raises(ValueError, match="n must be at least") as refusal:
+        load("spiderboost").plan(n=20, **constants)
+    needed = int(str(refusal.value).split("at least ")[1].split()[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        assert load("spiderboost").plan(n=2 * needed, **constants).price() <= 1
+
+
+def test_kl_plan_needs_a_floor_below_the_start():
+    constants = {**CASES["kl_condition"], "epsilon": 4.0, "delta": 1e-6}
+    with pytest.raises(ValueError, match="floor of Algorithm 1") as refusal:
+        load("kl_condition").plan(**{**constants, "n": 1000})
+    needed = float(str(refusal.value).split("about ")[1].split()[0])
+    assert load("kl_condition").plan(**{**constants, "n": int(needed * 1.1)}).price() <= 4
+
+
+def test_vacuous_theorem_says_where_it_bites():
+    constants = {"d": 784, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
+    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+        plan = load("spiderboost").plan(n=400, **constants)
+    size = plan.parameters["bites_at"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", VacuousSchedule)
+        load("spiderboost").plan(n=int(1.2 * size), **constants)
+
+
+def test_disjoint_batches_fit_the_records():
+    plan = load("gauss_psgd").plan(epsilon=1.0, delta=1e-6, **CASES["gauss_psgd"])
+    parameters = plan.parameters
+    used = parameters["b1"] * parameters["refreshes"] + parameters["b2"] * parameters["steps"]
+    assert used <= plan.n
+
+
+@pytest.mark.parametrize(
+    ("paper", "change", "sentence"),
+    [
+        ("spiderboost", {"L0": -1}, "L0 must be a finite number > 0"),
+        ("spiderboost", {"L2": 1}, "constant of spiderboost must be one of"),
+        ("kl_condition", {"kappa": 3}, r"kappa must be in \[1, 2\]"),
+        ("kl_condition", {"kappa": 2, "gamma": 0.1}, "gamma must be at least 0.5"),
+        ("dp_rgda", {"K": 1}, "K must be at least 2"),
+        ("kan", {"gamma": 2}, "gamma must be"),
+    ],
+)
+def test_wrong_constants_are_one_sentence(paper, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        load(paper).plan(epsilon=1.0, delta=1e-6, **{**CASES[paper], **change})
+
+
+def test_schedule_without_planner_says_so():
+    import dataclasses
+
+    with pytest.raises(ValueError, match="must have a planner"):
+        dataclasses.replace(load("kan"), planner=None).plan(n=10, epsilon=1.0, delta=1e-6)

@@ -1,0 +1,138 @@
+"""The demonstration keeps its promises, and the README shows what it prints."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpcal.cli import main
+from dpcal.commands import demo
+from dpcal.commands._breast_cancer import RANGES, breast_cancer
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the demonstration prints, and its report; half a minute."""
+    folder = tmp_path_factory.mktemp("demo") / "report"
+    capture = pytest.MonkeyPatch()
+    lines = []
+    capture.setattr("builtins.print", lambda *text, **_: lines.append(" ".join(map(str, text))))
+    try:
+        assert main(["demo", "-o", str(folder)]) == 0
+    finally:
+        capture.undo()
+    return "\n".join(lines), folder
+
+
+@pytest.fixture(scope="module")
+def report(printed):
+    return json.loads((printed[1] / "report.json").read_text(), parse_constant=pytest.fail)
+
+
+def numbers(text):
+    """Numbers of a table's row, without its time."""
+    text = re.sub(r"[\d.]+ m?s$", "", text.strip())
+    return [float(word) for word in re.findall(r"\d+\.?\d*(?:e-\d+)?", text)]
+
+
+@pytest.mark.slow
+def test_the_readme_shows_what_is_printed(printed):
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.split("```text\n")[1].split("```")[0].strip().splitlines()
+    rows = [line for line in printed[0].split("\nreport written")[0].splitlines() if line.strip()]
+    shown = [line for line in shown if line.strip()]
+    assert len(rows) == len(shown)
+    for ours, theirs in zip(rows, shown, strict=True):
+        # Accuracies are in percent: a point of rounding on another processor is not a lie.
+        assert numbers(ours) == pytest.approx(numbers(theirs), rel=1e-3, abs=0.9)
+        assert re.findall("[a-z]{3,}", ours) == re.findall("[a-z]{3,}", theirs)
+
+
+@pytest.mark.slow
+def test_every_accountant_meets_every_target(report):
+    assert [need["epsilon"] for need in report["calibration"]] == [0.5, 1, 2, 4, 8]
+    for need in report["calibration"]:
+        rows = {row["accountant"]: row for row in need["rows"]}
+        best = rows["characteristic"]
+        assert best["epsilon"]["upper"] > need["epsilon"] * (1 - 1e-5)
+        for row in rows.values():
+            assert row["noise_multiplier"] >= best["noise_multiplier"]
+            assert row["epsilon"]["upper"] <= need["epsilon"]
+        assert rows["renyi"]["noise_multiplier"] > 1.05 * best["noise_multiplier"]
+
+
+@pytest.mark.slow
+def test_the_report_says_what_it_must(printed, report):
+    folder = printed[1]
+    assert {path.name for path in folder.iterdir()} == {
+        "report.json",
+        "accuracy.png",
+        "privacy-profile.png",
+    }
+    assert len(report["runs"]) == 25
+    for run in report["runs"]:
+        assert run["complete"]
+        assert run["epsilon"]["lower"] <= run["epsilon"]["upper"] <= run["plan"]["epsilon"]
+    assert report["everything"]["epsilon"]["upper"] > 8
+    assert {"unit", "neighboring_relation", "mechanism", "not_covered"} <= set(report["privacy"])
+    assert report["data"]["fingerprint"]["algorithm"] == "sha256"
+    assert {"dpcal", "numpy", "scipy", "dp-accounting"} <= set(report["software"])
+    assert main(["verify", str(folder)]) == 0
+
+
+@pytest.mark.slow
+def test_utility_is_near_the_optimum(report):
+    means = [row["mean"] for row in report["accuracy"]]
+    assert report["non_private_optimum"] > 0.95
+    assert min(means) > 0.9
+    assert means[-1] > report["non_private_optimum"] - 0.04
+
+
+@pytest.mark.slow
+def test_the_accuracies_can_be_drawn_again(printed, tmp_path):
+    words = ["plot", "accuracy", "--report", str(printed[1]), "-o", str(tmp_path / "again.png")]
+    assert main(words) == 0
+    assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_only(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(demo, "EPSILONS", (8.0,))
+    monkeypatch.setattr(demo, "SEEDS", (0,))
+    monkeypatch.setattr(demo, "EPOCHS", 1)
+    assert main(["demo", "--json", "-o", str(tmp_path / "report")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == json.loads((tmp_path / "report" / "report.json").read_text())
+
+
+def test_scaling_looks_at_one_record_at_a_time():
+    task, ranges = breast_cancer()
+    low, high = np.array(list(RANGES.values()), dtype=float).T
+    assert np.array_equal(ranges.low, low)
+    assert np.array_equal(ranges.high, high)
+    records = np.vstack([low, high, low - 1, high + 1])
+    assert np.array_equal(ranges.scale(records)[:, 0], [-4, 4, -4, 4])
+    assert np.array_equal(ranges.scale(records)[:1], ranges.scale(records[:1]))
+    assert np.abs(task.X_train).max() <= 4
+    assert np.abs(task.X_test).max() <= 4
+
+
+def test_the_published_ranges_hold():
+    from sklearn.datasets import load_breast_cancer
+
+    table = load_breast_cancer()
+    assert [str(name) for name in table.feature_names] == list(RANGES)
+    low, high = np.array(list(RANGES.values()), dtype=float).T
+    assert np.all(low <= table.data)
+    assert np.all(table.data <= high)
+
+
+def test_the_split_does_not_look_at_records():
+    from dpcal.commands._tables import split
+
+    training, held_out = split(569, 114)
+    assert (len(training), len(held_out)) == (455, 114)
+    assert np.array_equal(np.sort(np.concatenate([training, held_out])), np.arange(569))

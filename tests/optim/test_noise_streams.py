@@ -1,0 +1,275 @@
+"""Noise streams: their exact law through known normals, restarts bit for bit, wrong input.
+
+A stream of the identity strategy is z itself, so that every other stream with the same seed must
+be C^-1 times it: the law is checked exactly, not by statistics.
+"""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    Banded,
+    Dense,
+    Identity,
+    LambdaCGD,
+    SquareRoot,
+    Tree,
+    recurrences,
+)
+from dpcal.optim import NoiseStream
+from dpcal.optim.boundary import noise
+
+T = 13
+STRATEGIES = [
+    Identity(T),
+    Tree(T),
+    Tree(T, efficient=True),
+    LambdaCGD(T, 0.9),
+    LambdaCGD(T, 0.0),
+    Banded(T, 4),
+    Banded(T, 3, [2.0, -0.5, 0.4]),
+    Banded(T, 1),
+    SquareRoot(T),
+    SquareRoot(T, 5),
+    BISR(T, 1),
+    BISR(T, 4),
+    BISR(T, T),
+    # Wide enough that four steps share one reading of the kept rows.
+    Banded(T, 7),
+    SquareRoot(31, 10),
+    BISR(31, 10),
+    BLT(T, (0.9, 0.4), (0.4, 0.3)),
+    Dense(np.tril(np.random.default_rng(0).uniform(0.2, 1, (T, T)))),
+    Identity(1),
+    Tree(1),
+    LambdaCGD(1, 0.5),
+]
+BANDED_INVERSE = [strategy for strategy in STRATEGIES if strategy.inverse_bands is not None]
+# Within a block of short rows, one row a block, and several chunks a row.
+DIMENSIONS = (1, 700, 2 * noise._CHUNK + 17)
+
+each_strategy = pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+
+
+def rows(strategy, dimension=5, seed=1, **options):
+    return np.array(list(NoiseStream(strategy, dimension, seed, **options)))
+
+
+@each_strategy
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_rows_are_the_inverse_times_the_normals(strategy, dimension):
+    z = rows(Identity(strategy.steps), dimension)
+    found = rows(strategy, dimension)
+    expected = np.linalg.solve(strategy.matrix(), z)
+    assert found.shape == (strategy.steps, dimension)
+    assert np.allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+@each_strategy
+def test_covariance_over_steps_is_exact(strategy):
+    # Unit rows of z in place of random ones: what comes out is C^-1, so C^-1 C^-T is the law.
+    weights = strategy.recurrence(strategy.steps).solve(np.eye(strategy.steps))
+    C = strategy.matrix()
+    assert np.allclose(C @ (weights @ weights.T) @ C.T, np.eye(strategy.steps), atol=1e-10)
+
+
+@each_strategy
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_restart_at_any_step_is_bit_equal(strategy, dimension):
+    all_rows = rows(strategy, dimension)
+    stream = NoiseStream(strategy, dimension, 1)
+    for step in {0, 1, strategy.steps // 2, strategy.steps - 1}:
+        opened = stream.at(step)
+        assert opened.step == step
+        for row in all_rows[step : step + 3]:
+            assert (next(opened) == row).all()
+    assert stream.step == 0
+    assert list(stream.at(strategy.steps)) == []
+
+
+@pytest.mark.parametrize("strategy", BANDED_INVERSE, ids=repr)
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_replayed_rows_are_bit_equal(strategy, dimension):
+    stored, replayed = rows(strategy, dimension), rows(strategy, dimension, replay=True)
+    assert (stored == replayed).all()
+    middle = strategy.steps // 2
+    opened = NoiseStream(strategy, dimension, 1, replay=True).at(middle)
+    assert (next(opened) == stored[middle]).all()
+
+
+def test_replay_keeps_no_row():
+    dimension = 10 * noise._CHUNK
+    stream = NoiseStream(LambdaCGD(9, 0.9), dimension, 1, replay=True)
+    next(stream)
+    assert stream._recurrence.buffers.nbytes < dimension * 8 / 5
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kept"),
+    [
+        (Identity(1000), 0),
+        (LambdaCGD(1000, 0.9), 1),
+        (Banded(1000, 8), 7),
+        (Banded(1000, 32), 31),
+        (BISR(1000, 4), 3),
+        (BISR(1000, 32), 31),
+        (BLT(1000, (0.9, 0.4), (0.4, 0.3)), 2),
+        (Tree(1000), 10),
+        (Tree(1000, efficient=True), 10),
+    ],
+)
+def test_memory_is_a_few_rows(strategy, kept):
+    assert strategy.recurrence(3).buffers.shape == (kept, 3)
+
+
+WIDE = [Banded(31, 7), SquareRoot(31, 12), SquareRoot(30, 30), BISR(31, 10), BISR(33, 9)]
+
+
+@pytest.mark.parametrize("strategy", WIDE, ids=repr)
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_steps_that_share_a_reading_have_the_bits_of_single_ones(strategy, dimension, monkeypatch):
+    shared = rows(strategy, dimension)
+    monkeypatch.setattr(recurrences, "_MANY", np.inf)
+    assert (rows(strategy, dimension) == shared).all()
+
+
+@pytest.mark.parametrize("strategy", WIDE, ids=repr)
+def test_wide_bands_restart_within_a_shared_reading(strategy):
+    # Short rows and rows of several chunks, at every step that a reading may be cut at.
+    for dimension in (3, noise._CHUNK + 5):
+        all_rows = rows(strategy, dimension)
+        replay = strategy.inverse_bands is not None
+        for step in range(strategy.steps):
+            again = NoiseStream(strategy, dimension, 1).at(step)
+            streams = [again, NoiseStream.from_json(again.to_json())]
+            if replay:
+                streams.append(NoiseStream(strategy, dimension, 1, replay=True).at(step))
+            for stream in streams:
+                assert all((next(stream) == row).all() for row in all_rows[step : step + 5])
+
+
+def test_no_normals_are_drawn_ahead(monkeypatch):
+    # A shared reading looks four steps ahead in the kept rows, never in z.
+    drawn = []
+    generator = noise._Normals._generator
+
+    def watched(self, block):
+        drawn.append(block)
+        return generator(self, block)
+
+    monkeypatch.setattr(noise._Normals, "_generator", watched)
+    stream = NoiseStream(SquareRoot(11, 10), noise._BLOCK, 1)
+    for step in range(11):
+        next(stream)
+        assert drawn == list(range(step + 1))
+    assert next(stream, None) is None
+    assert drawn == list(range(11))
+
+
+@each_strategy
+def test_state_round_trip_is_bit_equal(strategy):
+    stream = NoiseStream(strategy, 4, 7)
+    for _ in range(strategy.steps // 2):
+        next(stream)
+    document = stream.to_json()
+    json.loads(document, parse_constant=pytest.fail)
+    again = NoiseStream.from_json(document)
+    assert (again.step, again.strategy) == (stream.step, strategy)
+    assert (np.array(list(again)) == np.array(list(stream))).all()
+
+
+def test_rows_depend_on_seed_and_step_only():
+    # Whatever else is read, or how many rows the run has.
+    long, short = NoiseStream(Identity(50), 9, 3), NoiseStream(Identity(5), 9, 3)
+    for _ in range(5):
+        assert (next(long) == next(short)).all()
+    assert (rows(Identity(5), seed=3) != rows(Identity(5), seed=4)).all()
+    same = np.random.SeedSequence(3)
+    assert (rows(Identity(5), seed=same) == rows(Identity(5), seed=3)).all()
+
+
+def test_normals_do_not_repeat_between_steps_or_blocks():
+    for dimension in DIMENSIONS:
+        z = rows(Identity(40), dimension)
+        assert len(np.unique(z)) == z.size
+
+
+def test_generators_hand_out_children():
+    generator = np.random.default_rng(5)
+    first, second = (rows(Identity(3), seed=generator) for _ in range(2))
+    assert (first != second).all()
+
+
+def test_normals_are_independent_standard_gaussians():
+    # Kolmogorov-Smirnov on 120,000 values, and chi-squared on the lag-1 correlation over steps and
+    # over columns; false alarm 1e-4 each.
+    for dimension in (30, 6_000):
+        z = rows(Identity(120_000 // dimension), dimension, seed=11)
+        assert stats.kstest(z.ravel(), "norm").pvalue > 1e-4
+        for lagged in (z[1:] * z[:-1], z[:, 1:] * z[:, :-1]):
+            score = lagged.sum() / np.sqrt(lagged.size)
+            assert 2 * stats.norm.sf(abs(score)) > 1e-4
+
+
+def test_read_writes_in_place():
+    stream, out = NoiseStream(LambdaCGD(4, 0.5), 6, 0), np.empty(6)
+    expected = next(stream.at(0))
+    assert stream.read(out) is out
+    assert (out == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: NoiseStream(Identity(3), 0), ValueError, "dimension must be a whole number >= 1"),
+        (lambda: NoiseStream(Identity(3), 2, -1), ValueError, "seed must be an integer >= 0"),
+        (lambda: NoiseStream(Identity(3), 2, "a"), TypeError, "seed must be an integer >= 0"),
+        (lambda: NoiseStream(np.eye(3), 2), TypeError, "strategy must be a Strategy"),
+        (
+            lambda: NoiseStream(Tree(3), 2, replay=True),
+            ValueError,
+            "replay=True needs a strategy whose inverse has few bands",
+        ),
+        (lambda: NoiseStream(Identity(3), 2).at(4), ValueError, r"step must be in \[0, 3\], got 4"),
+        (lambda: NoiseStream(Identity(3), 2).at(-1), ValueError, r"step must be in \[0, 3\]"),
+        (lambda: NoiseStream(Identity(3), 2).at(1.0), TypeError, "step must be a whole number"),
+        (lambda: NoiseStream(Identity(3), 2).at(3).read(), ValueError, "all have been read"),
+        (
+            lambda: NoiseStream(Identity(3), 2).read(np.empty(3)),
+            ValueError,
+            r"out must have shape \(2,\), got \(3,\)",
+        ),
+        (lambda: NoiseStream.from_json("{}"), ValueError, "not the state of a noise stream"),
+    ],
+)
+def test_wrong_input_gets_a_sentence(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+def test_a_stream_whose_read_was_interrupted_is_opened_anew(monkeypatch):
+    dimension = 40_000
+    stream = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    rows = [next(stream) for _ in range(2)]
+    whole = stream._recurrence.apply
+
+    def interrupted(step, fresh, out, start):
+        if start:
+            raise KeyboardInterrupt
+        whole(step, fresh, out, start)
+
+    monkeypatch.setattr(stream, "_recurrence", SimpleNamespace(apply=interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    assert stream.step == len(rows)
+    with pytest.raises(RuntimeError, match=r"Open the stream anew with at\(2\)"):
+        next(stream)
+    again = NoiseStream(LambdaCGD(10, 0.9), dimension, seed=3)
+    expected = [next(again) for _ in range(3)][-1]
+    assert (next(stream.at(2)) == expected).all()

@@ -1,0 +1,218 @@
+"""Embedded linear models: what the lemma says, exact identities, promises, flatness in d."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from _recording import check_promises
+from scipy import stats
+
+from dpcal import calibrate
+from dpcal.calibrate import Constants
+from dpcal.calibrate.plans.from_schedule import VacuousSchedule
+from dpcal.optim import FromGradients, Huber, Logistic, Sigmoid, Softmax, jl_glm, spiderboost
+from dpcal.optim import noisy_gd as run_noisy_gd
+from dpcal.optim.jl_glm import embedding
+from dpcal.optim.registry import find
+
+RNG = np.random.default_rng(0)
+N, D, RANK = 300, 200, 6
+SPAN, _ = np.linalg.qr(RNG.standard_normal((D, RANK)))
+X = RNG.standard_normal((N, RANK)) @ SPAN.T
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = X @ SPAN[:, 0] > 0
+SIGMOID = Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
+OBJECTIVE = Sigmoid(X, Y, fit_intercept=False)
+INNER = ["spiderboost", "noisy_gd", "recursive_regularization", "tree_spider"]
+
+
+def plan_for(n=N, dimension=D, **options):
+    given = {"epsilon": 8.0, "delta": 1e-5, **options}
+    return calibrate.jl_glm(SIGMOID, n=n, dimension=dimension, **given)
+
+
+# -- the matrix
+
+
+@pytest.mark.parametrize("matrix", ["gaussian", "sparse"])
+def test_norms_are_kept_as_the_lemma_says(matrix):
+    # ||A x||^2 / ||x||^2 has mean 1 and, for Gaussian A, the law of chi2_k / k; sparse matrices
+    # have a variance of at most 2 / k. Means over 400 matrices: 6 standard deviations.
+    k, x, found = 64, RNG.standard_normal(D), []
+    plan = plan_for(inner="noisy_gd", embedding_dimension=k, matrix=matrix)
+    for seed in range(400):
+        seeded = {**plan.parameters, "matrix_seed": seed}
+        A = embedding(dataclasses.replace(plan, parameters=seeded), D)
+        assert A.shape == (k, D)
+        found.append(np.sum((A @ x) ** 2) / (x @ x))
+    assert abs(np.mean(found) - 1) < 6 * math.sqrt(2 / k / 400)
+    assert np.var(found) < 2 / k * 1.5
+    if matrix == "gaussian":
+        assert stats.kstest(np.array(found) * k, stats.chi2(k).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("matrix", ["gaussian", "sparse"])
+def test_inner_products_of_all_pairs_are_kept(matrix):
+    # The lemma: k = 24 log(n) / eps^2 keeps all pairs of n unit vectors within eps, but for a
+    # chance of about 1 / n.
+    points = RNG.standard_normal((50, 2_000))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    plan = plan_for(dimension=2_000, inner="noisy_gd", embedding_dimension=600, matrix=matrix)
+    A = embedding(plan, 2_000)
+    assert np.abs((points @ A.T) @ (A @ points.T) - points @ points.T).max() < 0.4
+
+
+def test_the_matrix_is_a_function_of_the_plan():
+    plan = plan_for(embedding_dimension=20)
+    assert (embedding(plan, D) == embedding(calibrate.Plan.from_json(plan.to_json()), D)).all()
+    assert (
+        embedding(plan, D) != embedding(plan_for(embedding_dimension=20, matrix_seed=1), D)
+    ).any()
+    assert embedding(plan_for(embedding_dimension=D), D) is None
+    first, second = (jl_glm(OBJECTIVE, plan, seed=3).w for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+# -- embedded records
+
+
+def test_loss_and_gradient_of_a_lifted_solution_are_those_in_few_dimensions():
+    # Enough dimensions that no record is scaled down.
+    A = embedding(plan_for(embedding_dimension=120), D)
+    assert (np.linalg.norm(X @ A.T, axis=1) < math.sqrt(2)).all()
+    u = RNG.standard_normal(120)
+    for objective in (OBJECTIVE, Logistic(X, Y, fit_intercept=False)):
+        small = objective.embedded(A)
+        assert small.loss(u) == pytest.approx(objective.loss(u @ A), rel=1e-12)
+        np.testing.assert_allclose(
+            small.gradient(u), A @ objective.gradient(u @ A), rtol=1e-9, atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_embedded_records_are_never_longer_than_root_two(k):
+    objective = Huber(X, X[:, 0], fit_intercept=True)
+    longest = 0.0
+    for seed in range(20):
+        A = np.random.default_rng(seed).standard_normal((k, D + 1)) / math.sqrt(k)
+        small = objective.embedded(A)
+        ratios = small.kernel.norms / objective.kernel.norms
+        assert ratios.max() <= math.sqrt(2) * (1 + 1e-12)
+        assert small.constants.lipschitz <= math.sqrt(2) * objective.constants.lipschitz * (
+            1 + 1e-9
+        )
+        longest = max(longest, (np.linalg.norm(X @ A[:, :D].T, axis=1)).max())
+    assert longest > math.sqrt(2)  # some were scaled down
+
+
+def test_what_becomes_of_a_record_depends_on_it_alone():
+    A = RNG.standard_normal((3, D))
+    whole = OBJECTIVE.embedded(A).kernel.features
+    changed = X.copy()
+    changed[0] = 100 * RNG.standard_normal(D)
+    other = Sigmoid(changed, Y, fit_intercept=False).embedded(A).kernel.features
+    np.testing.assert_allclose(whole[1:], other[1:], rtol=1e-12)
+
+
+# -- plans and runs
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_the_inner_optimizer_does_what_the_plan_promises(inner):
+    plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
+    objective = Logistic(X, Y, fit_intercept=False)
+    small = objective.embedded(embedding(plan, D))
+    relabelled = dataclasses.replace(plan, optimizer=inner)
+    alone = check_promises(find(inner).optimizer(), small, relabelled, seed=4)
+    lifted = jl_glm(objective, plan, seed=4)
+    np.testing.assert_allclose(lifted.w, alone.w @ embedding(plan, D), rtol=1e-9)
+    assert lifted.ledger == alone.ledger
+    assert lifted.epsilon(1e-5) == plan.price() <= 8.0
+    assert plan.price() > 8.0 * (1 - 1e-4)
+
+
+def test_enough_dimensions_leave_records_alone():
+    plan = plan_for(dimension=D, embedding_dimension=D, inner="noisy_gd")
+    direct = calibrate.noisy_gd(SIGMOID, n=N, dimension=D, epsilon=8.0, delta=1e-5)
+    assert plan.queries == direct.queries
+    found = jl_glm(OBJECTIVE, plan, seed=1)
+    assert found.w.tobytes() == run_noisy_gd(OBJECTIVE, direct, seed=1).w.tobytes()
+
+
+def test_callbacks_see_lifted_iterates():
+    seen = []
+    plan = plan_for(embedding_dimension=10)
+    result = jl_glm(OBJECTIVE, plan, seed=0, callback=lambda p: seen.append(p.w), callback_every=7)
+    assert {w.shape for w in seen} == {(D,)}
+    assert (seen[-1] == result.w).all()
+
+
+def test_dimensions_are_chosen_as_the_corollaries_say():
+    # k as (n epsilon)^(4/5) for SpiderBoost and as n epsilon for the convex method, whatever d is.
+    for inner, exponent in (("spiderboost", 4 / 5), ("recursive_regularization", 1.0)):
+        chosen = [
+            plan_for(n=n, dimension=10**7, inner=inner, neighboring_relation="replace-one")
+            .parameters["embedding_dimension"]
+            for n in (10**4, 10**6)
+        ]  # fmt: skip
+        assert math.log(chosen[1] / chosen[0]) / math.log(100) == pytest.approx(exponent, abs=0.02)
+    assert plan_for(rank=1).parameters["embedding_dimension"] <= math.ceil(math.log(2 * N / 1e-5))
+
+
+def test_error_is_flat_in_the_dimension():
+    # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
+    # direct one grows. Slopes over a factor 16 in d, 2 seeds.
+    n, errors = 2_500, {"direct": [], "embedded": []}
+    for d in (150, 2_400):
+        found = {"direct": [], "embedded": []}
+        for seed in range(2):
+            rng = np.random.default_rng(seed)
+            span, _ = np.linalg.qr(rng.standard_normal((d, 20)))
+            table = rng.standard_normal((n, 20)) @ span.T
+            table /= np.linalg.norm(table, axis=1, keepdims=True)
+            labels = (table @ span[:, 0] > 0) ^ (rng.random(n) < 0.1)
+            objective = Sigmoid(table, labels, fit_intercept=False)
+            target = {"n": n, "dimension": d, "epsilon": 1.0, "delta": 1e-6}
+            for name, w in (
+                (
+                    "direct",
+                    spiderboost(objective, calibrate.spiderboost(SIGMOID, **target), seed=seed).w,
+                ),
+                ("embedded", jl_glm(objective, calibrate.jl_glm(SIGMOID, **target), seed=seed).w),
+            ):
+                found[name].append(np.linalg.norm(objective.gradient(w)))
+        for name, norms in found.items():
+            errors[name].append(np.mean(norms))
+    slopes = {name: math.log(pair[1] / pair[0]) / math.log(16) for name, pair in errors.items()}
+    assert abs(slopes["embedded"]) < 0.1
+    assert slopes["direct"] > 0.12
+    assert errors["embedded"][1] < errors["direct"][1]
+
+
+def test_the_theory_warns_where_it_promises_nothing():
+    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+        plan = plan_for(n=60, preset="theory", inner="noisy_gd", epsilon=0.2)
+    assert plan.parameters["vacuous"]
+
+
+def test_what_is_wrong_is_named():
+    with pytest.raises(ValueError, match="inner must be one of 'spiderboost'"):
+        plan_for(inner="jl_glm")
+    with pytest.raises(ValueError, match="matrix_seed must be a whole number >= 0"):
+        plan_for(matrix_seed=-1)
+    with pytest.raises(ValueError, match="max_norm must be given where"):
+        calibrate.jl_glm(
+            Constants(lipschitz=math.inf, smoothness=1.0), n=9, dimension=9, epsilon=1, delta=1e-5
+        )
+    plan = plan_for(embedding_dimension=10)
+    with pytest.raises(ValueError, match="for optimizer 'jl_glm'"):
+        jl_glm(OBJECTIVE, dataclasses.replace(plan, optimizer="spiderboost"))
+    with pytest.raises(ValueError, match="for the objective's n=300"):
+        jl_glm(OBJECTIVE, dataclasses.replace(plan, n=N + 1))
+    with pytest.raises(ValueError, match="l2 must be 0 for records to be embedded"):
+        jl_glm(Sigmoid(X, Y, l2=0.1), plan)
+    loose = FromGradients(lambda w, rows: X[rows], n=N, dimension=D)
+    for objective in (loose, Softmax(X, np.arange(N) % 3)):
+        with pytest.raises(TypeError, match="objective must be a linear model"):
+            jl_glm(objective, plan)
