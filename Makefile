@@ -1,18 +1,21 @@
 # make run    set up everything and run the main job (writes dpcal-report/)
 # make test   lint, types, doctests, tests, notebooks
+# make quick  the tests that are not marked as slow, for daily work
 # make bench  slower studies and timings against other packages
 # make wheel  build the wheel into dist/
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
+TESTS := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 KERNELS := $(wildcard _ext/*.pyx _ext/*.pxd)
 SOURCES := $(sort $(wildcard *.py */*.py */*/*.py */*/*/*.py _ext/*.pyi) $(KERNELS))
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test lint types unit bench wheel install clean
+.PHONY: run test quick lint types unit bench wheel install clean
 .NOTPARALLEL:
 
 run: install
@@ -28,7 +31,10 @@ types: install
 	$(BIN)/mypy -p dpcal
 
 unit: install
-	$(BIN)/python -m pytest
+	$(TESTS)
+
+quick: install
+	$(TESTS) -m "not slow"
 
 bench: install
 	$(BIN)/python -m benchmarks

@@ -2,9 +2,9 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
+from _tree import DATA
 from mpmath import mp, mpf
 
 from dpcal import accountants
@@ -12,9 +12,7 @@ from dpcal.accountants import characteristic, events
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import Direction
 
-ROWS = json.loads((Path(__file__).parents[1] / "data" / "poisson_gaussian.json").read_text())[
-    "rows"
-]
+ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
 
 
 def _case(row):

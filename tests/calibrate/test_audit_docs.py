@@ -3,11 +3,9 @@
 import contextlib
 import io
 import re
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
+from _tree import ROOT
 
 
 def test_page_runs_and_prints_what_it_says():

@@ -2,15 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
+from _tree import ROOT
 
 from dpcal.calibrate.auditing.prover import Verdict
 from dpcal.calibrate.auditing.report import audit
 from dpcal.calibrate.schedules import PAPERS, load
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

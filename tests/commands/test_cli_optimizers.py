@@ -3,10 +3,10 @@
 import inspect
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from _tree import ROOT
 
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
@@ -199,18 +199,17 @@ def test_a_row_is_about_what_is_there(row):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_documented(name):
-    root = Path(__file__).parents[2]
-    page = (root / "docs" / "optimizers.md").read_text()
+    page = (ROOT / "docs" / "optimizers.md").read_text()
     _, section = page.split(f"\n## {name}\n")
     example = section.split("\n## ")[0]
     assert f">>> plan = calibrate.{name}(" in example
     assert f"optim.{name}(" in example
     assert f"[`{name}`](#{name})" in page
-    assert "docs/optimizers.md" in (root / "README.md").read_text()
+    assert "docs/optimizers.md" in (ROOT / "README.md").read_text()
 
 
 def test_links_lead_somewhere():
-    docs = Path(__file__).parents[2] / "docs"
+    docs = ROOT / "docs"
     page = (docs / "optimizers.md").read_text()
     links = re.findall(r"\]\(([\w./-]*)(?:#([\w-]+))?\)", page)
     assert links

@@ -2,16 +2,14 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
+from _tree import ROOT
 
 from dpcal.cli import main
 from dpcal.commands import demo
 from dpcal.commands._breast_cancer import RANGES, breast_cancer
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

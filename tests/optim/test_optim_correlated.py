@@ -7,11 +7,11 @@ import dataclasses
 import json
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from _recording import check_promises
+from _tree import ROOT
 from scipy.stats import beta, norm
 
 from dpcal import accountants, calibrate
@@ -724,7 +724,7 @@ def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentenc
 def test_notebook_runs():
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
-    path = Path(__file__).parents[2] / "notebooks" / "03_correlated_noise.ipynb"
+    path = ROOT / "notebooks" / "03_correlated_noise.ipynb"
     notebook = nbformat.read(path, as_version=4)
     assert all(not cell.get("outputs") for cell in notebook.cells), "commit it without outputs"
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()

@@ -3,13 +3,12 @@
 import doctest
 import importlib
 import pkgutil
-from pathlib import Path
 
 import pytest
+from _tree import ROOT
 
 import dpcal
 
-ROOT = Path(__file__).parents[2]
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(dpcal.__path__, "dpcal.")

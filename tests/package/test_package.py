@@ -5,11 +5,10 @@ import subprocess
 import sys
 import venv
 import zipfile
-from pathlib import Path
 
 import pytest
+from _tree import ROOT
 
-ROOT = Path(__file__).parents[2]
 HEAVY = ("numpy", "scipy", "sympy", "dp_accounting", "prv_accountant", "matplotlib", "sklearn")
 
 

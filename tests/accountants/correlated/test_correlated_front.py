@@ -5,11 +5,11 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 
 import math
 import pickle
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from _tree import ROOT
 from scipy.stats import norm
 
 from dpcal import accountants
@@ -382,5 +382,5 @@ def test_exact_calibration_agrees_with_the_exact_solver():
 
 
 def test_the_page_shows_the_table():
-    page = (Path(__file__).parents[3] / "docs" / "correlated.md").read_text()
+    page = (ROOT / "docs" / "correlated.md").read_text()
     assert f"\n\n{render()}\n\n" in page

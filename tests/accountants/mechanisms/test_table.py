@@ -1,9 +1,9 @@
 """Every event is priced or refused with its reason, and the documents say which."""
 
 import re
-from pathlib import Path
 
 import pytest
+from _tree import ROOT
 from dp_accounting import dp_event
 
 from dpcal import accountants
@@ -11,7 +11,7 @@ from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.mechanisms.decompose import RELATIONS, decompose
 from dpcal.errors import UnsupportedEvent
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "accountants.md"
+DOCUMENT = ROOT / "docs" / "accountants.md"
 
 GAUSSIAN = events.GaussianDpEvent(1.0)
 

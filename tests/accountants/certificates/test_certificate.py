@@ -5,10 +5,10 @@ import hashlib
 import json
 import math
 from decimal import Decimal
-from pathlib import Path
 
 import mpmath
 import pytest
+from _tree import DATA
 from flint import acb, arb, ctx
 
 from dpcal import accountants
@@ -25,9 +25,7 @@ from dpcal.accountants.certificates.certify import (
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
-ROWS = json.loads((Path(__file__).parents[1] / "data" / "poisson_gaussian.json").read_text())[
-    "rows"
-]
+ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
 DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
 MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
 
