@@ -1,0 +1,250 @@
+"""The graph of modules: no cycles, no arrow that goes up, no import hidden inside a function.
+
+An exception is listed with its reason; one that is no longer needed fails its test, so that the
+lists can only shrink.
+"""
+
+import pytest
+from _modules import Arrow, arrows, cycles, imports_of, paths
+
+# From the ground up. A module may import what stands in its own room or on a lower floor; rooms on
+# one floor do not know each other. The longest name that begins a module's own is its room.
+FLOORS = (
+    ("_moved",),
+    ("dpcal", "errors"),
+    ("_validate", "_ext"),
+    ("accountants.events", "accountants.answers", "accountants.rounding"),
+    ("accountants.losses", "accountants.matrix"),
+    ("accountants.directions",),
+    ("accountants.inversion", "accountants.mechanisms"),
+    ("accountants.renyi",),
+    ("accountants.characteristic", "accountants.pld", "accountants.prv"),
+    ("accountants.interface",),
+    ("accountants.curves",),
+    ("accountants.adaptive", "accountants.certificates", "accountants.correlated"),
+    ("accountants",),
+    ("calibrate",),
+    ("optim",),
+    ("report", "estimators"),
+    ("plot",),
+    ("commands",),
+    ("cli",),
+    ("__main__",),
+)
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+
+# Packages that may be imported when they are needed: optional ones, and ones that take longer to
+# import than most questions take to answer.
+LATE = {
+    "distributed": "optional",
+    "flint": "optional",
+    "matplotlib": "optional",
+    "sklearn": "optional",
+    "tqdm": "optional",
+    "dp_accounting": "slow",
+    "importlib.metadata": "slow",
+    "prv_accountant": "slow",
+    "scipy.interpolate": "slow",
+    "scipy.optimize": "slow",
+    "sympy": "slow",
+}
+
+MOVING = "its room is being rebuilt"
+KNOWN_UP = {
+    "dpcal.accountants.correlated.api -> dpcal.accountants": MOVING,
+    "dpcal.accountants.correlated.conditional -> dpcal.accountants": MOVING,
+    "dpcal.accountants.interface -> dpcal.accountants.correlated.pricing": MOVING,
+    "dpcal.accountants.losses.moment_bounds -> dpcal.accountants.inversion.transform": MOVING,
+    "dpcal.accountants.losses.moment_bounds -> dpcal.accountants.renyi": MOVING,
+}
+
+KNOWN_UP_FOR_TYPES = {
+    "dpcal -> dpcal.accountants": "found when it is used",
+    "dpcal -> dpcal.calibrate": "found when it is used",
+    "dpcal -> dpcal.optim": "found when it is used",
+    "dpcal.accountants.losses.moment_bounds -> dpcal.accountants.mechanisms.decompose": MOVING,
+}
+
+# By the module that imports.
+KNOWN_INSIDE_FUNCTIONS = {
+    "dpcal.accountants.certificates.certify": MOVING,
+    "dpcal.accountants.correlated.montecarlo": MOVING,
+    "dpcal.accountants.interface": MOVING,
+    "dpcal.accountants.matrix.dense": MOVING,
+    "dpcal.accountants.matrix.optimise": MOVING,
+    "dpcal.accountants.matrix.toeplitz": MOVING,
+    "dpcal.accountants.mechanisms.table": MOVING,
+    "dpcal.calibrate.auditing.checker": MOVING,
+    "dpcal.calibrate.auditing.language": MOVING,
+    "dpcal.calibrate.auditing.prover": MOVING,
+    "dpcal.calibrate.correlation": MOVING,
+    "dpcal.calibrate.plan": MOVING,
+    "dpcal.calibrate.plans.correlated_dpsgd": MOVING,
+    "dpcal.calibrate.plans.from_schedule": MOVING,
+    "dpcal.calibrate.plans.kl_problem": MOVING,
+    "dpcal.calibrate.plans.spiderboost": MOVING,
+    "dpcal.calibrate.plans.stationary_points": MOVING,
+    "dpcal.calibrate.schedules": MOVING,
+    "dpcal.calibrate.schedules.dp_rgda": MOVING,
+    "dpcal.calibrate.schedules.kan": MOVING,
+    "dpcal.calibrate.schedules.spiderboost": MOVING,
+    "dpcal.calibrate.strategies": MOVING,
+    "dpcal.cli": MOVING,
+    "dpcal.commands._breast_cancer": MOVING,
+    "dpcal.commands._options": MOVING,
+    "dpcal.commands.audit": MOVING,
+    "dpcal.commands.calibrate": MOVING,
+    "dpcal.commands.certify": MOVING,
+    "dpcal.commands.compare": MOVING,
+    "dpcal.commands.demo": MOVING,
+    "dpcal.commands.epsilon": MOVING,
+    "dpcal.commands.optimizers": MOVING,
+    "dpcal.commands.plot": MOVING,
+    "dpcal.commands.schedule": MOVING,
+    "dpcal.commands.strategies": MOVING,
+    "dpcal.commands.train": MOVING,
+    "dpcal.commands.verify": MOVING,
+    "dpcal.optim.boundary.batches": MOVING,
+    "dpcal.optim.boundary.ledger": MOVING,
+    "dpcal.report": MOVING,
+}
+
+
+def room(name):
+    """Return the room of a module of the package."""
+    inner = name.removeprefix("dpcal.")
+    while inner not in FLOOR:
+        assert inner, f"{name} has no floor"
+        inner = inner.rpartition(".")[0]
+    return inner
+
+
+def own(*places):
+    """Return the arrows between modules of the package that stand in one of these places."""
+    return [arrow for arrow in arrows() if arrow.target in paths() and arrow.place in places]
+
+
+def goes_up(arrow):
+    """Whether an arrow leaves its room and does not go to a lower floor."""
+    source, target = room(arrow.source), room(arrow.target)
+    return source != target and FLOOR[source] <= FLOOR[target]
+
+
+def unlisted(found, known):
+    """Return what was found and is not known, and what is known and was not found."""
+    return sorted(set(found) - set(known)), sorted(set(known) - set(found))
+
+
+def pairs(found):
+    """Return the two ends of arrows, as they are listed above."""
+    return [f"{arrow.source} -> {arrow.target}" for arrow in found]
+
+
+def late(name):
+    """Whether a package may be imported inside a function."""
+    return any(name == each or name.startswith(f"{each}.") for each in LATE)
+
+
+def test_every_import_of_the_package_is_of_a_module_that_exists():
+    missing = [
+        str(arrow)
+        for arrow in arrows()
+        if arrow.target.partition(".")[0] == "dpcal" and arrow.target not in paths()
+    ]
+    assert missing == []
+
+
+def test_no_cycle():
+    """Imports inside functions count: hiding one half of a cycle there does not break it."""
+    followed = [
+        arrow
+        for arrow in own("module", "function")
+        if arrow.place == "module" or arrow.source not in KNOWN_INSIDE_FUNCTIONS
+    ]
+    assert cycles({(arrow.source, arrow.target) for arrow in followed}) == []
+
+
+def test_no_arrow_goes_up():
+    up = [arrow for arrow in own("module", "function") if goes_up(arrow)]
+    assert unlisted(pairs(up), KNOWN_UP) == ([], []), [str(arrow) for arrow in up]
+
+
+def test_no_import_inside_a_function_but_of_what_is_optional_or_slow():
+    inside = [arrow for arrow in arrows() if arrow.place == "function" and not late(arrow.target)]
+    sources = [arrow.source for arrow in inside]
+    assert unlisted(sources, KNOWN_INSIDE_FUNCTIONS) == ([], []), [str(arrow) for arrow in inside]
+
+
+def test_the_package_itself_is_asked_for_its_rooms_by_commands_alone():
+    """``import dpcal`` finds every room when it is used, which would hide any arrow."""
+    asked = {
+        arrow.source for arrow in own("module", "function", "types") if arrow.target == "dpcal"
+    }
+    assert {room(name) for name in asked} <= {"commands", "cli"}
+
+
+def test_no_arrow_goes_up_for_types_but_those_listed():
+    """Type checkers alone follow these; still, a lower room that names a higher one knows it."""
+    up = [arrow for arrow in own("types") if goes_up(arrow)]
+    assert unlisted(pairs(up), KNOWN_UP_FOR_TYPES) == ([], []), [str(arrow) for arrow in up]
+
+
+# The reading of imports is checked on sources of which the answer is known.
+
+SOURCE = """
+from typing import TYPE_CHECKING
+import numpy
+from dpcal import b
+from dpcal.b import c, thing
+if TYPE_CHECKING:
+    from dpcal.d import e
+else:
+    import f
+def one():
+    if True:
+        import g.h
+class Two:
+    import i
+    def three(self):
+        from dpcal.b import c
+"""
+
+
+def test_reads_every_kind_of_import():
+    found = imports_of("dpcal.a", SOURCE, modules={"dpcal.b", "dpcal.b.c", "dpcal.d"})
+    assert [(arrow.target, arrow.place) for arrow in found] == [
+        ("typing", "module"),
+        ("numpy", "module"),
+        ("dpcal.b", "module"),
+        ("dpcal.b.c", "module"),
+        ("dpcal.b", "module"),
+        ("dpcal.d", "types"),
+        ("f", "module"),
+        ("g.h", "function"),
+        ("i", "module"),
+        ("dpcal.b.c", "function"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "groups"),
+    [
+        ("ab bc", []),
+        ("ab bc ca cd", [["a", "b", "c"]]),
+        ("ab ba cd dc bc", [["a", "b"], ["c", "d"]]),
+        ("aa", [["a"]]),
+    ],
+)
+def test_finds_cycles(pairs, groups):
+    assert cycles({tuple(pair) for pair in pairs.split()}) == groups
+
+
+def test_an_arrow_goes_up_to_a_higher_floor_or_across_its_own():
+    def up(source, target):
+        return goes_up(Arrow(f"dpcal.{source}", f"dpcal.{target}", 1, "module"))
+
+    assert up("accountants.losses.base", "accountants.renyi")
+    assert up("accountants.pld", "accountants.prv")
+    assert up("calibrate.plan", "optim.result")
+    assert not up("optim.result", "calibrate.plan")
+    assert not up("accountants.losses.base", "accountants.losses.quadrature")
