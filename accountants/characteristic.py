@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import FURTHEST, Contour, log_complement
 from dpcal.accountants.inversion.failure import combine, epsilon_beyond
 from dpcal.accountants.inversion.periodic_contour import LatticeContour
@@ -47,7 +48,6 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.laplace import SegmentLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import SURPLUS
-from dpcal.accountants.mechanisms.decompose import Direction
 
 __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 

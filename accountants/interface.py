@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
+from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import Defective, OutOfReach
-from dpcal.accountants.mechanisms.decompose import Composition, Direction, decompose, leaves
+from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.errors import (
     AccountantsDisagree,
     BackendRefused,
@@ -50,8 +52,13 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
-# Code of other packages, which takes options.
+# Accountants of other packages. Only these take options.
 _BACKENDS = ("pld", "prv")
+# Events of whole runs, which are priced as one: for each, the module whose functions ``epsilon``
+# and ``delta`` do that. Such a module stands on this one, so it is loaded by the first question.
+_WHOLE_RUNS: dict[type[DpEvent], str] = {
+    CorrelatedGaussianDpEvent: "dpcal.accountants.correlated.pricing",
+}
 
 
 def _chosen(accountant: str) -> str:
@@ -173,13 +180,15 @@ def _second(ask: _Question, name: str, options: dict[str, Any]) -> tuple[str, Bo
         return other, ask(other, options)
 
 
-def _correlated(event: DpEvent, accountant: str) -> CorrelatedGaussianDpEvent | None:
-    """The run of correlated noise that an event is, or None."""
-    found = leaves(event)
-    if len(found) != 1 or accountant != "auto":
+def _whole_run(event: DpEvent, accountant: str) -> tuple[Any, DpEvent] | None:
+    """Return the module that prices a single whole run, and the run; None for other events."""
+    if accountant != "auto":
         return None
-    ((leaf, times),) = found.items()
-    return leaf if isinstance(leaf, CorrelatedGaussianDpEvent) and times == 1 else None
+    found = list(leaves(event).items())
+    run, times = found[0] if len(found) == 1 else (None, 0)
+    if times != 1 or type(run) not in _WHOLE_RUNS:
+        return None
+    return import_module(_WHOLE_RUNS[type(run)]), run
 
 
 def epsilon(
@@ -236,12 +245,12 @@ def epsilon(
     """
     target = _validate.probability(delta=delta)
     name = _chosen(accountant)
-    if not cross_check and (run := _correlated(event, name)) is not None:
-        from dpcal.accountants.correlated import pricing
-
-        return pricing.epsilon(
+    if not cross_check and (whole := _whole_run(event, name)) is not None:
+        pricing, run = whole
+        answer: Epsilon = pricing.epsilon(
             run, delta=target, neighboring_relation=neighboring_relation, **options
         )
+        return answer
     composition = decompose(event, neighboring_relation)
     name = _answering(name, composition)
     bounds = _answer(
@@ -307,12 +316,12 @@ def delta(
 
     Parameters and errors as for :func:`epsilon`.
     """
-    if not cross_check and (run := _correlated(event, accountant)) is not None:
-        from dpcal.accountants.correlated import pricing
-
-        return pricing.delta(
+    if not cross_check and (whole := _whole_run(event, accountant)) is not None:
+        pricing, run = whole
+        answer: Delta = pricing.delta(
             run, epsilon=epsilon, neighboring_relation=neighboring_relation, **options
         )
+        return answer
     bounds = log_delta(
         event,
         epsilon=epsilon,

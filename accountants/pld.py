@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import Composition
 from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
 from dpcal.accountants.losses.discrete import AtomicLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import Composition
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]

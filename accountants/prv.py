@@ -16,9 +16,9 @@ from typing import Any
 
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import Composition
 from dpcal.accountants.losses.base import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import Composition
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]

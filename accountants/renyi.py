@@ -20,19 +20,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpcal.accountants.answers import UNIT, Bounds
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine, epsilon_beyond
 from dpcal.accountants.inversion.saddle import log_chernoff, root_of
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-
-if TYPE_CHECKING:
-    from dpcal.accountants.mechanisms.decompose import Direction
 
 # Of the root finder over orders; the loss in log delta is its square.
 _TOLERANCE = 1e-7

@@ -25,10 +25,11 @@ from dpcal import _validate
 from dpcal.accountants import characteristic
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.mechanisms.decompose import RELATIONS, Composition, Direction, decompose
+from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
     BISR,
     BLT,
@@ -38,7 +39,6 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
-from dpcal.accountants.mechanisms.decompose import RELATIONS
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 

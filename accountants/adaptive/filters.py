@@ -48,9 +48,10 @@ from dpcal import _validate
 from dpcal.accountants import events, renyi
 from dpcal.accountants.answers import UNIT
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
+from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.base import log_gaussian_delta
-from dpcal.accountants.mechanisms.decompose import RELATIONS, decompose, leaves
+from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]

@@ -43,6 +43,7 @@ from dpcal.accountants.certificates.proofs import (
     ThresholdProof,
 )
 from dpcal.accountants.characteristic import log_delta_bounds
+from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import (
     ComposedDpEvent,
     DiscreteGaussianDpEvent,
@@ -63,13 +64,7 @@ from dpcal.accountants.losses.base import Gaussian, OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete import AtomicLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import (
-    RELATIONS,
-    Composition,
-    Direction,
-    decompose,
-    leaves,
-)
+from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
 
 __all__ = [

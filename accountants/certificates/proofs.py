@@ -28,6 +28,7 @@ from scipy.stats import binom, poisson
 
 from dpcal._ext.contour import mixture_log_weights
 from dpcal.accountants.characteristic import log_delta_bounds
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import MAX_TILT, increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import Gaussian, OutOfReach, PrivacyLoss
@@ -37,7 +38,6 @@ from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import Direction
 from dpcal.errors import UnsupportedEvent
 
 __all__ = [

@@ -35,7 +35,7 @@ from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsi
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Poisson, Sampler
 from dpcal.accountants.correlated.table import chosen
-from dpcal.accountants.mechanisms.decompose import RELATIONS
+from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["check_relation", "delta", "epsilon", "largest_column", "whole_run"]

@@ -24,10 +24,11 @@ from scipy.optimize import brentq
 from dpcal import _validate
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.answers import UNIT, exp_up
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.base import Gaussian
-from dpcal.accountants.mechanisms.decompose import Direction, decompose
+from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = [
     "delta_from_gdp",

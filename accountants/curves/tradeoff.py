@@ -34,9 +34,10 @@ from dpcal import _validate
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import UNIT, Bounds, Risk, exp_down, exp_up
 from dpcal.accountants.curves.profile import DirectionProfile
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.base import Gaussian, log_gaussian_delta
-from dpcal.accountants.mechanisms.decompose import Direction, decompose
+from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = [
     "TradeOff",

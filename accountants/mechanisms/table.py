@@ -24,7 +24,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import NOTHING, Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.losses.base import NOTHING, Defective, Gaussian
 from dpcal.accountants.losses.discrete import (
     blanked_response,
     discrete_laplace,
@@ -34,14 +34,15 @@ from dpcal.accountants.losses.discrete import (
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
-from dpcal.accountants.losses.moment_bounds import Concentrated, RepeatedSelection
+from dpcal.accountants.losses.moment_bounds import Concentrated
 from dpcal.accountants.mechanisms import sampling as samplers
 from dpcal.accountants.mechanisms.amplification import sampled, thinned
+from dpcal.accountants.mechanisms.leaves import Pairs, composed
+from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_pairs", "refuse"]
 
-Pairs = tuple[PrivacyLoss, PrivacyLoss]
 Rule = Callable[[Any, str], Pairs]
 
 # Powers of sampling probabilities down to this stay far from underflow.
@@ -254,10 +255,7 @@ def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
 
 
 def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
-    # Events nest, so the two modules need one another.
-    from dpcal.accountants.mechanisms.decompose import decompose
-
-    single = decompose(event.event, relation)
+    single = composed(event.event, relation, dominating_pairs)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
     if any(item.finite[0] < 0 for item in single.directions):

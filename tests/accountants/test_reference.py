@@ -9,8 +9,8 @@ from mpmath import mp, mpf
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import Direction
 
 ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
 

@@ -13,11 +13,11 @@ import pytest
 
 from benchmarks import sweep
 from dpcal.accountants import characteristic
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.contour import Contour
 from dpcal.accountants.inversion.transform import Total, trim
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, TrimmedLoss
-from dpcal.accountants.mechanisms.decompose import Direction
 
 SEED, CHUNKS, POINTS, BALLS = 2027, 10, 30, 2
 

@@ -9,9 +9,9 @@ from scipy.special import ndtr
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Bulk, Jumps, Total
 from dpcal.accountants.losses.fixed_batch import AtomAndRest, FixedBatchGaussian
-from dpcal.accountants.mechanisms.decompose import Direction
 
 
 def fixed(size, batch, noise_multiplier, steps):

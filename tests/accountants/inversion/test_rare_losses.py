@@ -8,13 +8,13 @@ from scipy.special import log_ndtr
 
 from dpcal.accountants import characteristic
 from dpcal.accountants.characteristic import Inversion
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.rare_losses import Ladder
 from dpcal.accountants.inversion.transform import Jumps, Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.quadrature import _series
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import Band, Below, loss_at, loss_cut
-from dpcal.accountants.mechanisms.decompose import Direction
 
 
 def layered(parts, epsilon, size):

@@ -11,10 +11,10 @@ from scipy.special import ndtr
 from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import log_delta_slope
+from dpcal.accountants.directions import Direction
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.fixed_batch import _REAL, _SHIFTED, FixedBatchGaussian, _scale
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.mechanisms.decompose import Direction
 
 
 def batches(noise_multiplier, steps=1, size=10_000, batch=100):

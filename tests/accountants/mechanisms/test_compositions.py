@@ -13,8 +13,8 @@ from scipy.integrate import quad
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.losses.moment_bounds import _log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.repeated_selection import _log_inverse_gamma
 from dpcal.accountants.renyi import divergence
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
@@ -316,3 +316,17 @@ def test_shifts_that_all_move_the_output():
     assert accountants.delta(composed, epsilon=1.0).lower > 1 - 1e-9
     some = -math.expm1(3 * math.log1p(-0.01))
     assert accountants.delta(composed, epsilon=1150.0) == pytest.approx(some, rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [math.inf, 1.0])
+def test_what_is_repeated_may_be_a_composition_given_as_a_list(shape):
+    parts = [events.GaussianDpEvent(5.0), events.LaplaceDpEvent(3.0)]
+    answers = [
+        accountants.epsilon(events.RepeatAndSelectDpEvent(inner, 10.0, shape), delta=1e-6).upper
+        for inner in (events.ComposedDpEvent(parts), events.ComposedDpEvent(tuple(parts)))
+    ]
+    assert answers[0] == answers[1]
+    single = accountants.epsilon(
+        events.ComposedDpEvent(parts), delta=1e-6, accountant="renyi"
+    ).upper
+    assert single < answers[0] < math.inf

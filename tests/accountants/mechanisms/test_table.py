@@ -8,7 +8,8 @@ from dp_accounting import dp_event
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events, matrix
-from dpcal.accountants.mechanisms.decompose import RELATIONS, decompose
+from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import UnsupportedEvent
 
 DOCUMENT = ROOT / "docs" / "accountants.md"

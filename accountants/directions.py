@@ -1,0 +1,71 @@
+"""What is composed in each direction of a neighboring relation?
+
+Two neighboring data sets give two laws of the output, and a mechanism is private if neither is far
+from the other. Where the relation is not symmetric in the losses (a record is removed, or added),
+each order of the two laws is a :class:`Direction`, composed by itself; the worse one counts.
+
+>>> from dpcal.accountants.losses.base import Gaussian
+>>> once = Direction("both", ((Gaussian(2.0), 10),))
+>>> Composition("replace-one", (once,)).has_law
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpcal.accountants.losses.base import NOTHING, Defective, MomentBound, PrivacyLoss
+
+__all__ = ["RELATIONS", "Composition", "Direction"]
+
+RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of the neighboring relation: the losses that add up, and how often each."""
+
+    name: str
+    parts: tuple[tuple[PrivacyLoss, int], ...]
+
+    @property
+    def below(self) -> Direction | None:
+        """The direction with losses rounded down, for lower bounds; None if none is rounded."""
+        if all(loss.below is None for loss, _ in self.parts):
+            return None
+        parts = tuple((loss.below or loss, times) for loss, times in self.parts)
+        return Direction(self.name, parts)
+
+    @property
+    def finite(self) -> tuple[float, Direction]:
+        """Log probability that every loss is finite, and the direction given that all are."""
+        if not any(isinstance(loss, Defective) for loss, _ in self.parts):
+            return 0.0, self
+        log_finite, parts = 0.0, []
+        for loss, times in self.parts:
+            if isinstance(loss, Defective):
+                log_finite += times * loss.log_finite
+                if loss.given is not NOTHING:
+                    parts.append((loss.given, times))
+            else:
+                parts.append((loss, times))
+        return log_finite, Direction(self.name, tuple(parts))
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The directions of a composed event, whose privacy is the worst of their composed values.
+
+    ``private`` is False when the event contains a non-private release; then every epsilon is
+    infinite.
+    """
+
+    neighboring_relation: str
+    directions: tuple[Direction, ...]
+    private: bool = True
+
+    @property
+    def has_law(self) -> bool:
+        """Whether every loss has a law; of some mechanisms only Renyi divergences are known."""
+        parts = [loss for direction in self.directions for loss, _ in direction.parts]
+        return not any(isinstance(loss, MomentBound) for loss in parts)

@@ -1,0 +1,102 @@
+"""Which elementary mechanisms does an event compose, and what do their losses add up to?
+
+>>> from dpcal.accountants import events
+>>> step = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=50)
+>>> leaves(events.ComposedDpEvent([step, step]))  # doctest: +NORMALIZE_WHITESPACE
+{PoissonSampledDpEvent(sampling_probability=0.01, event=GaussianDpEvent(noise_multiplier=1.0)): 100}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attr
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.directions import Composition, Direction
+from dpcal.accountants.losses.base import NOTHING, PrivacyLoss
+
+__all__ = ["Pairs", "composed", "leaves"]
+
+Pairs = tuple[PrivacyLoss, PrivacyLoss]
+"""Losses of one mechanism when a record is removed, and when one is added."""
+
+
+def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
+    """Flatten any nesting of compositions into distinct elementary events and their counts.
+
+    Raises
+    ------
+    TypeError
+        If ``event`` is not a ``DpEvent``.
+    ValueError
+        If a count is not a whole number >= 0.
+    """
+    counts: dict[events.DpEvent, int] = {}
+    stack = [(event, 1)]
+    while stack:
+        item, times = stack.pop()
+        if isinstance(item, events.SelfComposedDpEvent):
+            if item.count != 0:
+                stack.append((item.event, times * _validate.count(count=item.count)))
+        elif isinstance(item, events.ComposedDpEvent):
+            stack.extend((part, times) for part in reversed(item.events))
+        elif isinstance(item, events.DpEvent):
+            leaf = _hashable(item)
+            counts[leaf] = counts.get(leaf, 0) + times
+        else:
+            raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
+    return counts
+
+
+def _hashable(value: Any) -> Any:
+    """Return an event with tuples for its lists, which have no hash, at every depth."""
+    try:
+        hash(value)
+    except TypeError:
+        if isinstance(value, list | tuple):
+            return tuple(_hashable(item) for item in value)
+        if isinstance(value, events.DpEvent):
+            names = [field.name for field in attr.fields(type(value))]
+            return attr.evolve(value, **{name: _hashable(getattr(value, name)) for name in names})
+    return value
+
+
+def composed(
+    event: events.DpEvent,
+    neighboring_relation: str,
+    pairs_of: Callable[[events.DpEvent, str], Pairs],
+) -> Composition:
+    """Return what an event composes in each direction, equal losses gathered.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions.
+    neighboring_relation
+        One of :data:`dpcal.accountants.directions.RELATIONS`.
+    pairs_of
+        Gives the dominating pairs of an elementary event under the relation.
+    """
+    forward: dict[PrivacyLoss, int] = {}
+    backward: dict[PrivacyLoss, int] = {}
+    private = True
+    for leaf, times in leaves(event).items():
+        if isinstance(leaf, events.NonPrivateDpEvent):
+            private = False
+        elif not isinstance(leaf, events.NoOpDpEvent):
+            remove, add = pairs_of(leaf, neighboring_relation)
+            if remove is not NOTHING or add is not NOTHING:
+                forward[remove] = forward.get(remove, 0) + times
+                backward[add] = backward.get(add, 0) + times
+    directions: tuple[Direction, ...]
+    if forward == backward:
+        directions = (Direction("both", tuple(forward.items())),)
+    else:
+        directions = (
+            Direction("remove", tuple(forward.items())),
+            Direction("add", tuple(backward.items())),
+        )
+    return Composition(neighboring_relation, directions, private)
