@@ -205,18 +205,7 @@ def _mechanism(plan: Plan) -> str:
 
 def _answer(query: Query) -> str:
     """Say what one query releases, in words."""
-    records = {
-        "poisson": f"a Poisson sample at rate {query.sampling_probability!r}",
-        "fixed-size": f"{query.batch_size!r} records",
-        "full": "all records",
-        "cyclic-poisson": f"a Poisson sample at rate {query.sampling_probability!r} of one of "
-        f"{query.separation!r} random groups, in turn",
-        "min-separation": f"a Poisson sample at rate {query.sampling_probability!r} of those "
-        f"that were not in the {(query.separation or 1) - 1} samples before",
-        "balls-in-bins": f"one of {query.separation!r} random parts, in turn",
-        "random-allocation": "the records that drew it, each of which drew "
-        f"{query.participations!r} answers",
-    }[query.sampler]
+    records = query.sampling.sentence
     if query.composition == "disjoint":
         records += " of a part that shares none with others"
     bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")

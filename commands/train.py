@@ -623,17 +623,11 @@ def _line(queries: list[Query]) -> str:
     least, most = f"{min(noises):.5f}", f"{max(noises):.5f}"
     noise = least if least == most else f"{least} to {most}"
     sizes = {query.batch_size for query in queries if query.batch_size is not None}
-    probability = queries[0].sampling_probability
+    records = " and ".join(dict.fromkeys(query.sampling.summary for query in queries))
     if queries[0].composition == "disjoint":
         records = f"on parts of {_range(sizes)} records that share none"
-    elif probability is not None:
-        records = f"sampling probability {probability:.5g}"
-    else:
-        records = f"on batches of {_range(sizes)} records" if sizes else "on all records"
     if queries[0].correlation is not None:
         noise += f" correlated by {queries[0].correlation.strategy.kind}"
-        if queries[0].sampler not in ("full", "poisson"):
-            records = f"{queries[0].sampler} samples, {records}"
     noun = "mean iterate of one pass" if queries[0].kind == "one pass" else queries[0].kind
     return f"{noun}: {count} answer{'s' * (count != 1)}, noise multiplier {noise}, {records}"
 

@@ -25,7 +25,8 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import SAMPLERS, Parameter, Plan, Query
+from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.samplers import SAMPLERS
 from dpcal.errors import TargetUnreachable
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _sampling(
 ) -> dict[str, Any]:
     """The query's fields that give batches of the wanted size on average."""
     n, size = _validate.count(n=n), _validate.count(batch_size=batch_size)
-    _validate.choice(SAMPLERS, sampler=sampler)
+    _validate.choice(tuple(SAMPLERS), sampler=sampler)
     if size > n:
         raise ValueError(f"batch_size must be at most n={n}, got {batch_size}.")
     if sampler == "full" and size != n:

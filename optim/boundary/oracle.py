@@ -1054,14 +1054,7 @@ def _once(query: Query) -> Query:
 
 def expected_batch_size(query: Query, n: int) -> float:
     """Return how many of ``n`` records one answer is about on average; public, like ``n``."""
-    if query.batch_size is not None:
-        return float(query.batch_size)
-    if query.participations is not None and query.correlation is not None:
-        return query.participations / query.correlation.strategy.steps * n
-    q, b = query.sampling_probability or 1.0, query.separation or 1
-    if query.sampler == "min-separation":
-        return q / (1 + (b - 1) * q) * n
-    return q * n / b
+    return query.expected_batch_size(n)
 
 
 def add_correlated(out: Vector, standard_deviation: float, row: Vector) -> None:

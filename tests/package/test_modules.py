@@ -78,7 +78,6 @@ KNOWN_INSIDE_FUNCTIONS = {
     "dpcal.calibrate.auditing.language": MOVING,
     "dpcal.calibrate.auditing.prover": MOVING,
     "dpcal.calibrate.correlation": MOVING,
-    "dpcal.calibrate.plan": MOVING,
     "dpcal.calibrate.plans.correlated_dpsgd": MOVING,
     "dpcal.calibrate.plans.from_schedule": MOVING,
     "dpcal.calibrate.plans.kl_problem": MOVING,

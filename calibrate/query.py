@@ -1,0 +1,309 @@
+"""What is one kind of noisy answer about the data? A query, as data.
+
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
+...               max_norm=1.0, noise_multiplier=1.0, count=10_000)
+>>> query.event(n=50_000)
+PoissonSampledDpEvent(sampling_probability=0.01, event=GaussianDpEvent(noise_multiplier=1.0))
+>>> query.expected_batch_size(n=50_000)
+500.0
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.correlated.samplers import Sampler as ParticipationLaw
+from dpcal.calibrate.correlation import Correlation
+from dpcal.calibrate.samplers import Sampler, sampler_of
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["Query"]
+
+KINDS = ("gradient", "gradient difference", "gradient norm", "scalar", "one pass")
+COMPOSITIONS = ("sequential", "disjoint")
+
+# Range of bounds on contributions, in the units of the answer. The noise is a bound times a
+# multiplier: far below 1e-140 it would round to zero, which releases the sum bare, and far above
+# 1e140 squared norms would be infinite.
+LEAST, MOST = 1e-140, 1e140
+
+
+def _in_range(**argument: float) -> None:
+    ((name, value),) = argument.items()
+    if not LEAST <= _validate.positive(**argument) <= MOST:
+        raise ValueError(f"{name} must be in [{LEAST:g}, {MOST:g}], got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One kind of noisy answer: a sum over sampled records of clipped vectors, plus Gaussian noise.
+
+    Parameters
+    ----------
+    name
+        How the optimizer refers to it; unique in its plan.
+    kind
+        ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
+        norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses) or ``"one pass"``
+        (the mean iterate of one pass of gradient descent over disjoint records, one at a time).
+    sampler
+        ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
+        (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
+        ``correlation`` also ``"cyclic-poisson"`` (each record belongs to one of ``separation``
+        groups, of which one is sampled at each answer, in turn), ``"min-separation"`` (a sampled
+        record sits out the next ``separation - 1`` answers), ``"balls-in-bins"`` (each record is
+        in every ``separation``-th answer, from one drawn at random) and ``"random-allocation"``
+        (each record is in ``participations`` of the strategy's answers, drawn at random).
+    max_norm
+        Bound C in [1e-140, 1e140] on the L2 norm of one record's contribution to the sum, enforced
+        by per-record clipping. For ``"one pass"`` it bounds how far one record moves the mean
+        iterate: step size times the bound on gradients. With ``proportional`` it is the bound per
+        unit of distance between the two parameter vectors.
+    noise_multiplier
+        Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
+        sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
+        replaced; so is that of its norm, by the triangle inequality.) With ``budget``, the
+        smallest multiplier that may be chosen.
+    count
+        How often the query may be asked, at most.
+    sampling_probability
+        In (0, 1], of a record that is not sitting out; for ``"poisson"``, ``"cyclic-poisson"`` and
+        ``"min-separation"``.
+    batch_size
+        At least 1; for ``"fixed-size"`` only.
+    proportional
+        Whether C is per unit of ``||w - w'||``; for gradient differences only.
+    cap
+        The bound in [1e-140, 1e140] that ``max_norm * ||w - w'||`` never exceeds; for proportional
+        queries only.
+    composition
+        ``"sequential"``, or ``"disjoint"`` when the answers are about parts of a partition that
+        share no record. Parts are not samples: they earn no amplification.
+    partition
+        Name of the partition, for disjoint queries only: those that name the same one take their
+        parts, of ``batch_size`` records each, from one permutation of the records, so that no two
+        parts of any of them overlap. The query's own name when omitted.
+    answers_per_part
+        How many answers in a row are about the same part, at least 1; for disjoint queries only.
+    budget
+        For adaptive queries, whose noise is chosen from public outputs when they are asked: the
+        noise multiplier of the single answer that would spend all that the plan's adaptive queries
+        may spend together. They must be about every record, in sequence. If multipliers z_1, z_2,
+        ... always satisfy ``sum z_t^-2 <= budget^-2``, all answers together are as private as that
+        one (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023).
+    correlation
+        For noise that is correlated from answer to answer; None for independent noise. The query
+        has no event of its own then: all its answers are one event, at a price that holds however
+        few of them are asked for. ``noise_multiplier`` is the standard deviation of z.
+    separation
+        Whole number >= 1; for ``"cyclic-poisson"``, ``"min-separation"`` and ``"balls-in-bins"``
+        only: a record takes part in answers that are at least so far apart.
+    participations
+        Whole number >= 1, at most the strategy's number of steps; for ``"random-allocation"`` only:
+        in how many answers a record takes part.
+    """
+
+    name: str
+    kind: str
+    sampler: str
+    max_norm: float
+    noise_multiplier: float
+    count: int
+    sampling_probability: float | None = None
+    batch_size: int | None = None
+    proportional: bool = False
+    cap: float | None = None
+    composition: str = "sequential"
+    partition: str | None = None
+    answers_per_part: int = 1
+    budget: float | None = None
+    correlation: Correlation | None = None
+    separation: int | None = None
+    participations: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
+        _validate.choice(KINDS, kind=self.kind)
+        _in_range(max_norm=self.max_norm)
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.count(count=self.count)
+        _ = self.sampling  # refuses fields that do not go with the sampler
+        self._check_scale()
+        self._check_partition()
+        self._check_budget()
+        self._check_correlation()
+
+    def _check_scale(self) -> None:
+        if self.proportional and self.kind != "gradient difference":
+            raise ValueError(
+                "proportional=True is for kind='gradient difference', "
+                f"got proportional=True with kind={self.kind!r}."
+            )
+        if self.cap is not None:
+            _in_range(cap=self.cap)
+            if not self.proportional:
+                raise ValueError(f"cap is for proportional queries, got cap={self.cap!r}.")
+
+    def _check_partition(self) -> None:
+        _validate.choice(COMPOSITIONS, composition=self.composition)
+        _validate.count(answers_per_part=self.answers_per_part)
+        if self.partition is not None and (
+            not isinstance(self.partition, str) or not self.partition
+        ):
+            raise ValueError(f"partition must be a non-empty string, got {self.partition!r}.")
+        if self.composition != "disjoint" and (
+            self.partition is not None or self.answers_per_part != 1
+        ):
+            raise ValueError(
+                "partition and answers_per_part are for composition='disjoint', got "
+                f"partition={self.partition!r} and answers_per_part={self.answers_per_part!r} "
+                f"with composition={self.composition!r}."
+            )
+        if self.kind == "one pass" and (
+            self.composition != "disjoint" or self.answers_per_part != 1
+        ):
+            raise ValueError(
+                "kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
+                f"composition={self.composition!r} and answers_per_part={self.answers_per_part!r}."
+            )
+
+    def _check_budget(self) -> None:
+        if self.budget is None:
+            return
+        _validate.positive(budget=self.budget)
+        if self.noise_multiplier < self.budget:
+            raise ValueError(
+                f"noise_multiplier must be at least budget={self.budget!r}, for less noise would "
+                f"spend more than all of it, got {self.noise_multiplier!r}."
+            )
+        if self.sampler != "full" or self.composition != "sequential":
+            raise ValueError(
+                "budget is for sampler='full' with composition='sequential', got "
+                f"sampler={self.sampler!r} with composition={self.composition!r}."
+            )
+
+    def _check_correlation(self) -> None:
+        if isinstance(self.correlation, Mapping):
+            object.__setattr__(self, "correlation", Correlation.from_dict(self.correlation))
+        if self.correlation is None:
+            if not self.sampling.independent_noise:
+                raise ValueError(
+                    f"sampler={self.sampler!r} is for correlated noise, got correlation=None."
+                )
+            return
+        _ = self.sampling.law  # refuses a sampler that no theorem covers
+        if self.kind != "gradient" or self.composition != "sequential" or self.budget is not None:
+            raise ValueError(
+                "correlation is for kind='gradient' with composition='sequential' and no budget, "
+                f"got kind={self.kind!r} with composition={self.composition!r} and "
+                f"budget={self.budget!r}."
+            )
+        if self.count > self.correlation.strategy.steps:
+            raise ValueError(
+                f"count must be at most the strategy's steps={self.correlation.strategy.steps}, "
+                f"got {self.count!r}."
+            )
+
+    @cached_property
+    def sampling(self) -> Sampler:
+        """The sampler, as a record of its name and its fields."""
+        return sampler_of(
+            self.sampler,
+            sampling_probability=self.sampling_probability,
+            batch_size=self.batch_size,
+            separation=self.separation,
+            participations=self.participations,
+        )
+
+    def bound(self, distance: float | None = None) -> float:
+        """Return the bound on one record's contribution: C, or what C is at a distance.
+
+        Parameters
+        ----------
+        distance
+            ``||w - w'||`` >= 0; used by proportional queries, and needed by them.
+        """
+        if not self.proportional:
+            return self.max_norm
+        if distance is None:
+            raise ValueError("distance must be given for a proportional query, got None.")
+        bound = self.max_norm * distance
+        return bound if self.cap is None else min(bound, self.cap)
+
+    def event(self, n: int) -> events.DpEvent:
+        """Return the event of one answer on ``n`` records; a part of a partition is no sample.
+
+        Raises
+        ------
+        UnsupportedEvent
+            For correlated noise: its answers are no independent mechanisms, and only all of them
+            together have a price.
+        """
+        if self.correlation is not None:
+            raise UnsupportedEvent(
+                f"query {self.name!r} has correlated noise: one of its answers has no price of its "
+                "own. All of them together have one, that of the plan."
+            )
+        gaussian = events.GaussianDpEvent(self.noise_multiplier)
+        return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
+
+    def participation(self) -> ParticipationLaw:
+        """Return who takes part when, as a sampler of ``dpcal.accountants.correlated``."""
+        return self.sampling.law
+
+    def whole_run(self, neighboring_relation: str) -> events.DpEvent:
+        """Return the event of all answers with correlated noise, whatever ``count`` is.
+
+        Raises
+        ------
+        ValueError
+            If the noise is independent.
+        UnsupportedEvent
+            If no theorem covers the strategy, the sampler or the relation.
+        """
+        if self.correlation is None:
+            raise ValueError(f"query {self.name!r} has independent noise.")
+        return self.sampling.whole_run(
+            self.correlation.strategy,
+            self.noise_multiplier,
+            neighboring_relation,
+            **self.correlation.accounting,
+        )
+
+    def expected_batch_size(self, n: int) -> float:
+        """Return how many of ``n`` records one answer is about on average; as public as n is."""
+        rounds = self.count if self.correlation is None else self.correlation.strategy.steps
+        return self.sampling.expected_batch_size(n, rounds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the query as JSON values, by the names of the parameters."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        if self.correlation is not None:
+            values["correlation"] = self.correlation.to_dict()
+        return values
+
+    @property
+    def share(self) -> Fraction:
+        """What ``count`` answers of an adaptive query spend of the budget, rounded up; else 0.
+
+        It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
+        their sums are exact, whatever the order.
+        """
+        return self.count * Fraction(self.share_of_one)
+
+    @property
+    def share_of_one(self) -> float:
+        """What one answer of an adaptive query spends of the budget, rounded up; else 0."""
+        if self.budget is None:
+            return 0.0
+        ratio = self.budget / self.noise_multiplier
+        return ratio if ratio == 1 else math.nextafter(ratio * ratio * (1 + 2.0**-51), math.inf)
