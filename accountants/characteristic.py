@@ -45,6 +45,7 @@ from dpcal.accountants.inversion.transform import (
 from dpcal.accountants.losses.base import UNIT, Gaussian, OutOfReach
 from dpcal.accountants.losses.discrete import AtomicLoss, convolve
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import SegmentLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import SURPLUS
@@ -59,7 +60,12 @@ _ACCEPTED_WIDTH = 5e-10
 _ACCEPTED_ERROR = 1e-11
 # Contours improve little on the closed forms of laws with corners, and of laws of which the closed
 # form moves as much as its arguments' rounding makes it.
-_ACCEPTED_ERRORS: dict[type, float] = {SegmentLoss: 1e-3, Gaussian: 1e-6, SampledGaussian: 1e-6}
+_ACCEPTED_ERRORS: dict[type, float] = {
+    SegmentLoss: 1e-3,
+    Gaussian: 1e-6,
+    GaussianMixtures: 1e-6,
+    SampledGaussian: 1e-6,
+}
 # A contour that takes more complex multiplications a part than this is tried in two parts.
 _SPLIT_WORK = 4e6
 # How far below the answer of a search lower ends are tried, where the search found none nearby.

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
@@ -48,6 +48,9 @@ _MAX_ANGLE = 1.5
 # By how much an integrand may grow up to the edge of the strip, and how often it may be narrowed.
 _MAX_GROWTH = 8.0
 _MAX_HALVINGS = 60
+# Standard deviations from the origin beyond which no closed form is sought: log delta is then below
+# -500,000, and what its rounding leaves is no better than a bound by moments.
+_FARTHEST = 1e3
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ class GaussianMixtures(PrivacyLoss):
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return P(L > epsilon) - exp(epsilon) Q(L > epsilon) at the point where L is epsilon.
 
-        The difference is stationary in that point, so its rounding does not matter.
+        The difference is stationary in that point, so its rounding does not matter. None where
+        the two tails agree to rounding.
         """
         if epsilon >= self.upper:
             return -math.inf, 0.0
@@ -173,14 +177,48 @@ class GaussianMixtures(PrivacyLoss):
             return float((above.log_weight(point) - below.log_weight(point)).real[0]) - epsilon
 
         reach = 40.0 + abs(above.means).max() + abs(below.means).max()
+        while excess(reach) < 0 and reach < _FARTHEST:
+            reach *= 2.0
         if not excess(-reach) < 0 < excess(reach):
             return None
         x = float(brentq(excess, -reach, reach, xtol=1e-14, rtol=1e-15))
-        p = float(above.weights @ ndtr(above.means - x))
-        q = float(below.weights @ ndtr(below.means - x)) * math.exp(min(epsilon, 700.0))
-        if not p > q:
-            return None
-        return math.log(p - q), UNIT * (64 + 8 * epsilon + 16 * x * x) * (p + q) / (p - q)
+        found = min(
+            _difference_of_tails(above, below, x, epsilon),
+            _difference_of_ratios(above, below, x, epsilon, abs(excess(x))),
+            key=lambda pair: pair[1],
+        )
+        return found if math.isfinite(found[1]) else None
+
+
+def _difference_of_tails(
+    above: _Side, below: _Side, x: float, epsilon: float
+) -> tuple[float, float]:
+    """Log of P(y > x) - exp(epsilon) Q(y > x) from both tails, and its relative error."""
+    log_p, log_q = above.log_exceeds(x), epsilon + below.log_exceeds(x)
+    if not log_q < log_p:
+        return -math.inf, math.inf
+    share = -math.expm1(log_q - log_p)
+    return log_p + math.log(share), UNIT * (64 + 8 * epsilon + 16 * x * x) * (2 - share) / share
+
+
+def _difference_of_ratios(
+    above: _Side, below: _Side, x: float, epsilon: float, missed: float
+) -> tuple[float, float]:
+    """Log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
+
+    Where the loss is epsilon, the density of P is exp(epsilon) times that of Q, and both tails are
+    that density times a mean of Mills ratios over the components. Far out the ratios keep digits
+    that the tails lose. ``missed`` is by how much the loss at x differs from epsilon.
+    """
+    log_density = float(above.log_weight(np.array([x + 0j])).real[0])
+    log_density -= 0.5 * x * x + 0.5 * math.log(2 * math.pi)
+    first, second = above.mean_mills_ratio(x), below.mean_mills_ratio(x)
+    gap = first - second
+    if not 0 < gap < math.inf:
+        return -math.inf, math.inf
+    reach = float(max(np.abs(above.means).max(), np.abs(below.means).max()))
+    rounding = UNIT * (32 + 8 * epsilon + 8 * reach * (abs(x) + reach)) + missed
+    return log_density + math.log(gap), rounding * first / gap + 8 * UNIT * (1 + x * x)
 
 
 class _Side:
@@ -192,11 +230,26 @@ class _Side:
         self.weights = np.array([weight for _, weight in ordered])
         self.spread = float(self.means[-1] - self.means[0])
 
-    def posterior_mean(self, x: float) -> float:
-        """Mean of the component that x came from; it rises with x."""
+    def log_exceeds(self, x: float) -> float:
+        """Log of the probability above x, also where no double holds the probability itself."""
+        with np.errstate(divide="ignore"):
+            terms = np.log(self.weights) + log_ndtr(self.means - x)
+        return float(np.logaddexp.reduce(terms))
+
+    def _posterior(self, x: float) -> Reals:
+        """Probabilities of the components that x may come from."""
         sizes = self.means * x - self.means**2 / 2
         shares = self.weights * np.exp(sizes - sizes.max())
-        return float(shares @ self.means / shares.sum())
+        return np.asarray(shares / shares.sum())
+
+    def posterior_mean(self, x: float) -> float:
+        """Mean of the component that x came from; it rises with x."""
+        return float(self._posterior(x) @ self.means)
+
+    def mean_mills_ratio(self, x: float) -> float:
+        """Mean Mills ratio at x of the component that x came from; infinite far on the left."""
+        ratios = math.sqrt(math.pi / 2) * erfcx((x - self.means) / math.sqrt(2))
+        return float(self._posterior(x) @ ratios)
 
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
         """Log of the density ratio at x, keeping the digits of small values."""

@@ -155,6 +155,60 @@ def test_no_data_set_exceeds_the_bound(relation, alpha):
             assert found == pytest.approx(bound, abs=1e-7)
 
 
+def log_delta_when_replaced(q, sigma, epsilon):
+    """Log delta of one step when a record is replaced, at 60 digits."""
+    with mpmath.workdps(60):
+        q, sigma, epsilon = (mpmath.mpf(value) for value in (q, sigma, epsilon))
+
+        def excess(x):
+            up, down = (mpmath.exp((s * 2 * x - 1) / (2 * sigma**2)) for s in (1, -1))
+            return mpmath.log((1 - q + q * up) / (1 - q + q * down)) - epsilon
+
+        # The loss rises in x and is far above epsilon at the right end.
+        low, high = mpmath.mpf(0), sigma**2 * (epsilon - mpmath.log(q)) + 1
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+
+        def above(mean):
+            return mpmath.erfc((low - mean) / sigma / mpmath.sqrt(2)) / 2
+
+        mixed = (1 - q) * above(0) + q * above(1)
+        return mpmath.log(mixed - mpmath.exp(epsilon) * ((1 - q) * above(0) + q * above(-1)))
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma", "epsilon"),
+    [
+        # Each tail is below the smallest normal double.
+        (0.0012, 4.79, 1.4134),
+        (1e-5, 1.0, 25.6),
+        (0.3, 0.5, 75.0),
+        # The two tails agree to nine digits.
+        (1.36e-5, 2.1, 3.91e-3),
+        (1.29e-4, 16.8, 3.4e-4),
+        (0.05, 15.8, 0.336),
+        # The middle of the law.
+        (0.2, 1.0, 0.0),
+        (0.01, 2.0, 0.003),
+    ],
+)
+def test_one_step_with_a_replaced_record_keeps_its_digits(q, sigma, epsilon):
+    truth = float(log_delta_when_replaced(q, sigma, epsilon))
+    event = events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=1)
+    answer = accountants.log_delta(event, epsilon=epsilon, neighboring_relation="replace-one")
+    assert answer.lower <= truth <= answer.upper
+    assert answer.upper - answer.lower < 1e-7
+
+
+def test_epsilon_of_one_replaced_record_at_a_tiny_delta():
+    event = events.dpsgd(sampling_probability=0.0012, noise_multiplier=4.79, steps=1)
+    answer = accountants.epsilon(event, delta=1e-300, neighboring_relation="replace-one")
+    assert log_delta_when_replaced(0.0012, 4.79, answer.upper) <= math.log(1e-300)
+    assert log_delta_when_replaced(0.0012, 4.79, answer.lower) >= math.log(1e-300)
+    assert answer.upper - answer.lower < 1e-9
+
+
 def test_replaced_records_in_the_plane_do_not_exceed_those_on_a_line():
     q, sigma, alpha = 0.3, 1.0, 1.2
     x = np.linspace(-7, 7, 301)
