@@ -1,0 +1,290 @@
+r"""Discrete Gaussian noise from cryptographic bits, by tables of whole numbers.
+
+Floating-point Gaussians are not the Gaussians of the theorems: which numbers can come out depends
+on the sum that they are added to (Mironov 2012; Jin, McMurtry, Rubinstein and Ohrimenko 2022).
+Whole numbers have no such trace. :class:`DiscreteNormals` draws from the law
+
+    P(x) proportional to exp(-x^2 / (2 S^2)),     x a whole number,
+
+up to a total-variation distance that it states, with bits of AES-256 in counter mode.
+
+**How.** A wide law is a sum of narrow ones, X = Y_0 + k_1 Y_1 + ... + k_m Y_m with independent Y_i
+from one table of standard deviation s, and S^2 = s^2 (1 + k_1^2 + ... + k_m^2). Completing the
+square,
+
+    P(L + k Y = x) = c exp(-x^2 / (2 (l^2 + k^2 s^2))) sum_j exp(-(j - c_x)^2 / (2 t^2)),
+    t^2 = l^2 s^2 / (l^2 + k^2 s^2),
+
+for a partial sum L of standard deviation l, with a center c_x that depends on x. By Poisson
+summation the last sum is t sqrt(2 pi) times 1 up to
+
+    smoothing(t) = 2 sum_{j >= 1} exp(-2 pi^2 j^2 t^2),
+
+whatever c_x is (Peikert 2010, "An efficient and parallel Gaussian sampler for lattices", Theorem
+3.1, in one dimension). The factors k_i are the largest for which t >= 2, where smoothing(t) <
+2^-112.
+
+**What it costs in privacy.** Let f be a vector of whole numbers. Draw y from N(f, (S^2 - r^2) I)
+and round each of its coordinates at random, to x with probability proportional to exp(-(x - y_i)^2
+/ (2 r^2)). The same two facts show that the result is f + X in law, up to a factor between (1 -
+e)^2 / (1 + e)^2 and its inverse for each coordinate, e = smoothing(r). Rounding is post-processing.
+So f + X is at most as revealing as the Gaussian mechanism with standard deviation sqrt(S^2 - r^2):
+in any number of dimensions, for any shift, after subsampling and under composition.
+:meth:`DiscreteNormals.covering` takes r = 2 and so prices discrete noise as a Gaussian's.
+
+>>> normals = DiscreteNormals.covering(1000.0, key=bytes(32))
+>>> normals.standard_deviation >= math.hypot(1000.0, 2.0)
+True
+>>> normals.draw(5).tolist()
+[332, -918, 500, -1057, -988]
+>>> normals.log2_total_variation < -105
+True
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal._ext.discrete import add_from_table
+from dpcal.errors import MissingExtra
+
+__all__ = ["DiscreteNormals", "KeyStream"]
+
+Words = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+
+# Length of the table of P(X <= x), a power of two less one: 16 KiB, half of a first cache. Half as
+# long, sums need about a third more terms; twice as long, the table competes with the data.
+TABLE = 2047
+# Bits of a probability in the table. With 64 alone, 2,047 entries would be off by up to 2^-54.
+PRECISION = 128
+# The largest standard deviation of a table: its ends are 13.1 of them away, where less than 2^-121
+# is left. A larger one cuts off more, a smaller one needs more terms.
+WIDEST = 78.0
+# The least t of a sum, in whole numbers: smoothing(2) = 2^-112.9. At 1.5 it would be 2^-63; at 3,
+# 2^-255 at the price of more terms.
+SMOOTH = 2.0
+# The widest law: |X| stays below 2^61, so that sums of it with clipped records fit in 64 bits.
+MOST = 2.0**56
+# The narrowest law whose neighbors' laws overlap by more than the total-variation distance.
+LEAST = 0.1
+# Numbers that are drawn at once. Their bits are read twice and stay in a second cache.
+BLOCK = 1 << 14
+
+
+class KeyStream:
+    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
+
+    Parameters
+    ----------
+    key
+        32 secret bytes, for one stream only; None takes them from the operating system.
+
+    Raises
+    ------
+    MissingExtra
+        Without the package ``cryptography``.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        if key is None:
+            key = secrets.token_bytes(32)
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
+        self._encryptor = _counter_mode(key)
+        self._zeros = bytes(8 * BLOCK)
+
+    def words(self, count: int) -> Words:
+        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
+        # The package asks for room for a last block that this mode does not need.
+        out = bytearray(8 * count + 16)
+        view, at = memoryview(out), 0
+        while at < 8 * count:
+            size = min(8 * count - at, len(self._zeros))
+            at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
+        return np.frombuffer(out, dtype="<u8", count=count)
+
+
+def _counter_mode(key: bytes) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ImportError as missing:
+        raise MissingExtra(
+            "noise='discrete' draws its bits with the package 'cryptography', which is not "
+            "installed: pip install 'dpcal[discrete]'."
+        ) from missing
+    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+
+
+class DiscreteNormals:
+    """Draws whole numbers x with probability proportional to exp(-x^2 / (2 S^2)).
+
+    Parameters
+    ----------
+    standard_deviation
+        In [0.1, 2^56]: a lower bound on S, which is at most one part in 10^15 larger.
+    key
+        32 secret bytes, for this object only; None takes them from the operating system.
+
+    Attributes
+    ----------
+    standard_deviation
+        S, rounded down.
+    factors
+        1, k_1, ..., k_m: what the terms of a sum are multiplied with.
+    log2_total_variation
+        Base-2 logarithm of a bound on the total-variation distance between the law of one number
+        and the discrete Gaussian. Distances add up over coordinates and draws.
+
+    Raises
+    ------
+    ValueError
+        For a standard deviation outside of the range.
+    MissingExtra
+        Without the packages ``cryptography`` and ``python-flint``.
+    """
+
+    def __init__(self, standard_deviation: float, key: bytes | None = None) -> None:
+        asked = _validate.within(LEAST, MOST, standard_deviation=standard_deviation)
+        self.factors = _factors(asked)
+        spread = math.sqrt(math.fsum(k * k for k in self.factors))
+        # Rounded up: noise may be larger than asked for, never smaller.
+        self._narrow = asked / spread * (1 + 4e-16) if len(self.factors) > 1 else asked
+        self.standard_deviation = self._narrow * spread * (1 - 4e-16)
+        if len(self.factors) == 1:
+            self.standard_deviation = asked
+        self._high, self._low = _table(self._narrow)
+        self._stream = KeyStream(key)
+
+    @classmethod
+    def covering(cls, standard_deviation: float, key: bytes | None = None) -> DiscreteNormals:
+        """Return noise for whole numbers that reveals no more than a Gaussian's.
+
+        A vector of whole numbers plus this noise is, up to the distance that
+        ``log2_total_variation`` bounds for each coordinate, a post-processing of the vector plus
+        independent Gaussians of the standard deviation that is given.
+
+        Parameters
+        ----------
+        standard_deviation
+            In (0, 2^55], of the Gaussian mechanism that the privacy claim is made for.
+        key
+            As for the class.
+        """
+        sigma = _validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
+        return cls(math.hypot(sigma, SMOOTH) * (1 + 4e-16), key)
+
+    @property
+    def log2_total_variation(self) -> float:
+        """Base-2 logarithm of a bound on the distance of one number's law from the exact one."""
+        terms = len(self.factors)
+        # Each table is off by half a unit an entry, and by what lies beyond its ends on both sides.
+        table = (TABLE + 1) * 2.0**-PRECISION + math.exp(-0.5 * (TABLE // 2 / self._narrow) ** 2)
+        # A sum's law has factors in (1 +- e) / (1 +- e), and so has the rounding of a cover.
+        sums = math.fsum(4 * smoothing(t) for t in (*self._widths(), SMOOTH))
+        return math.log2(terms * table + sums)
+
+    def _widths(self) -> list[float]:
+        """Return the t of each sum, of a partial sum and the term that comes to it."""
+        widths, partial = [], self._narrow
+        for factor in self.factors[1:]:
+            step = factor * self._narrow
+            widths.append(partial * self._narrow / math.hypot(partial, step))
+            partial = math.hypot(partial, step)
+        return widths
+
+    def draw(self, size: int) -> Integers:
+        """Return ``size`` independent numbers, shape (size,), dtype int64."""
+        out = np.zeros(size, dtype=np.int64)
+        self.add(out)
+        return out
+
+    def add(self, out: Integers) -> None:
+        """Add a number to each element of ``out``, shape (d,), in place."""
+        for start in range(0, len(out), BLOCK):
+            part = out[start : start + BLOCK]
+            for factor in self.factors:
+                self._add_term(part, factor)
+
+    def _add_term(self, part: Integers, factor: int) -> None:
+        words = self._stream.words(len(part) + 8)
+        # Ties with the table use the last eight words: one in 2^50 searches needs any.
+        add_from_table(
+            words[: len(part)],
+            words[len(part) :],
+            self._high,
+            self._low,
+            -(TABLE // 2),
+            factor,
+            part,
+        )
+
+
+def smoothing(t: float) -> float:
+    """Bound how far a sum of exp(-(j - c)^2 / (2 t^2)) over whole j is from its mean over c.
+
+    Parameters
+    ----------
+    t
+        At least 0.5, the standard deviation.
+
+    Returns
+    -------
+    float
+        2 sum_{j >= 1} exp(-2 pi^2 j^2 t^2), relative to the mean; by Poisson summation.
+    """
+    first = math.exp(-2 * (math.pi * t) ** 2)
+    return 2 * first / (1 - first) * (1 + 1e-12)
+
+
+def _factors(standard_deviation: float) -> tuple[int, ...]:
+    """Return 1, k_1, ..., k_m for a sum of the fewest terms of a table that is wide enough."""
+    factors = [1]
+    while True:
+        spread = math.sqrt(math.fsum(k * k for k in factors))
+        if standard_deviation <= WIDEST * spread:
+            return tuple(factors)
+        # t >= SMOOTH where k <= l sqrt(1 / SMOOTH^2 - 1 / s^2) for the partial sum's l; a tenth
+        # less leaves room for the table to be a little narrower than the widest.
+        largest = 0.9 * spread * math.sqrt((WIDEST / SMOOTH) ** 2 - 1)
+        missing = math.sqrt((standard_deviation / WIDEST) ** 2 - spread**2)
+        factors.append(max(1, min(int(largest), math.ceil(missing))))
+
+
+@lru_cache(maxsize=16)
+def _table(standard_deviation: float) -> tuple[Words, Words]:
+    """Return the upper and lower words of P(X <= x), rounded down, for x from -1023 to 1023."""
+    try:
+        from flint import arb, ctx, fmpq
+    except ImportError as missing:
+        raise MissingExtra(
+            "noise='discrete' makes its tables with the package 'python-flint', which is not "
+            "installed: pip install 'dpcal[discrete]'."
+        ) from missing
+    numerator, denominator = standard_deviation.as_integer_ratio()
+    rate = fmpq(denominator**2, 2 * numerator**2)
+    end = TABLE // 2
+    before, ctx.prec = ctx.prec, 4 * PRECISION
+    try:
+        weights = [arb(-x * x * rate).exp() for x in range(end + 2)]
+        total = weights[0] + 2 * sum(weights[1:], arb(0))
+        shares: list[int] = []
+        sum_so_far = arb(0)
+        for x in range(-end - 1, end + 1):
+            sum_so_far += weights[abs(x)]
+            if x >= -end:
+                share = (sum_so_far / total * arb(2) ** PRECISION).lower().floor()
+                shares.append(min(int(share.unique_fmpz()), 2**PRECISION - 1))
+    finally:
+        ctx.prec = before
+    high = np.array([share >> 64 for share in shares], dtype=np.uint64)
+    low = np.array([share & (2**64 - 1) for share in shares], dtype=np.uint64)
+    high.flags.writeable = low.flags.writeable = False
+    return high, low

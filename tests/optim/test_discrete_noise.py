@@ -1,0 +1,156 @@
+"""Discrete Gaussian noise has the law that it states, and reveals no more than a Gaussian."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from flint import acb, arb, ctx, fmpz_poly
+from scipy import stats
+
+from dpcal._ext.discrete import add_from_table
+from dpcal.optim.boundary import discrete
+from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream, smoothing
+
+KEY = bytes(range(32))
+# Each statistical test fails once in a million keys if the law is right.
+FALSE_ALARM = 1e-6
+
+
+@pytest.fixture
+def precise():
+    before, ctx.prec = ctx.prec, 256
+    yield
+    ctx.prec = before
+
+
+def exact_law(normals):
+    """The law of one number as whole numbers over 2^(128 terms), from its least value on."""
+    high, low = discrete._table(normals._narrow)  # the table is what the law is made of
+    below = [0, *((int(h) << 64) + int(w) for h, w in zip(high, low, strict=True)), 1 << 128]
+    masses = [after - before for before, after in itertools.pairwise(below)]
+    law = fmpz_poly([1])
+    for factor in normals.factors:
+        spread_out = [0] * ((len(masses) - 1) * factor + 1)
+        spread_out[::factor] = masses
+        law *= fmpz_poly(spread_out)
+    least = -(discrete.TABLE // 2) * sum(normals.factors)
+    return least, [int(mass) for mass in law.coeffs()], 1 << (128 * len(normals.factors))
+
+
+@pytest.mark.parametrize("sigma", [0.4, 3.0, 78.0, 100.0, 1000.0])
+def test_the_law_is_as_close_as_it_says(sigma, precise):
+    normals = DiscreteNormals(sigma, KEY)
+    least, masses, whole = exact_law(normals)
+    S = arb(normals._narrow) * arb(sum(k * k for k in normals.factors)).sqrt()
+    weights = [(-(arb(x) ** 2) / (2 * S**2)).exp() for x in range(least, least + len(masses))]
+    total = sum(weights, arb(0))
+    apart = sum(
+        (
+            abs(arb(mass) / whole - weight / total)
+            for mass, weight in zip(masses, weights, strict=True)
+        ),
+        arb(0),
+    )
+    assert apart / 2 < arb(2) ** normals.log2_total_variation
+    assert normals.log2_total_variation < -105
+    assert arb(normals.standard_deviation) <= S
+    assert normals.standard_deviation >= sigma * (1 - 1e-15)
+
+
+@pytest.mark.parametrize("x", [1, 40])
+def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):
+    sigma, shift = 9.5, 3
+    normals = DiscreteNormals.covering(sigma, KEY)
+    S, r = arb(normals.standard_deviation), arb(discrete.SMOOTH)
+    spread = (S**2 - r**2).sqrt()
+    assert spread >= arb(sigma)
+
+    def density(y, _):
+        kernel = (-((x - y) ** 2) / (2 * r**2)).exp()
+        rounded = sum(((-((j - y) ** 2) / (2 * r**2)).exp() for j in range(x - 45, x + 46)), acb(0))
+        return (-((y - shift) ** 2) / (2 * spread**2)).exp() * kernel / rounded
+
+    law = acb.integral(density, x - 40, x + 40, rel_tol=2.0**-140).real
+    law = law / (spread * (2 * arb.pi()).sqrt())
+    weights = sum(((-(arb(j) ** 2) / (2 * S**2)).exp() for j in range(-700, 701)), arb(0))
+    ratio = (-(arb(x - shift) ** 2) / (2 * S**2)).exp() / weights / law
+    e = arb(smoothing(discrete.SMOOTH))
+    assert ((1 - e) / (1 + e)) ** 2 - arb(2) ** -130 < ratio
+    assert ratio < ((1 + e) / (1 - e)) ** 2 + arb(2) ** -130
+
+
+@pytest.mark.parametrize("sigma", [0.7, 30.0, 5000.0, 2.0**30])
+def test_draws_follow_the_law(sigma):
+    draws = DiscreteNormals(sigma, KEY).draw(400_000)
+    if sigma < 1:
+        values = np.arange(-4, 5)
+        chances = np.exp(-(values**2) / (2 * sigma**2))
+        counts = [np.count_nonzero(draws == x) for x in values]
+        expected = chances / chances.sum() * len(draws)
+        assert np.count_nonzero(abs(draws) > 4) < 10
+        keep = expected > 10
+        result = stats.chisquare(
+            np.array(counts)[keep],
+            expected[keep] * np.array(counts)[keep].sum() / expected[keep].sum(),
+        )
+    else:
+        # The normal law of x rounded is that of the discrete one, but for a relative 1 / sigma.
+        uniform = stats.norm.cdf(
+            (draws + 0.5 - np.random.default_rng(0).random(len(draws))) / sigma
+        )
+        result = stats.chisquare(np.histogram(uniform, bins=200, range=(0, 1))[0])
+    assert result.pvalue > FALSE_ALARM
+
+
+def test_neighboring_draws_do_not_depend_on_each_other():
+    draws = DiscreteNormals(40.0, KEY).draw(400_000).astype(float) / 40.0
+    for lag in (1, 2, 8, discrete.BLOCK):
+        correlation = np.mean(draws[lag:] * draws[:-lag]) * math.sqrt(len(draws) - lag)
+        assert abs(correlation) < stats.norm.isf(FALSE_ALARM)
+
+
+def test_bits_are_those_of_the_standard():
+    # AES-256 of a zero block under the zero key (NIST AESAVS, appendix C.1's key of all zeros).
+    block = bytes.fromhex("dc95c078a2408989ad48a21492842087")
+    assert KeyStream(bytes(32)).words(2).tobytes() == block
+    whole = KeyStream(KEY).words(5000)
+    parts = KeyStream(KEY)
+    assert (np.concatenate([parts.words(n) for n in (2, 1998, 3000)]) == whole).all()
+
+
+def test_a_key_decides_the_numbers_and_none_is_fresh():
+    first, again = DiscreteNormals(50.0, KEY), DiscreteNormals(50.0, KEY)
+    assert (first.draw(1000) == again.draw(1000)).all()
+    assert (first.draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
+    assert (DiscreteNormals(50.0).draw(1000) != DiscreteNormals(50.0).draw(1000)).any()
+
+
+def test_ties_are_settled_by_the_bits_that_follow():
+    high = np.array([5, 5, 5], dtype=np.uint64)
+    low = np.array([10, 20, 30], dtype=np.uint64)
+    bits = np.full(5, 5, dtype=np.uint64)
+    reserve = np.array([9, 10, 20, 29, 30], dtype=np.uint64)
+    out = np.zeros(5, dtype=np.int64)
+    assert add_from_table(bits, reserve, high, low, 0, 1, out) == 5
+    assert out.tolist() == [0, 1, 2, 2, 3]
+    with pytest.raises(ValueError, match="reserve"):
+        add_from_table(bits, reserve[:4], high, low, 0, 1, out)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.05, -1.0, math.nan, math.inf, 2.0**57])
+def test_other_standard_deviations_are_refused(sigma):
+    with pytest.raises(ValueError, match="standard_deviation must be"):
+        DiscreteNormals(sigma, KEY)
+
+
+@pytest.mark.parametrize("key", [b"", bytes(31), "a" * 32])
+def test_other_keys_are_refused_without_being_shown(key):
+    with pytest.raises(ValueError, match="key must be 32 bytes") as caught:
+        DiscreteNormals(3.0, key)
+    assert "aaa" not in str(caught.value)
+
+
+def test_sums_with_clipped_records_fit_in_64_bits():
+    widest = DiscreteNormals(discrete.MOST, KEY)
+    assert (discrete.TABLE // 2 + 1) * sum(widest.factors) < 2**62
