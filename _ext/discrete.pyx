@@ -10,9 +10,11 @@ within 16 KiB, which stay in a processor's first cache.
 >>> coins = np.zeros(4, dtype=np.int64)
 >>> bits = np.array([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], dtype=np.uint64)
 >>> add_from_table(bits, bits, half, np.zeros(1, dtype=np.uint64), 0, 3, coins)
-0
+1
 >>> coins.tolist()
 [0, 0, 3, 3]
+
+The third word equals the table's, so that one word of the reserve was used.
 """
 
 from libc.stdint cimport int64_t, uint64_t
