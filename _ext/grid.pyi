@@ -1,0 +1,18 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.gradients import ClippedSum
+
+MOST: int
+
+_Floats = NDArray[np.float64]
+_Integers = NDArray[np.int64]
+_Rows = NDArray[np.intp]
+
+def add_rows(table: _Floats, max_norm: float, bound: int, total: _Integers) -> None: ...
+def clipped_sum(
+    kernel: ClippedSum, w: _Floats, rows: _Rows, *, max_norm: float, bound: int
+) -> _Integers: ...
+def clipped_difference_sum(
+    kernel: ClippedSum, w: _Floats, v: _Floats, rows: _Rows, *, max_norm: float, bound: int
+) -> _Integers: ...

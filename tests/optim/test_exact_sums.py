@@ -1,0 +1,130 @@
+"""Sums in whole numbers are exactly as sensitive as they say."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dpcal._ext import grid
+from dpcal.optim import FromGradients, Huber, Logistic, Softmax, Squared
+from dpcal.optim.boundary import exact
+
+BOUND = exact.BOUND
+
+
+def norm_at_most(vector, bound):
+    """In whole numbers, without rounding."""
+    return sum(int(entry) ** 2 for entry in vector) <= bound**2
+
+
+def tables(n=12, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.exp(rng.normal(0, 3, (n, 1)))
+    return X, rng.integers(0, 2, n)
+
+
+def objectives():
+    X, y = tables()
+    yield Logistic(X, y)
+    yield Squared(X, X[:, 0] + y)
+    yield Huber(X, 10.0 * X[:, 0] + y)
+    yield Softmax(X, np.arange(len(X)) % 3)
+    yield FromGradients(lambda w, rows: X[rows] * 50, n=len(X), dimension=X.shape[1])
+
+
+@pytest.mark.parametrize("objective", list(objectives()), ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("max_norm", [1e-140, 0.37, 1e140])
+def test_one_record_moves_a_sum_by_at_most_the_bound(objective, max_norm):
+    rng = np.random.default_rng(1)
+    w, v = rng.standard_normal((2, objective.dimension))
+    everyone = np.arange(objective.n, dtype=np.intp)
+    sums = (
+        lambda rows: exact.gradient_sum(objective, w, rows, max_norm),
+        lambda rows: exact.difference_sum(objective, w, v, rows, max_norm),
+    )
+    for ask in sums:
+        whole = ask(everyone)
+        for gone in everyone:
+            assert norm_at_most(whole - ask(np.delete(everyone, gone)), BOUND)
+        shuffled = ask(rng.permutation(everyone))
+        assert (shuffled == whole).all()
+
+
+@pytest.mark.parametrize("objective", list(objectives()), ids=lambda each: type(each).__name__)
+def test_the_sum_is_the_plain_one_but_for_rounding_towards_zero(objective):
+    rng = np.random.default_rng(2)
+    w, v = rng.standard_normal((2, objective.dimension))
+    everyone = np.arange(objective.n, dtype=np.intp)
+    unit = exact.step_length(0.37)
+    for whole, plain in (
+        (
+            exact.gradient_sum(objective, w, everyone, 0.37),
+            objective.clipped_sum(w, everyone, 0.37),
+        ),
+        (
+            exact.difference_sum(objective, w, v, everyone, 0.37),
+            objective.clipped_difference_sum(w, v, everyone, 0.37),
+        ),
+    ):
+        assert np.abs(whole * unit - plain).max() <= objective.n * unit * (1 + 1e-9)
+
+
+finite = st.floats(allow_nan=True, allow_infinity=True, width=64)
+
+
+@given(
+    arrays(np.float64, (3, 5), elements=finite),
+    st.floats(1e-280, 1e280),
+    st.integers(1, grid.MOST),
+)
+def test_any_row_is_within_the_bound_and_points_the_same_way(table, max_norm, bound):
+    for row in table:
+        total = np.zeros(5, dtype=np.int64)
+        grid.add_rows(row[np.newaxis], max_norm, bound, total)
+        assert norm_at_most(total, bound)
+        if np.isfinite(row).all():
+            assert (np.sign(total) * np.sign(row) >= 0).all()
+        else:
+            assert not total.any()
+
+
+def test_a_long_row_uses_the_whole_bound():
+    for row in (np.array([1e300, -1e300]), np.array([3e-280, 4e-280]), np.full(1000, 7.0)):
+        total = np.zeros(len(row), dtype=np.int64)
+        grid.add_rows(row[np.newaxis], 1e-280, BOUND, total)
+        length = math.sqrt(sum(int(entry) ** 2 for entry in total))
+        assert length >= BOUND * (1 - 1e-8) - math.sqrt(len(row))
+
+
+def test_records_that_are_not_finite_count_as_zero():
+    table = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 1.0]])
+    objective = FromGradients(lambda w, rows: table[rows], n=3, dimension=2)
+    whole = exact.gradient_sum(objective, np.zeros(2), np.arange(3), 10.0)
+    assert (whole == exact.gradient_sum(objective, np.zeros(2), np.arange(1), 10.0)).all()
+
+
+def test_losses_are_summed_exactly():
+    objective = Logistic(*tables())
+    w = np.ones(objective.dimension)
+    everyone = np.arange(objective.n, dtype=np.intp)
+    (whole,) = exact.loss_sum(objective, w, everyone, 0.5)
+    plain = objective.clipped_loss_sum(w, everyone, 0.5)
+    assert abs(whole * exact.step_length(0.5) - plain) <= objective.n * exact.step_length(0.5)
+
+
+@given(arrays(np.int64, 3, elements=st.integers(-(2**50), 2**50)), st.integers(0, 2))
+def test_a_norm_moves_no_farther_than_its_sum(total, place):
+    moved = total.copy()
+    moved[place] += BOUND
+    offset = np.array([0.3, -5.0, 1e3])
+    (first,), (second,) = (exact.whole_norm(each, offset, 1.0) for each in (total, moved))
+    assert abs(int(first) - int(second)) <= BOUND
+
+
+@pytest.mark.parametrize(("max_norm", "bound"), [(0.0, 1), (math.nan, 1), (1.0, 0), (1.0, 2**31)])
+def test_other_bounds_are_refused(max_norm, bound):
+    with pytest.raises(ValueError, match="max_norm must be"):
+        grid.add_rows(np.ones((1, 1)), max_norm, bound, np.zeros(1, dtype=np.int64))
