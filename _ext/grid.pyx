@@ -13,8 +13,8 @@ without rounding: in any order, one record moves the sum by at most the bound, e
 [899, 1199]
 """
 
-from libc.math cimport INFINITY, fabs, isfinite, sqrt
-from libc.stdint cimport int64_t
+from libc.math cimport fabs, isfinite, sqrt
+from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dpcal._ext.gradients cimport ClippedSum, aligned_zeros
 cdef extern from *:
     ctypedef long long wide "__int128"
 
-# The largest bound in whole numbers: a square fits in 62 bits.
+# The largest bound in whole numbers: entries fit in 32 bits, and squares in 62.
 MOST = 1 << 30
 
 
@@ -45,8 +45,8 @@ def add_rows(const double[:, ::1] table not None, double max_norm, int64_t bound
     _check(max_norm, bound)
     if total.shape[0] != d:
         raise ValueError(f"total must have shape ({d},), got ({total.shape[0]},).")
-    scratch = np.empty(d, dtype=np.int64)
-    cdef int64_t[::1] rounded = scratch
+    scratch = np.empty(d, dtype=np.int32)
+    cdef int32_t[::1] rounded = scratch
     with nogil:
         for i in range(m if d else 0):
             _add_row(&table[i, 0], d, max_norm, bound, &rounded[0], &total[0])
@@ -96,10 +96,10 @@ def clipped_difference_sum(
 cdef _sum(ClippedSum kernel, w, v, rows, double max_norm, int64_t bound):
     _check(max_norm, bound)
     alone = aligned_zeros(kernel.stride)
-    scratch = np.empty(kernel.stride, dtype=np.int64)
+    scratch = np.empty(kernel.stride, dtype=np.int32)
     total = np.zeros(kernel.dimension, dtype=np.int64)
     cdef double[::1] one = alone
-    cdef int64_t[::1] rounded = scratch
+    cdef int32_t[::1] rounded = scratch
     cdef int64_t[::1] sums = total
     cdef const double[::1] to = w
     cdef const double[::1] origin = w if v is None else v
@@ -131,46 +131,68 @@ cdef void _add_row(
     Py_ssize_t d,
     double max_norm,
     int64_t bound,
-    int64_t* rounded,
+    int32_t* rounded,
     int64_t* total,
 ) noexcept nogil:
     """Add one row, clipped and rounded towards zero; nothing if it is not finite."""
-    cdef double largest = 0, square = 0, norm, unit, factor
     cdef Py_ssize_t j
-    for j in range(d):
-        # Comparisons with NaN are false, so that it is not the largest: it is looked for apart.
-        if not isfinite(row[j]):
+    cdef double factor
+    if not _rounds(row, d, bound / max_norm, bound, rounded):
+        factor = _clipping_factor(row, d, max_norm, bound)
+        if factor == 0:
             return
-        if fabs(row[j]) > largest:
-            largest = fabs(row[j])
-    if largest == 0:
-        return
-    # Entries are divided first, so that squares neither overflow nor vanish.
-    for j in range(d):
-        unit = row[j] / largest
-        square += unit * unit
-    norm = largest * sqrt(square)
-    # Clipped by a hair more than doubles resolve; what the hair misses is seen in whole numbers.
-    factor = bound / max_norm if norm <= max_norm else bound * (1 - 1e-12) / norm
-    if norm == INFINITY:
-        factor = bound * (1 - 1e-12) / sqrt(square) / largest
-    while not _rounds(row, d, factor, bound, rounded):
-        factor *= 1 - 1e-9
+        while not _rounds(row, d, factor, bound, rounded):
+            factor *= 1 - 1e-9
     for j in range(d):
         total[j] += rounded[j]
 
 
-cdef bint _rounds(
-    const double* row, Py_ssize_t d, double factor, int64_t bound, int64_t* rounded
+cdef double _clipping_factor(
+    const double* row, Py_ssize_t d, double max_norm, int64_t bound
 ) noexcept nogil:
-    """Write ``factor`` times a row, rounded towards zero; return whether its norm is in bounds."""
-    cdef wide square = 0
-    cdef double scaled
+    """Return what brings a row's norm to the bound, about; 0 if the row is zero or not finite."""
+    cdef double largest = 0, square = 0, norm, share
     cdef Py_ssize_t j
     for j in range(d):
-        scaled = row[j] * factor
-        if not fabs(scaled) <= bound:
-            scaled = bound if scaled > 0 else -bound
-        rounded[j] = <int64_t>scaled
-        square += <wide>rounded[j] * rounded[j]
-    return square <= <wide>bound * bound
+        if not isfinite(row[j]):
+            return 0
+        if fabs(row[j]) > largest:
+            largest = fabs(row[j])
+    if largest == 0:
+        return 0
+    # Entries are divided first, so that squares neither overflow nor vanish.
+    for j in range(d):
+        share = row[j] / largest
+        square += share * share
+    norm = largest * sqrt(square)
+    if norm <= max_norm:
+        return bound / max_norm
+    return bound / sqrt(square) / largest
+
+
+cdef bint _rounds(
+    const double* row, Py_ssize_t d, double factor, int64_t bound, int32_t* rounded
+) noexcept nogil:
+    """Write ``factor`` times a row, rounded towards zero; return whether its norm is in bounds.
+
+    A row with an entry that is NaN, infinite or alone out of bounds is not.
+    """
+    cdef double scaled
+    cdef bint within = True
+    cdef int64_t square = 0
+    cdef wide squares = 0
+    cdef Py_ssize_t j, start = 0, stop
+    # So many squares of at most bound^2 add up to less than 2^62.
+    cdef Py_ssize_t together = ((<int64_t>1) << 62) // (bound * bound)
+    while start < d:
+        stop = d if d - start < together else start + together
+        square = 0
+        for j in range(start, stop):
+            scaled = row[j] * factor
+            within &= fabs(scaled) <= bound
+            scaled = scaled if fabs(scaled) <= bound else 0.0
+            rounded[j] = <int32_t>scaled
+            square += <int64_t>rounded[j] * rounded[j]
+        squares += square
+        start = stop
+    return within and squares <= <wide>bound * bound
