@@ -38,7 +38,8 @@ from dpcal.accountants.interface import (
     epsilon_bounds,
     log_delta,
 )
-from dpcal.accountants.losses.base import Gaussian, PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import BudgetExceeded
 

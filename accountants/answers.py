@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
-
-UNIT = 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -111,23 +108,3 @@ class LogDelta(_Answer):
 
 class Risk(_Answer):
     """What an attacker can achieve, rounded up, with the attributes of :class:`Epsilon`."""
-
-
-def rounded_up(nearest: float, exact: Fraction) -> float:
-    """A rounding of an exact number, or the next double where it lies below that."""
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
-
-
-def exp_down(log_value: float) -> float:
-    """A double not above exp(log_value)."""
-    if log_value < -745.0:
-        return 0.0
-    return math.exp(log_value) * (1 - (4 + abs(log_value)) * UNIT)
-
-
-def exp_up(log_value: float) -> float:
-    """A double not below exp(log_value), at most 1 for a probability's logarithm <= 0."""
-    if log_value == -math.inf:
-        return 0.0
-    value = math.exp(max(log_value, -745.0)) * (1 + (4 + abs(log_value)) * UNIT)
-    return max(min(value, 1.0), 5e-324)

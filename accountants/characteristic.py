@@ -42,13 +42,15 @@ from dpcal.accountants.inversion.transform import (
     split,
     trim,
 )
-from dpcal.accountants.losses.base import UNIT, Gaussian, OutOfReach
-from dpcal.accountants.losses.discrete import AtomicLoss, convolve
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.discrete import LatticeLoss, convolve
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
-from dpcal.accountants.losses.laplace import SegmentLoss
+from dpcal.accountants.losses.laplace import IntervalLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import SURPLUS
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Inversion", "epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 
@@ -61,7 +63,7 @@ _ACCEPTED_ERROR = 1e-11
 # Contours improve little on the closed forms of laws with corners, and of laws of which the closed
 # form moves as much as its arguments' rounding makes it.
 _ACCEPTED_ERRORS: dict[type, float] = {
-    SegmentLoss: 1e-3,
+    IntervalLoss: 1e-3,
     Gaussian: 1e-6,
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
@@ -623,7 +625,7 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
         if closed is not None and closed[1] < accepted:
             bounds = Bounds.around(*closed, "closed form")
             return _best(bounds, direction, epsilon) if Total(parts).renyi_is_tighter else bounds
-    if len(parts) == 1 and isinstance(parts[0][0], AtomicLoss):
+    if len(parts) == 1 and isinstance(parts[0][0], LatticeLoss):
         exact = convolve(parts[0][0], parts[0][1], epsilon)
         if exact is not None and exact[1] < 0.5:
             return Bounds.around(*exact, "convolution")
@@ -710,7 +712,7 @@ def _epsilon_by_inversion(direction: Direction, total: Total, log_delta: float) 
     closed = len(direction.parts) == 1 and direction.parts[0][1] == 1
     # Few atoms alone have an exact sum.
     loss, times = direction.parts[0]
-    atomic = len(direction.parts) == 1 and isinstance(loss, AtomicLoss)
+    atomic = len(direction.parts) == 1 and isinstance(loss, LatticeLoss)
     atomic = atomic and convolve(loss, times, 0.0) is not None  # type: ignore[arg-type]
     if closed or atomic:
         return None

@@ -4,7 +4,7 @@ Two neighboring data sets give two laws of the output, and a mechanism is privat
 from the other. Where the relation is not symmetric in the losses (a record is removed, or added),
 each order of the two laws is a :class:`Direction`, composed by itself; the worse one counts.
 
->>> from dpcal.accountants.losses.base import Gaussian
+>>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> once = Direction("both", ((Gaussian(2.0), 10),))
 >>> Composition("replace-one", (once,)).has_law
 True
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcal.accountants.losses.base import NOTHING, Defective, MomentBound, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.moment_bounds import MomentBound
 
 __all__ = ["RELATIONS", "Composition", "Direction"]
 
@@ -39,13 +41,13 @@ class Direction:
     @property
     def finite(self) -> tuple[float, Direction]:
         """Log probability that every loss is finite, and the direction given that all are."""
-        if not any(isinstance(loss, Defective) for loss, _ in self.parts):
+        if not any(isinstance(loss, LossWithFailure) for loss, _ in self.parts):
             return 0.0, self
         log_finite, parts = 0.0, []
         for loss, times in self.parts:
-            if isinstance(loss, Defective):
+            if isinstance(loss, LossWithFailure):
                 log_finite += times * loss.log_finite
-                if loss.given is not NOTHING:
+                if loss.given is not NO_LOSS:
                     parts.append((loss.given, times))
             else:
                 parts.append((loss, times))

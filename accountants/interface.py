@@ -25,13 +25,15 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
-from dpcal.accountants.answers import UNIT, Bounds, Delta, Epsilon, LogDelta, exp_down, exp_up
+from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import CorrelatedGaussianDpEvent, DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import Defective, OutOfReach
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 from dpcal.errors import (
     AccountantsDisagree,
     BackendRefused,
@@ -102,7 +104,7 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
     """The largest finite loss of a single mechanism that fails with exactly this delta."""
     if len(direction.parts) == 1 and direction.parts[0][1] == 1:
         loss = direction.parts[0][0]
-        if isinstance(loss, Defective) and loss.infinite == delta:
+        if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
             return Bounds(loss.given.upper, loss.given.upper, "support")
     return None
 

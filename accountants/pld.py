@@ -21,9 +21,11 @@ import numpy as np
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
-from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
@@ -70,14 +72,16 @@ def _distribution(loss: PrivacyLoss, interval: float, *, pessimistic: bool) -> A
         return builders.from_laplace_mechanism(loss.scale, **noise)
     if isinstance(loss, DiscreteGaussian):
         return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **noise)
-    if isinstance(loss, AtomicLoss):
+    if isinstance(loss, LatticeLoss):
         reference = np.array(loss.log_reference)
         lower, upper = (
             dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values)
         )
         return builders.from_two_probability_mass_functions(lower, upper, **grid)
-    if isinstance(loss, Defective) and loss.infinite < 1 and pessimistic:
-        parameters = common.DifferentialPrivacyParameters(loss.given.upper, loss.infinite)
+    if isinstance(loss, LossWithFailure) and loss.failure_probability < 1 and pessimistic:
+        parameters = common.DifferentialPrivacyParameters(
+            loss.given.upper, loss.failure_probability
+        )
         return builders.from_privacy_parameters(parameters, value_discretization_interval=interval)
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 

@@ -17,7 +17,7 @@ from typing import Any
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
-from dpcal.accountants.losses.base import Gaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import BackendRefused, UnsupportedEvent
 

@@ -24,12 +24,13 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from dpcal.accountants.answers import UNIT, Bounds
+from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import combine, epsilon_beyond
 from dpcal.accountants.inversion.saddle import log_chernoff, root_of
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import UNIT
 
 # Of the root finder over orders; the loss in log delta is its square.
 _TOLERANCE = 1e-7

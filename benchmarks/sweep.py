@@ -40,7 +40,8 @@ from dpcal.accountants import characteristic, events, log_delta, renyi
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.certificates import proofs as proof
-from dpcal.accountants.losses.base import Gaussian, OutOfReach, log_gaussian_delta
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
 
 SECONDS = 10.0

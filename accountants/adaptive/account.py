@@ -27,10 +27,11 @@ from dp_accounting import privacy_accountant
 
 from dpcal import _validate
 from dpcal.accountants import events, interface
-from dpcal.accountants.answers import Delta, Epsilon, exp_up
+from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.rounding import exp_up
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Account", "CharacteristicAccountant", "RenyiAccountant"]

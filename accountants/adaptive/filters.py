@@ -46,12 +46,12 @@ from scipy.optimize import brentq, minimize_scalar
 
 from dpcal import _validate
 from dpcal.accountants import events, renyi
-from dpcal.accountants.answers import UNIT
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
+from dpcal.accountants.rounding import UNIT
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]

@@ -60,9 +60,10 @@ from dpcal.accountants.events import (
     SelfComposedDpEvent,
 )
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import Gaussian, OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
 from dpcal.errors import CertificateRejected, TargetUnreachable, UnsupportedEvent
@@ -711,9 +712,9 @@ def _check_size(proved: Proof, direction: Direction) -> None:
     if isinstance(proved, SumProof):
         loss, times = given.parts[0]
         values = proved.sums[0].last - proved.sums[0].first
-        if isinstance(loss, AtomicLoss):
+        if isinstance(loss, LatticeLoss):
             values = len(loss.multiples)
-        discrete = isinstance(loss, AtomicLoss | DiscreteGaussian)
+        discrete = isinstance(loss, LatticeLoss | DiscreteGaussian)
         asked = times > 1 and not (discrete and max(values, 1) * times <= proof.MAX_TERMS)
     elif isinstance(proved, ThresholdProof):
         if len(proved.thresholds) != len(losses):

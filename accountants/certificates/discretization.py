@@ -24,10 +24,11 @@ from itertools import pairwise
 from typing import Any
 
 from dpcal.accountants.certificates.proofs import Cells
-from dpcal.accountants.losses.base import Gaussian, PrivacyLoss
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -166,14 +167,14 @@ def _atoms(loss: PrivacyLoss, cells: Cells, *, up: bool) -> Law | None:
 
     The discrete Gaussian is cut at the cells: what lies beyond is rounded up or down.
     """
-    if isinstance(loss, AtomicLoss):
+    if isinstance(loss, LatticeLoss):
         return _discrete_laplace(loss)
     if isinstance(loss, DiscreteGaussian):
         return _discrete_gaussian(loss, cells, up)
     return None
 
 
-def _discrete_laplace(loss: AtomicLoss) -> Law | None:
+def _discrete_laplace(loss: LatticeLoss) -> Law | None:
     """Two values -a and a, or all that discrete Laplace noise has; every mass from a alone."""
     s, a = len(loss.multiples) - 1, arb(loss.unit)
     if loss.multiples != tuple(range(-s, s + 1, 2)) or loss.offset != 0:

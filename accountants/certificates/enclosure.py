@@ -56,10 +56,12 @@ from dpcal.accountants.certificates.proofs import (
     SupportProof,
     ThresholdProof,
 )
-from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -109,8 +111,8 @@ def enclose(
         # A loss that may be infinite is so with a probability of its own.
         finite, given = arb(1), []
         for loss, times in parts:
-            if isinstance(loss, Defective):
-                chance = arb(loss.infinite)
+            if isinstance(loss, LossWithFailure):
+                chance = arb(loss.failure_probability)
                 if rounded:
                     chance *= arb(1, _ROUNDING)
                 finite *= (1 - chance) ** times
@@ -250,7 +252,7 @@ class _Enclosure:
     def _convex_moment(self, loss: PrivacyLoss, c: Ball) -> Ball:
         if isinstance(loss, Laplace):
             return (c / arb(loss.scale)).exp()
-        if isinstance(loss, AtomicLoss):
+        if isinstance(loss, LatticeLoss):
             return (c * _largest_value(loss)).exp()
         if not isinstance(loss, Gaussian | SampledGaussian | FixedBatchGaussian):
             return arb("inf")
@@ -285,7 +287,7 @@ class _Enclosure:
     def _sum(self, item: Cells) -> tuple[Ball, Ball]:
         """Sum of (1 - exp(epsilon - l))_+ over the finite laws."""
         ((loss, times),) = self.parts
-        if times > 1 and not isinstance(loss, AtomicLoss | DiscreteGaussian):
+        if times > 1 and not isinstance(loss, LatticeLoss | DiscreteGaussian):
             # Only equally spaced values are convolved.
             return arb(0), arb(1)
         bounds = []
@@ -357,7 +359,7 @@ def _fewer(chances: list[tuple[Ball, int]], least: int) -> Ball:
     return sum(total, arb(0))
 
 
-def _largest_value(loss: AtomicLoss) -> Ball:
+def _largest_value(loss: LatticeLoss) -> Ball:
     return arb(loss.unit) * loss.multiples[-1]
 
 
@@ -368,7 +370,7 @@ def _largest_loss(parts: Parts, rounded: bool) -> Ball:
         line = cells.line(loss, rounded)
         if isinstance(loss, Laplace):
             largest = 1 / arb(loss.scale)
-        elif isinstance(loss, AtomicLoss):
+        elif isinstance(loss, LatticeLoss):
             largest = _largest_value(loss)
         elif line is None or line.largest is None:
             return arb("inf")

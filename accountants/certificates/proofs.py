@@ -31,10 +31,11 @@ from dpcal.accountants.characteristic import log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.saddle import MAX_TILT, increasing_root, log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import Gaussian, OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -74,7 +75,7 @@ _ON_A_LINE = (Gaussian, SampledGaussian, GaussianMixtures, FixedBatchGaussian)
 _COVERED = (
     *_ON_A_LINE,
     Laplace,
-    AtomicLoss,
+    LatticeLoss,
     DiscreteGaussian,
 )
 
@@ -361,7 +362,7 @@ def _cells(
     A cell of width d adds at most about d^2 / 6 to the variance of a loss.
     """
     fine = math.sqrt(2 * width / max(1.0, -log_delta))
-    if isinstance(loss, AtomicLoss):
+    if isinstance(loss, LatticeLoss):
         return Cells(1.0, 0, 1)
     if isinstance(loss, Laplace):
         size = min(fine * loss.half_width, math.sqrt(width) / tilt)
@@ -657,8 +658,8 @@ def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
             break
     else:
         raise OutOfReach
-    discrete = isinstance(loss, AtomicLoss | DiscreteGaussian)
-    values = len(loss.multiples) if isinstance(loss, AtomicLoss) else chosen.last - chosen.first
+    discrete = isinstance(loss, LatticeLoss | DiscreteGaussian)
+    values = len(loss.multiples) if isinstance(loss, LatticeLoss) else chosen.last - chosen.first
     if times > 1 and not (discrete and values * times <= MAX_TERMS):
         raise OutOfReach
     return SumProof((chosen,))

@@ -23,12 +23,12 @@ from scipy.optimize import brentq
 
 from dpcal import _validate
 from dpcal.accountants import characteristic, renyi
-from dpcal.accountants.answers import UNIT, exp_up
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.losses.base import Gaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import UNIT, exp_up
 
 __all__ = [
     "delta_from_gdp",

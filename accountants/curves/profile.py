@@ -29,15 +29,16 @@ from scipy.interpolate import PchipInterpolator
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
-from dpcal.accountants.answers import Bounds, exp_down, exp_up
+from dpcal.accountants.answers import Bounds
 from dpcal.accountants.characteristic import Inversion
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import UNIT, OutOfReach
+from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = [
     "DirectionProfile",

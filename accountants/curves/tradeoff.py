@@ -32,12 +32,13 @@ from scipy.special import ndtri_exp
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
-from dpcal.accountants.answers import UNIT, Bounds, Risk, exp_down, exp_up
+from dpcal.accountants.answers import Bounds, Risk
 from dpcal.accountants.curves.profile import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
-from dpcal.accountants.losses.base import Gaussian, log_gaussian_delta
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 
 __all__ = [
     "TradeOff",

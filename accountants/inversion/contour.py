@@ -13,7 +13,7 @@ abs(M) makes the rest negligible. Where the cut-off lies beyond the node budget,
 convolved with the law of a small Gaussian loss, which can only raise delta and makes the integrand
 decay.
 
->>> from dpcal.accountants.losses.base import Gaussian
+>>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> from dpcal.accountants.inversion.transform import Total
 >>> contour = Contour(Total(((Gaussian(2.0), 8),)), 1.5, 4.0)
 >>> contour.nodes, f"{math.exp(contour.log_bounds(4.0).upper):.10f}"
@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.transform import Measure, ProductLine
-from dpcal.accountants.losses.base import UNIT, OutOfReach
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["FURTHEST", "Contour", "log_complement"]
 

@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dpcal.accountants.answers import UNIT, Bounds
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["combine", "epsilon_beyond"]
 

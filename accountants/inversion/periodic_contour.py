@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.contour import Contour, log_complement
 from dpcal.accountants.inversion.transform import Measure
-from dpcal.accountants.losses.base import UNIT, Lattice, OutOfReach
+from dpcal.accountants.losses.base import Lattice, OutOfReach
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["LatticeContour"]
 

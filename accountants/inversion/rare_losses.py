@@ -27,9 +27,10 @@ from dpcal.accountants.inversion.transform import (
     Trimmed,
     bulk_rounding,
 )
-from dpcal.accountants.losses.base import UNIT, OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, TrimmedLoss
 from dpcal.accountants.losses.truncation import Band, Below, blur_at, loss_at, loss_cut
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Kept", "Ladder"]
 

@@ -4,7 +4,7 @@
 is a narrow peak beside a broad remainder, and no single contour serves both; :func:`split` then
 writes it as :class:`Bulk`, the part in which no step jumps, plus :class:`Jumps`, the rest.
 
->>> from dpcal.accountants.losses.base import Gaussian
+>>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> log_mass, mean, variance = Total(((Gaussian(2.0), 8),)).cumulants([1.0])[0]
 >>> print(log_mass, mean, variance)
 2.0 3.0 2.0
@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpcal.accountants.answers import rounded_up
 from dpcal.accountants.inversion.saddle import log_chernoff
-from dpcal.accountants.losses.base import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
-from dpcal.accountants.losses.fixed_batch import AtomAndRest, FixedBatchGaussian
-from dpcal.accountants.losses.laplace import EndsAndSegment, Laplace
+from dpcal.accountants.losses.base import Lattice, OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
+from dpcal.accountants.losses.laplace import EndsAndDensity, Laplace
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, SplitLoss, TrimmedLoss
 from dpcal.accountants.losses.truncation import Band, Below
+from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
     "CROWD",
@@ -236,7 +236,7 @@ def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | 
     return Lattice(offset, first / parts, math.gcd(*strides))
 
 
-Split = SplitLoss | EndsAndSegment | AtomAndRest | Band
+Split = SplitLoss | EndsAndDensity | ZeroAndRest | Band
 Piece = Split | PrivacyLoss | TrimmedLoss
 SplitParts = list[tuple[Piece, int]]
 
@@ -347,12 +347,12 @@ _MOST_ENDS = 10_000
 
 def _split(
     loss: PrivacyLoss, times: int, c: float
-) -> SplitLoss | EndsAndSegment | AtomAndRest | None:
+) -> SplitLoss | EndsAndDensity | ZeroAndRest | None:
     """The loss in two parts, if it has two."""
     if isinstance(loss, FixedBatchGaussian):
-        return AtomAndRest(loss)
+        return ZeroAndRest(loss)
     if isinstance(loss, Laplace):
-        return EndsAndSegment(loss) if times <= _MOST_ENDS else None
+        return EndsAndDensity(loss) if times <= _MOST_ENDS else None
     return SplitLoss.at(loss, c)
 
 
@@ -443,7 +443,7 @@ class Bulk(Measure):
         items = [
             (piece, times)
             for piece, times in self.pieces
-            if not isinstance(piece, SplitLoss | AtomAndRest | Band | TrimmedLoss)
+            if not isinstance(piece, SplitLoss | ZeroAndRest | Band | TrimmedLoss)
         ]
         if len(items) < len(self.pieces):
             return None
@@ -452,7 +452,7 @@ class Bulk(Measure):
     @property
     def is_nothing(self) -> bool:
         """Whether it is an atom at 0, which contributes to no delta."""
-        return all(isinstance(piece, AtomAndRest) for piece, _ in self.pieces)
+        return all(isinstance(piece, ZeroAndRest) for piece, _ in self.pieces)
 
     def line(self, c: float) -> ProductLine:
         """Return the product of the tilted bulks."""

@@ -1,1 +1,23 @@
-"""Privacy losses: one family of dominating pairs a module, each with its log-MGF and its tilts."""
+"""Privacy losses: one family of dominating pairs in each file.
+
+The names here are what a new mechanism needs: what a loss is, and the losses that others build on.
+
+>>> Gaussian(2.0).log_mgf_bound(1.0)                 # (c^2 + c) / (2 sigma^2) at c = 1
+0.25
+"""
+
+from dpcal.accountants.losses.base import NO_LOSS, Lattice, PrivacyLoss, Tilt
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
+from dpcal.accountants.losses.moment_bounds import MomentBound
+
+__all__ = [
+    "NO_LOSS",
+    "Gaussian",
+    "Lattice",
+    "LossWithFailure",
+    "MomentBound",
+    "PrivacyLoss",
+    "Tilt",
+    "log_gaussian_delta",
+]

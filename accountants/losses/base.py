@@ -9,8 +9,10 @@ laws ``exp(c L) P / M(c)``, and, for a fixed tilt, the characteristic function a
 line together with a proved bound on its decay (a :class:`Tilt`). Everything an accountant computes
 is read off these.
 
->>> Gaussian(noise_multiplier=2.0).log_mgf(1.0)          # (z^2 + z) / (2 sigma^2)
-np.complex128(0.25+0j)
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> loss = Gaussian(noise_multiplier=2.0)                # L is normal, with variance 1 / sigma^2
+>>> loss.mean, loss.std
+(0.125, 0.5)
 """
 
 from __future__ import annotations
@@ -22,28 +24,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr
 
-from dpcal import _validate
-from dpcal.errors import UnsupportedEvent
-
-__all__ = [
-    "NOTHING",
-    "Defective",
-    "Gaussian",
-    "Lattice",
-    "MomentBound",
-    "OutOfReach",
-    "PrivacyLoss",
-    "Tilt",
-    "log_gaussian_delta",
-    "log_mgf_by_tilts",
-]
+__all__ = ["NO_LOSS", "Lattice", "OutOfReach", "PrivacyLoss", "Tilt"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-
-UNIT = float(np.finfo(np.float64).eps)
 
 
 class OutOfReach(Exception):  # noqa: N818 -- internal signal, never leaves the package
@@ -144,12 +129,21 @@ class PrivacyLoss(ABC):
         """Return a closed-form upper bound on log M(c), c > 0, valid however extreme c is."""
 
     @abstractmethod
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) for complex z with Re z > -1, elementwise (principal branch)."""
-
-    @abstractmethod
     def tilt(self, c: float) -> Tilt:
         """Return the tilted law along Re z = c, for real c > -1."""
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return log M(z) for complex z with Re z > -1, elementwise (principal branch)."""
+        z = np.asarray(z, dtype=complex)
+        flat = np.atleast_1d(z).ravel()
+        result = np.empty(flat.shape, dtype=complex)
+        for i, point in enumerate(flat):
+            tilt = self.tilt(float(point.real))
+            base = float(self.cumulants([point.real])[0, 0])
+            t = abs(float(point.imag))
+            value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
+            result[i] = value if point.imag >= 0 else value.conjugate()
+        return result.reshape(z.shape)[()]
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return log delta(epsilon) of a single use and its relative error, if in closed form."""
@@ -189,47 +183,7 @@ class PrivacyLoss(ABC):
         return math.sqrt(float(self.cumulants([0.0])[0, 2]))
 
 
-def log_mgf_by_tilts(loss: PrivacyLoss, z: ArrayLike) -> Any:
-    """Log M(z), elementwise, from the tilted law through each z."""
-    z = np.asarray(z, dtype=complex)
-    flat = np.atleast_1d(z).ravel()
-    result = np.empty(flat.shape, dtype=complex)
-    for i, point in enumerate(flat):
-        tilt = loss.tilt(float(point.real))
-        base = float(loss.cumulants([point.real])[0, 0])
-        t = abs(float(point.imag))
-        value = base + 1j * t * tilt.mean + (tilt.log_ratio(t, 2)[1] if t else 0.0)
-        result[i] = value if point.imag >= 0 else value.conjugate()
-    return result.reshape(z.shape)[()]
-
-
-class MomentBound(PrivacyLoss):
-    """A mechanism of which only Renyi divergences are known: bounds on log M, but no law."""
-
-    @property
-    def upper(self) -> float:
-        """Infinity: no bound on the loss is known."""
-        return math.inf
-
-    def _refuse(self) -> UnsupportedEvent:
-        return UnsupportedEvent(
-            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
-        )
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Refuse: there is no law to take moments of."""
-        raise self._refuse()
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Refuse: there is no law."""
-        raise self._refuse()
-
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: there is no law to tilt."""
-        raise self._refuse()
-
-
-class _Nothing(PrivacyLoss):
+class _NoLoss(PrivacyLoss):
     """A loss that is always 0: the output does not depend on the data. No composition holds it."""
 
     upper = 0.0
@@ -251,146 +205,4 @@ class _Nothing(PrivacyLoss):
         raise OutOfReach
 
 
-NOTHING = _Nothing()
-
-
-@dataclass(frozen=True)
-class Defective(PrivacyLoss):
-    """A loss that is infinite with some probability, and otherwise follows a law of its own.
-
-    No moment M(c), c > 0, is finite. An accountant that knows better takes the two apart, see
-    :meth:`dpcal.accountants.composition.Direction.finite`.
-
-    Parameters
-    ----------
-    given
-        The loss given that it is finite; :data:`NOTHING` if it is then 0.
-    infinite
-        Probability in (0, 1] that it is infinite.
-    """
-
-    given: PrivacyLoss
-    infinite: float
-
-    @property
-    def log_finite(self) -> float:
-        """Log probability that it is finite."""
-        return math.log1p(-self.infinite) if self.infinite < 1 else -math.inf
-
-    @property
-    def upper(self) -> float:
-        """Infinity."""
-        return math.inf
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return infinities."""
-        return np.full((np.size(c), 4), math.inf)
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return infinity."""
-        return math.inf
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return infinities."""
-        return np.full(np.shape(z), math.inf + 0j)[()]
-
-    def tilt(self, c: float) -> Tilt:
-        """Refuse: an infinite loss has no tilted law."""
-        raise OutOfReach
-
-
-@dataclass(frozen=True)
-class Gaussian(PrivacyLoss):
-    """The Gaussian mechanism: P = N(1, sigma^2), Q = N(0, sigma^2), the same in both directions.
-
-    Parameters
-    ----------
-    noise_multiplier
-        Standard deviation of the noise over the L2 sensitivity, > 0.
-    """
-
-    noise_multiplier: float
-
-    def __post_init__(self) -> None:
-        _validate.positive(noise_multiplier=self.noise_multiplier)
-
-    @property
-    def upper(self) -> float:
-        """Infinity: the loss is Gaussian."""
-        return math.inf
-
-    @property
-    def _variance(self) -> float:
-        return 1.0 / self.noise_multiplier**2
-
-    def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log M(c) and three moments of the tilted laws, in closed form."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        v = self._variance
-        ones = np.ones_like(c)
-        return np.column_stack([v * (c * c + c) / 2, v * (c + 0.5), v * ones, 3 * v * v * ones])
-
-    def log_mgf_bound(self, c: float) -> float:
-        """Return log M(c) itself."""
-        return self._variance * (c * c + c) / 2
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return (z^2 + z) / (2 sigma^2)."""
-        z = np.asarray(z, dtype=complex)
-        return (self._variance * (z * z + z) / 2)[()]
-
-    def tilt(self, c: float) -> Tilt:
-        """Return the tilted law, a Gaussian with the same variance."""
-        return _GaussianTilt(c, self.noise_multiplier)
-
-    def log_delta(self, epsilon: float) -> tuple[float, float]:
-        """Return the closed form of Balle and Wang (2018), Theorem 8."""
-        return log_gaussian_delta(epsilon, 1.0 / self.noise_multiplier)
-
-
-class _GaussianTilt(Tilt):
-    """The tilted law of a Gaussian loss."""
-
-    points = 1
-    amplification = 1.0
-
-    def __init__(self, c: float, noise_multiplier: float) -> None:
-        self._c = c
-        self._sigma = noise_multiplier
-        self._variance = 1.0 / noise_multiplier**2
-        self.mean = self._variance * (c + 0.5)
-
-    def log_ratio(self, step: float, nodes: int) -> Complexes:
-        t = step * np.arange(nodes)
-        return np.asarray(-0.5 * self._variance * t * t, dtype=complex)
-
-    def log_decay(self, t: Reals, ratio: float) -> Reals:
-        return np.asarray(-0.5 * self._variance * t * t)
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        if parameter != "noise_multiplier":
-            return np.zeros(nodes, dtype=complex)
-        z = self._c + 1j * step * np.arange(nodes)
-        return np.asarray(-(z * z + z) * self._variance / self._sigma)
-
-
-def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:
-    """Log delta(epsilon) of N(mu, 1) against N(0, 1) and its relative error; any real epsilon.
-
-    delta = Phi(-a) - exp(epsilon) Phi(-b), a = epsilon / mu - mu / 2, b = a + mu. As phi(a) =
-    exp(epsilon) phi(b), this is phi(a) times a difference of Mills ratios, free of overflow.
-    """
-    a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if a < -5.0:
-        # The first term is 1 up to 3e-7: no cancellation.
-        first, second = math.exp(log_ndtr(-a)), math.exp(epsilon + log_ndtr(-b))
-        return math.log(first - second), 64 * UNIT * (1 + abs(epsilon)) / (first - second)
-    ratios = math.sqrt(math.pi / 2) * erfcx(np.array([a, b]) / math.sqrt(2))
-    gap = float(ratios[0] - ratios[1])
-    if gap <= 0.0:
-        # The two ratios agree to rounding: bound the gap by mu times the slope at a, R'(a) = a
-        # R(a) - 1.
-        return -math.inf, math.inf
-    log_density = -0.5 * a * a - 0.5 * math.log(2 * math.pi)
-    error = UNIT * (16 * float(ratios[0]) / gap + 8 * a * a + 8)
-    return log_density + math.log(gap), error
+NO_LOSS = _NoLoss()

@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.answers import rounded_up
-from dpcal.accountants.losses.base import UNIT, Lattice, PrivacyLoss
+from dpcal.accountants.losses.base import Lattice, PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = [
-    "AtomicLoss",
-    "FiniteLoss",
+    "DiscreteLoss",
+    "LatticeLoss",
     "ScatteredLoss",
     "blanked_response",
     "convolve",
@@ -46,7 +46,7 @@ _MAX_TERMS = 4096
 ROUNDING = 10 * UNIT
 
 
-class FiniteLoss(PrivacyLoss):
+class DiscreteLoss(PrivacyLoss):
     """A privacy loss with finitely many values."""
 
     log_reference: tuple[float, ...]
@@ -127,7 +127,7 @@ class FiniteLoss(PrivacyLoss):
 
 
 @dataclass(frozen=True)
-class AtomicLoss(FiniteLoss):
+class LatticeLoss(DiscreteLoss):
     """A privacy loss with finitely many values, all multiples of one unit but for an offset.
 
     Parameters
@@ -181,7 +181,7 @@ class AtomicLoss(FiniteLoss):
 
 
 @dataclass(frozen=True)
-class ScatteredLoss(FiniteLoss):
+class ScatteredLoss(DiscreteLoss):
     """A privacy loss with finitely many values, anywhere.
 
     Parameters
@@ -243,7 +243,7 @@ def _hockey_stick(
     return total, error + UNIT * (32 + 8 * spread)
 
 
-def convolve(loss: AtomicLoss, times: int, epsilon: float) -> tuple[float, float] | None:
+def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, float] | None:
     """Log delta(epsilon) of a composition by exact convolution, and its relative error.
 
     Parameters
@@ -305,7 +305,7 @@ def _own_over_other(p: float, k: int) -> float:
     return math.log1p(odds) if odds < 1e300 else math.log1p(-p) + math.log(k) - math.log(p)
 
 
-def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLoss:
+def randomized_response(*, noise_parameter: float, num_buckets: int) -> LatticeLoss:
     """Return the loss of randomized response when a record is replaced, the same both ways.
 
     Parameters
@@ -321,10 +321,12 @@ def randomized_response(*, noise_parameter: float, num_buckets: int) -> AtomicLo
     logs: tuple[float, ...] = (own, other)
     if k > 2:
         multiples, logs = (-1, 0, 1), (own, math.log(p) + math.log1p(-2 / k), other)
-    return AtomicLoss(_own_over_other(p, k), multiples, logs, name, value_rounding=ROUNDING)
+    return LatticeLoss(_own_over_other(p, k), multiples, logs, name, value_rounding=ROUNDING)
 
 
-def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[AtomicLoss, AtomicLoss]:
+def blanked_response(
+    *, noise_parameter: float, num_buckets: int
+) -> tuple[LatticeLoss, LatticeLoss]:
     """Return the losses of randomized response against a record that is answered for uniformly.
 
     The first has the record's own law as P and the uniform one as Q, the second the reverse.
@@ -340,13 +342,13 @@ def blanked_response(*, noise_parameter: float, num_buckets: int) -> tuple[Atomi
     # The largest value of either law is its offset.
     most = math.log1p((1 - p) * (k - 1))
     reference = (uniform, -math.log(k))
-    law = AtomicLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
+    law = LatticeLoss(unit, (-1, 0), reference, f"{name} against blank", most, ROUNDING)
     reference = (_log_own(p, k), uniform + math.log(p))
-    blank = AtomicLoss(unit, (-1, 0), reference, f"blank against {name}", -math.log(p), ROUNDING)
+    blank = LatticeLoss(unit, (-1, 0), reference, f"blank against {name}", -math.log(p), ROUNDING)
     return law, blank
 
 
-def pure(epsilon: float) -> AtomicLoss:
+def pure(epsilon: float) -> LatticeLoss:
     """Return the loss that dominates every epsilon-private mechanism, the same both ways.
 
     It is that of binary randomized response (Kairouz, Oh and Viswanath 2015).
@@ -358,10 +360,10 @@ def pure(epsilon: float) -> AtomicLoss:
     """
     epsilon = _validate.positive(epsilon=epsilon)
     heads = -math.log1p(math.exp(-epsilon))
-    return AtomicLoss(epsilon, (-1, 1), (heads, heads - epsilon), f"{epsilon!r}-private")
+    return LatticeLoss(epsilon, (-1, 1), (heads, heads - epsilon), f"{epsilon!r}-private")
 
 
-def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> AtomicLoss:
+def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> LatticeLoss:
     """Return the loss of the discrete Laplace mechanism, the same in both directions.
 
     Parameters
@@ -378,4 +380,6 @@ def discrete_laplace(*, noise_parameter: float, sensitivity: int) -> AtomicLoss:
     tail = -math.log1p(math.exp(-a))
     inner = [math.log(math.tanh(a / 2)) - a * x for x in range(1, s)]
     masses = [tail, *inner, tail - a * s]
-    return AtomicLoss(a, tuple(range(-s, s + 1, 2)), tuple(masses), f"discrete Laplace({a!r}, {s})")
+    return LatticeLoss(
+        a, tuple(range(-s, s + 1, 2)), tuple(masses), f"discrete Laplace({a!r}, {s})"
+    )

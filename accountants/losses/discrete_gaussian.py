@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import UNIT, Lattice, OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.losses.base import Lattice, OutOfReach, PrivacyLoss, Tilt
 from dpcal.accountants.losses.quadrature import complex_log1p
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["DiscreteGaussian"]
 

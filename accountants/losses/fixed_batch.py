@@ -31,13 +31,8 @@ from scipy.special import erf, erfc
 
 from dpcal import _validate
 from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
-from dpcal.accountants.losses.base import (
-    UNIT,
-    OutOfReach,
-    PrivacyLoss,
-    log_gaussian_delta,
-    log_mgf_by_tilts,
-)
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.quadrature import (
     QuadratureTilt,
     argument_sizes,
@@ -45,8 +40,9 @@ from dpcal.accountants.losses.quadrature import (
     exponents_of,
 )
 from dpcal.accountants.losses.sampled_gaussian import log_expm1_over, restricted_moments
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["AtomAndRest", "FixedBatchGaussian", "HalfLine"]
+__all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -231,10 +227,6 @@ class FixedBatchGaussian(PrivacyLoss):
         values, logs = self._lattice(float(np.maximum(powers, 1 - powers).max()))
         return tilted_moments(values, logs, powers)
 
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z), directly for each z."""
-        return log_mgf_by_tilts(self, z)
-
     def tilt(self, c: float) -> _FixedBatchTilt:
         """Return the tilted law along Re z = c."""
         return _FixedBatchTilt(self, c)
@@ -308,7 +300,7 @@ def _relevant(
     return values[kept], np.exp(exponents[kept]), kept
 
 
-class AtomAndRest:
+class ZeroAndRest:
     """The loss of a fixed-size batch as its atom at 0 (the bulk) and all else (the jumps).
 
     A sum of atoms at 0 contributes to no delta, and without it the transform decays.

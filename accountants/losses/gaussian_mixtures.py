@@ -28,9 +28,10 @@ from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import UNIT, OutOfReach, PrivacyLoss, log_mgf_by_tilts
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
 from dpcal.accountants.losses.sampled_gaussian import restricted_moments
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]
 
@@ -153,10 +154,6 @@ class GaussianMixtures(PrivacyLoss):
         powers = 1.0 + np.atleast_1d(np.asarray(c, dtype=float))
         lattice = self._lattice(powers)
         return tilted_moments(lattice.ell, lattice.log_base, powers)
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) by the trapezoid rule, directly for each z."""
-        return log_mgf_by_tilts(self, z)
 
     def tilt(self, c: float) -> _MixtureTilt:
         """Return the tilted law along Re z = c."""

@@ -26,11 +26,11 @@ from scipy.special import expit, gammainc
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.answers import rounded_up
-from dpcal.accountants.losses.base import UNIT, Lattice, PrivacyLoss
+from dpcal.accountants.losses.base import Lattice, PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.rounding import UNIT, rounded_up
 
-__all__ = ["BoundedRange", "EndsAndSegment", "Laplace", "SegmentLoss"]
+__all__ = ["BoundedRange", "EndsAndDensity", "IntervalLoss", "Laplace"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -44,13 +44,13 @@ _PHASE = 30.0
 _REACH = 45.0
 
 
-def _log_segment(a: float, rate: Reals) -> Reals:
+def _log_integral(a: float, rate: Reals) -> Reals:
     """Log of the integral of exp(rate l) over [-a, a]."""
     size = np.maximum(np.abs(rate), 1e-300)
     return np.asarray(a * size + np.log(-np.expm1(-2 * a * size) / size))
 
 
-def _segment_moments(a: float, rate: Reals) -> Reals:
+def _interval_moments(a: float, rate: Reals) -> Reals:
     """Moments 1 to 4 of a - l, l with density exp(rate l) on [-a, a], rate > 0; shape (n, 4)."""
     x = 2 * a * rate
     mass = -np.expm1(-x)
@@ -58,7 +58,7 @@ def _segment_moments(a: float, rate: Reals) -> Reals:
     return np.column_stack(columns)
 
 
-class SegmentLoss(PrivacyLoss):
+class IntervalLoss(PrivacyLoss):
     """A loss with density e l / 2 on [-a, a] under P, times a constant, and perhaps end atoms.
 
     By symmetry it is the same in both directions.
@@ -109,7 +109,7 @@ class SegmentLoss(PrivacyLoss):
         """Log masses of the tilts, in rows: lower atom, upper atom, density; and their sum."""
         a, rate = self.half_width, c + 0.5
         ends = self.log_end + a * np.multiply.outer([-1.0, 1.0], rate)
-        logs = np.vstack([ends, self.log_density + _log_segment(a, rate)])
+        logs = np.vstack([ends, self.log_density + _log_integral(a, rate)])
         return logs, np.logaddexp.reduce(logs)
 
     def _far(self, c: Reals) -> Reals:
@@ -118,7 +118,7 @@ class SegmentLoss(PrivacyLoss):
         sign = np.where(rate < 0, -1.0, 1.0)
         logs, whole = self.shares(c)
         near, far, inner = np.exp(np.where(rate < 0, logs[[0, 1, 2]], logs[[1, 0, 2]]) - whole)
-        v1, v2, v3, v4 = _segment_moments(a, np.maximum(np.abs(rate), 1e-6 / a)).T
+        v1, v2, v3, v4 = _interval_moments(a, np.maximum(np.abs(rate), 1e-6 / a)).T
         # Moments of the distance from the end where the law is.
         m1 = far * 2 * a + inner * v1
         central2 = near * m1**2 + far * (2 * a - m1) ** 2 + inner * (v2 - 2 * v1 * m1 + m1**2)
@@ -139,15 +139,15 @@ class SegmentLoss(PrivacyLoss):
         ends = 2 * math.exp(self.log_end) * np.cosh(a * rate)
         return np.log(ends + 2 * math.exp(self.log_density) * inner)[()]
 
-    def tilt(self, c: float) -> SegmentTilt:
+    def tilt(self, c: float) -> IntervalTilt:
         """Return the tilted law."""
         logs, whole = self.shares(np.array([c]))
         _, *moments = self.cumulants([c])[0]
-        return SegmentTilt(self.half_width, c + 0.5, np.exp(logs[:, 0] - whole[0]), moments)
+        return IntervalTilt(self.half_width, c + 0.5, np.exp(logs[:, 0] - whole[0]), moments)
 
 
 @dataclass(frozen=True)
-class Laplace(SegmentLoss):
+class Laplace(IntervalLoss):
     """The Laplace mechanism: P = Laplace(1, b) against Q = Laplace(0, b).
 
     Parameters
@@ -187,7 +187,7 @@ class Laplace(SegmentLoss):
 
 
 @dataclass(frozen=True)
-class BoundedRange(SegmentLoss):
+class BoundedRange(IntervalLoss):
     """The tightest pair that dominates every mechanism of bounded range.
 
     If the loss on any two neighbors lies in an interval of length epsilon, then in the worst case
@@ -261,7 +261,7 @@ class BoundedRange(SegmentLoss):
         )
 
 
-class SegmentTilt(QuadratureTilt):
+class IntervalTilt(QuadratureTilt):
     """A tilted law on two atoms and the segment between them, known in closed form.
 
     Parameters
@@ -354,7 +354,7 @@ class SegmentTilt(QuadratureTilt):
     @property
     def _to_end(self) -> float:
         """Signed distance from the mean to the end where the law is."""
-        inner = float(_segment_moments(self._a, np.array([self._rate]))[0, 0])
+        inner = float(_interval_moments(self._a, np.array([self._rate]))[0, 0])
         return float(self._sign * (self._far * 2 * self._a + self._inner * inner))
 
     def _less_one(self, t: Any) -> Complexes:
@@ -366,7 +366,7 @@ class SegmentTilt(QuadratureTilt):
         return np.asarray(value if self._sign > 0 else value.conj())
 
 
-class EndsAndSegment:
+class EndsAndDensity:
     """A Laplace loss as its atoms (the bulk) and its density (the jumps).
 
     A sum of atoms lives on a lattice and has an exact contour; with a density added, the transform
@@ -400,10 +400,10 @@ class EndsAndSegment:
     def _density(self, c: Reals) -> Reals:
         a, rate = self.loss.half_width, c + 0.5
         size = np.maximum(np.abs(rate), 1e-6 / a)
-        v1, v2, v3, v4 = _segment_moments(a, size).T
+        v1, v2, v3, v4 = _interval_moments(a, size).T
         variance = v2 - v1**2
         fourth = v4 - 4 * v3 * v1 + 6 * v2 * v1**2 - 3 * v1**4
-        logs = self.loss.log_density + _log_segment(a, rate)
+        logs = self.loss.log_density + _log_integral(a, rate)
         mean = np.where(rate < 0, -1.0, 1.0) * (a - v1)
         return np.column_stack([logs, mean, variance, np.maximum(fourth, 0.0)])
 
@@ -418,4 +418,4 @@ class EndsAndSegment:
             (float(bulk[0, 1]), float(bulk[0, 2]), float(bulk[0, 3])),
             exponents=2 * a * abs(c + 0.5),
         )
-        return ends, SegmentTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])
+        return ends, IntervalTilt(a, c + 0.5, np.array([0.0, 0.0, 1.0]), density[0, 1:])

@@ -13,17 +13,46 @@ else.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import MomentBound
+from dpcal.accountants.losses.base import PrivacyLoss, Tilt
+from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Concentrated"]
+__all__ = ["Concentrated", "MomentBound"]
 
 Reals = NDArray[np.float64]
+
+
+class MomentBound(PrivacyLoss):
+    """A mechanism of which only Renyi divergences are known: bounds on log M, but no law."""
+
+    @property
+    def upper(self) -> float:
+        """Infinity: no bound on the loss is known."""
+        return math.inf
+
+    def _refuse(self) -> UnsupportedEvent:
+        return UnsupportedEvent(
+            f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
+        )
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Refuse: there is no law to take moments of."""
+        raise self._refuse()
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Refuse: there is no law."""
+        raise self._refuse()
+
+    def tilt(self, c: float) -> Tilt:
+        """Refuse: there is no law to tilt."""
+        raise self._refuse()
 
 
 @dataclass(frozen=True)

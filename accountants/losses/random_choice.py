@@ -3,11 +3,11 @@
 By joint convexity of the hockey-stick divergence, revealing a choice that no record influences can
 only raise it, so the pair with the choice revealed dominates the mixture.
 
->>> from dpcal.accountants.losses.base import Gaussian
+>>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 >>> rare = SampledGaussian(0.01, 1.0, "remove")
 >>> often = SampledGaussian(0.1, 1.0, "remove")
->>> loss = RevealedChoice(((0.75, rare), (0.25, often)))
+>>> loss = RandomChoice(((0.75, rare), (0.25, often)))
 >>> log_delta, _ = loss.log_delta(0.0)
 >>> print(f"{math.exp(log_delta) / math.exp(rare.log_delta(0.0)[0]):.6f}")       # 0.75 + 0.25 * 10
 3.250000
@@ -17,22 +17,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal.accountants.losses.base import UNIT, PrivacyLoss, log_mgf_by_tilts
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt
+from dpcal.accountants.rounding import UNIT
 
-__all__ = ["RevealedChoice"]
+__all__ = ["RandomChoice"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
-class RevealedChoice(PrivacyLoss):
+class RandomChoice(PrivacyLoss):
     """A privacy loss drawn from several laws, each with a probability.
 
     Parameters
@@ -103,13 +103,9 @@ class RevealedChoice(PrivacyLoss):
             ]
         )
 
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z), directly for each z."""
-        return log_mgf_by_tilts(self, z)
-
-    def tilt(self, c: float) -> _RevealedTilt:
+    def tilt(self, c: float) -> _ChoiceTilt:
         """Return the tilted law along Re z = c."""
-        return _RevealedTilt(self, c)
+        return _ChoiceTilt(self, c)
 
     def log_delta(self, epsilon: float) -> tuple[float, float] | None:
         """Return the log of the mean of the choices' deltas, where all are in closed form."""
@@ -123,10 +119,10 @@ class RevealedChoice(PrivacyLoss):
         return float(np.logaddexp.reduce(logs)), error + 8 * UNIT
 
 
-class _RevealedTilt(QuadratureTilt):
+class _ChoiceTilt(QuadratureTilt):
     """The tilted law of a choice: the points of all, weighted."""
 
-    def __init__(self, loss: RevealedChoice, c: float) -> None:
+    def __init__(self, loss: RandomChoice, c: float) -> None:
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         shares, tilts = [], []
         for weight, choice in loss.choices:

@@ -23,14 +23,10 @@ from dpcal._ext.contour import (
     prepared_moments,
     tilted_moments,
 )
-from dpcal.accountants.losses.base import (
-    UNIT,
-    OutOfReach,
-    PrivacyLoss,
-    log_gaussian_delta,
-    log_mgf_by_tilts,
-)
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.quadrature import QuadratureTilt, argument_sizes, exponents_of
+from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "SampledGaussian",
@@ -160,10 +156,6 @@ class SampledGaussian(PrivacyLoss):
         if exponent < 700:
             return math.log1p(q * math.expm1(exponent))
         return exponent + math.log(q + (1 - q) * math.exp(-exponent))
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return log M(z) by the trapezoid rule, directly for each z."""
-        return log_mgf_by_tilts(self, z)
 
     def tilt(self, c: float) -> _SampledTilt:
         """Return the tilted law along Re z = c."""

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.answers import UNIT
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
     MinSeparation,
     Participation,
     Single,
 )
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Sensitivity", "most_separated", "of_matrix", "of_toeplitz"]
 

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.losses.base import PrivacyLoss
-from dpcal.accountants.losses.discrete import ROUNDING, AtomicLoss, FiniteLoss, ScatteredLoss
+from dpcal.accountants.losses.discrete import ROUNDING, DiscreteLoss, LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.laplace import Laplace
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["sampled", "thinned"]
+__all__ = ["amplified", "sampled"]
 
 Reals = NDArray[np.float64]
 
@@ -46,14 +46,14 @@ def sampled(loss: PrivacyLoss, q: float) -> Pair:
     q
         Sampling probability in (0, 1).
     """
-    if isinstance(loss, FiniteLoss):
-        return _thinned(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
+    if isinstance(loss, DiscreteLoss):
+        return _amplified(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
     if isinstance(loss, Laplace):
-        return _thinned_laplace(loss, q)
+        return _amplified_laplace(loss, q)
     raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
 
 
-def thinned(values: Reals, q: float) -> Reals:
+def amplified(values: Reals, q: float) -> Reals:
     """log(1 - q + q exp(l)) of each l, without overflow, and with the digits of small values.
 
     Parameters
@@ -72,11 +72,11 @@ def thinned(values: Reals, q: float) -> Reals:
     return np.asarray(np.where(values < _LARGE, near, far))
 
 
-def _thinned(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
+def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
     """The sampled losses from values and log probabilities under Q."""
     if len(values) == 2:
         # Any two values lie on a lattice, which starts at the likelier one.
-        places = thinned(values, q)
+        places = amplified(values, q)
         low, high = (float(value) for value in places)
         unit = high - low
         if unit < 1.0:
@@ -84,8 +84,8 @@ def _thinned(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
             unit = math.log1p(odds)
         mixture = (log_reference + places)[::-1]
         reference, added = tuple(log_reference.tolist()), tuple(mixture.tolist())
-        remove = AtomicLoss(unit, (0, 1), reference, name, low, ROUNDING)
-        add = AtomicLoss(unit, (-1, 0), added, f"{name}, added", -low, ROUNDING)
+        remove = LatticeLoss(unit, (0, 1), reference, name, low, ROUNDING)
+        add = LatticeLoss(unit, (-1, 0), added, f"{name}, added", -low, ROUNDING)
         return remove, add
     return _scattered(values, log_reference, q, name)
 
@@ -94,7 +94,7 @@ def _scattered(
     values: Reals, log_reference: Reals, q: float, name: str
 ) -> tuple[ScatteredLoss, ScatteredLoss]:
     """The sampled losses, their values anywhere."""
-    places = thinned(values, q)
+    places = amplified(values, q)
     added = (log_reference + places)[::-1]
     others = (-places[::-1]).tolist()
     return (
@@ -103,7 +103,7 @@ def _scattered(
     )
 
 
-def _thinned_laplace(loss: Laplace, q: float) -> Pair:
+def _amplified_laplace(loss: Laplace, q: float) -> Pair:
     """The sampled losses of Laplace noise, rounded up and down.
 
     A cell of the density, from l to l + h, is spread over its ends so that both laws keep their

@@ -16,7 +16,7 @@ import attr
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.directions import Composition, Direction
-from dpcal.accountants.losses.base import NOTHING, PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 
 __all__ = ["Pairs", "composed", "leaves"]
 
@@ -88,7 +88,7 @@ def composed(
             private = False
         elif not isinstance(leaf, events.NoOpDpEvent):
             remove, add = pairs_of(leaf, neighboring_relation)
-            if remove is not NOTHING or add is not NOTHING:
+            if remove is not NO_LOSS or add is not NO_LOSS:
                 forward[remove] = forward.get(remove, 0) + times
                 backward[add] = backward.get(add, 0) + times
     directions: tuple[Direction, ...]

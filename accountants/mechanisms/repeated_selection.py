@@ -22,7 +22,9 @@ from dpcal import _validate
 from dpcal.accountants import renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.base import UNIT, MomentBound, OutOfReach
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.moment_bounds import MomentBound
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["RepeatedSelection"]
 

@@ -22,10 +22,12 @@ import math
 from scipy.stats import binom
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import Defective, Gaussian, PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians, replaced_record
-from dpcal.accountants.losses.random_choice import RevealedChoice
+from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import UnsupportedEvent
 
@@ -168,9 +170,9 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
             for k, share in enumerate(_leaning_up(chances[1 : most + 1]), start=1)
             if share > 0
         ]
-        remove = add = RevealedChoice(tuple(choices))
+        remove = add = RandomChoice(tuple(choices))
     if beyond > 0:
-        return Defective(remove, beyond), Defective(add, beyond)
+        return LossWithFailure(remove, beyond), LossWithFailure(add, beyond)
     return remove, add
 
 
@@ -229,7 +231,7 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     plain, truncated = poisson(q, sigma, relation), _displacing(share, sigma, relation)
     either = _displacing(q, sigma, relation)
     remove, add = (
-        RevealedChoice(tuple(zip((*chances, open_chance), losses, strict=True)))
+        RandomChoice(tuple(zip((*chances, open_chance), losses, strict=True)))
         for losses in zip(plain, truncated, either, strict=True)
     )
     return remove, add

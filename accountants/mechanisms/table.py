@@ -24,7 +24,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import NOTHING, Defective, Gaussian
+from dpcal.accountants.losses.base import NO_LOSS
 from dpcal.accountants.losses.discrete import (
     blanked_response,
     discrete_laplace,
@@ -32,11 +32,13 @@ from dpcal.accountants.losses.discrete import (
     randomized_response,
 )
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.moment_bounds import Concentrated
 from dpcal.accountants.mechanisms import sampling as samplers
-from dpcal.accountants.mechanisms.amplification import sampled, thinned
+from dpcal.accountants.mechanisms.amplification import amplified, sampled
 from dpcal.accountants.mechanisms.leaves import Pairs, composed
 from dpcal.accountants.mechanisms.repeated_selection import RepeatedSelection
 from dpcal.errors import UnsupportedEvent
@@ -142,7 +144,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
         return dominating_pairs(_amplified_claim(q, event.event), relation)
     if isinstance(event.event, _SUMS + _CLAIMS):
         law, _ = dominating_pairs(event.event, relation)
-        return (law, law) if law is NOTHING else sampled(law, q)
+        return (law, law) if law is NO_LOSS else sampled(law, q)
     raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
 
 
@@ -154,7 +156,7 @@ _CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
 def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
     """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
     given = _validate.non_negative(epsilon=claim.epsilon)
-    epsilon = float(thinned(np.array(given), q))
+    epsilon = float(amplified(np.array(given), q))
     delta = math.nextafter(q * claim.delta, 1.0)
     return events.EpsilonDeltaDpEvent(epsilon * (1 + 2.0**-50), delta)
 
@@ -215,10 +217,10 @@ def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
     delta = _validate.non_negative(delta=event.delta)
     if delta > 1:
         raise ValueError(f"delta must be a number in [0, 1], got {event.delta!r}.")
-    given = pure(epsilon) if epsilon > 0 else NOTHING
+    given = pure(epsilon) if epsilon > 0 else NO_LOSS
     if delta == 0:
         return given, given
-    loss = Defective(given, delta)
+    loss = LossWithFailure(given, delta)
     return loss, loss
 
 
@@ -241,7 +243,7 @@ def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> 
 
 def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> Pairs:
     epsilon = _validate.non_negative(epsilon=event.epsilon)
-    loss = BoundedRange(epsilon) if epsilon > 0 else NOTHING
+    loss = BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
     return loss, loss
 
 

@@ -14,7 +14,7 @@ from dpcal import accountants
 from dpcal.accountants import characteristic, events, pld, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.losses.base import Gaussian, log_gaussian_delta
+from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import (

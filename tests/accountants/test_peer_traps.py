@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.errors import BackendRefused, UnsupportedEvent
 
 REPEAT = events.SelfComposedDpEvent

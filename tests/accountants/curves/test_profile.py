@@ -17,7 +17,7 @@ from dpcal.accountants import (
     log_delta,
     privacy_profile,
 )
-from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 
 
 def sampled(q, sigma):

@@ -11,7 +11,7 @@ from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Bulk, Jumps, Total
-from dpcal.accountants.losses.fixed_batch import AtomAndRest, FixedBatchGaussian
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
 
 
 def fixed(size, batch, noise_multiplier, steps):
@@ -49,7 +49,7 @@ def test_two_steps_agree_with_quadrature(q, mu, epsilon):
 
 def test_atom_and_rest_make_up_the_law():
     loss = FixedBatchGaussian(0.05, 0.8)
-    pieces = [(AtomAndRest(loss), 7)]
+    pieces = [(ZeroAndRest(loss), 7)]
     bulk, jumps, whole = Bulk(pieces), Jumps(pieces), Total(((loss, 7),))
     assert bulk.is_nothing
     for c in (0.5, 4.0):

@@ -15,7 +15,7 @@ from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian_mixtures import mixture_of_gaussians
-from dpcal.accountants.losses.random_choice import RevealedChoice
+from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 
@@ -44,7 +44,7 @@ def law(kind, name, q, sigma):
         pair = mixture_of_gaussians([0.0, 1.0], [1 - q, q], standard_deviation=sigma)
         return pair[0] if name == "remove" else pair[1]
     if kind == "revealed":
-        return RevealedChoice(((0.25, loss), (0.75, loss)))
+        return RandomChoice(((0.25, loss), (0.75, loss)))
     return FixedBatchGaussian(q, sigma) if kind == "fixed" else loss
 
 

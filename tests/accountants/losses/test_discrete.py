@@ -19,7 +19,7 @@ from dpcal.accountants.losses.discrete import (
     pure,
     randomized_response,
 )
-from dpcal.accountants.mechanisms.amplification import thinned
+from dpcal.accountants.mechanisms.amplification import amplified
 from dpcal.errors import UnsupportedEvent
 
 
@@ -121,7 +121,7 @@ def test_a_product_is_rounded_up(unit):
 @pytest.mark.parametrize("q", [1e-30, 0.01, 0.9, 1 - 1e-15])
 def test_sampling_thins_losses_of_any_size(q):
     values = np.array([-2000.0, -40.0, -1.0, -1e-9, 1e-12, 0.3, 5.0, 499.9, 500.1, 710.0, 1e6])
-    found = thinned(values, q)
+    found = amplified(values, q)
     with mpmath.workdps(400):
         q = mpmath.mpf(q)
         truth = [mpmath.log1p(q * mpmath.expm1(mpmath.mpf(value))) for value in values]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
 from dpcal.accountants.inversion.transform import Total
-from dpcal.accountants.losses.discrete import AtomicLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -320,7 +320,7 @@ def test_any_atoms_by_enumeration(values, masses, times, epsilon):
     gain, lack = reference @ (np.expm1(losses) * up), -reference @ (np.expm1(losses) * ~up)
     reference = np.where(up, reference * lack / gain, reference)
     reference /= reference.sum()
-    loss = AtomicLoss(0.37, tuple(values), tuple(np.log(reference)), "atoms")
+    loss = LatticeLoss(0.37, tuple(values), tuple(np.log(reference)), "atoms")
     law = reference * np.exp(losses)
     sums, chances = np.zeros(1), np.ones(1)
     for _ in range(times):

@@ -13,13 +13,13 @@ from scipy.stats import binom
 
 from dpcal import accountants
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import log_gaussian_delta
+from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.gaussian_mixtures import (
     GaussianMixtures,
     mixture_of_gaussians,
     replaced_record,
 )
-from dpcal.accountants.losses.random_choice import RevealedChoice
+from dpcal.accountants.losses.random_choice import RandomChoice
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.mechanisms.decompose import decompose
 from dpcal.errors import UnsupportedEvent
@@ -317,7 +317,7 @@ def test_mixture_of_two_is_the_sampled_gaussian():
 
 
 def test_decay_bounds_hold_along_the_line():
-    mixed = RevealedChoice(
+    mixed = RandomChoice(
         (
             (0.7, replaced_record(sampling_probability=0.05, noise_multiplier=1.0)),
             (0.3, mixture_of_gaussians([1.0, 3.0], [0.6, 0.4], standard_deviation=1.5)[1]),
@@ -332,7 +332,7 @@ def test_decay_bounds_hold_along_the_line():
 
 def test_choices_keep_their_moments():
     """Against the moments of the law's own points; the fourth is only bounded."""
-    mixed = RevealedChoice(
+    mixed = RandomChoice(
         (
             (0.6, SampledGaussian(0.1, 1.0, "remove")),
             (0.4, SampledGaussian(0.3, 2.0, "remove")),
@@ -543,7 +543,7 @@ def test_other_pairs_are_rejected():
     with pytest.raises(ValueError, match="Every mean of numerator"):
         GaussianMixtures(((0.0, 1.0),), ((-1.0, 0.5), (1.0, 0.5)), 1.0)
     with pytest.raises(ValueError, match="sum to 1"):
-        RevealedChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
+        RandomChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
 
 
 def test_a_certificate_covers_a_replaced_record_in_a_sample():

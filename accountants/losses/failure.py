@@ -1,0 +1,67 @@
+"""A mechanism that may fail outright: its privacy loss is infinite with some probability.
+
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> loss = LossWithFailure(Gaussian(2.0), failure_probability=0.25)
+>>> print(f"{loss.upper} {math.exp(loss.log_finite):.2f}")
+inf 0.75
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Tilt
+
+__all__ = ["LossWithFailure"]
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LossWithFailure(PrivacyLoss):
+    """A loss that is infinite with some probability, and otherwise follows a law of its own.
+
+    No moment M(c), c > 0, is finite. Accountants that know better take the two apart: see
+    :attr:`dpcal.accountants.directions.Direction.finite`.
+
+    Parameters
+    ----------
+    given
+        The loss given that it is finite; :data:`NO_LOSS` if it is then 0.
+    failure_probability
+        Probability in (0, 1] that it is infinite.
+    """
+
+    given: PrivacyLoss
+    failure_probability: float
+
+    @property
+    def log_finite(self) -> float:
+        """Log probability that it is finite."""
+        return math.log1p(-self.failure_probability) if self.failure_probability < 1 else -math.inf
+
+    @property
+    def upper(self) -> float:
+        """Infinity."""
+        return math.inf
+
+    def cumulants(self, c: ArrayLike) -> Reals:
+        """Return infinities."""
+        return np.full((np.size(c), 4), math.inf)
+
+    def log_mgf_bound(self, c: float) -> float:
+        """Return infinity."""
+        return math.inf
+
+    def log_mgf(self, z: ArrayLike) -> Any:
+        """Return infinities."""
+        return np.full(np.shape(z), math.inf + 0j)[()]
+
+    def tilt(self, c: float) -> Tilt:
+        """Refuse: an infinite loss has no tilted law."""
+        raise OutOfReach

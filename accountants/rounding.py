@@ -1,0 +1,49 @@
+"""Rounding outward: answers that stay safe although doubles round to nearest.
+
+Every bound of this package adds its own error, in units in the last place, and rounds away from the
+true value. What that needs is here once.
+
+>>> from fractions import Fraction
+>>> rounded_up(1 / 3, Fraction(1, 3)) > Fraction(1, 3)
+True
+>>> exp_down(-1.0) < math.exp(-1.0) < exp_up(-1.0)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+__all__ = ["UNIT", "exp_down", "exp_up", "next_up", "rounded_up"]
+
+# The distance from 1 to the next double. A rounded operation has at most half this relative error.
+UNIT = 2.0**-52
+# Logarithm, in nats, below which an exponential is less than half the smallest positive double.
+_LOG_OF_SMALLEST = -745.0
+_SMALLEST = 5e-324
+
+
+def next_up(value: float) -> float:
+    """Return the next larger double: more than any one rounding took away."""
+    return math.nextafter(value, math.inf)
+
+
+def rounded_up(nearest: float, exact: Fraction) -> float:
+    """Return a rounding of an exact number, or the next double where it lies below that."""
+    return nearest if nearest >= exact else next_up(nearest)
+
+
+def exp_down(log_value: float) -> float:
+    """Return a double not above exp(log_value)."""
+    if log_value < _LOG_OF_SMALLEST:
+        return 0.0
+    return math.exp(log_value) * (1 - (4 + abs(log_value)) * UNIT)
+
+
+def exp_up(log_value: float) -> float:
+    """Return a double not below exp(log_value), at most 1 for a probability's logarithm <= 0."""
+    if log_value == -math.inf:
+        return 0.0
+    value = math.exp(max(log_value, _LOG_OF_SMALLEST)) * (1 + (4 + abs(log_value)) * UNIT)
+    return max(min(value, 1.0), _SMALLEST)
