@@ -23,7 +23,7 @@ KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.gradients": (700, MOVING),
     "dpcal.accountants.certificates.certify": (1010, MOVING),
     "dpcal.accountants.certificates.proofs": (850, MOVING),
-    "dpcal.accountants.characteristic": (1000, MOVING),
+    "dpcal.accountants.characteristic": (1010, MOVING),
     "dpcal.accountants.correlated.api": (794, MOVING),
     "dpcal.accountants.correlated.likelihood": (610, MOVING),
     "dpcal.accountants.inversion.transform": (668, MOVING),
