@@ -41,10 +41,10 @@ Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Integers = NDArray[np.int64]
 
-# Steps of the grid in the bound on one record's contribution. Rounding towards zero shortens a
-# contribution by at most sqrt(d) / BOUND of the bound, 3e-4 of it for 100,000 parameters. More steps
-# need noise of one more term, 16 times fewer save one and shorten 16 times as much. Sums of 2^40
-# records stay below 2^60.
+# Steps of the grid in the bound on one record's contribution. Rounding towards zero shortens it by
+# at most sqrt(d) / BOUND of the bound: 3e-4 of it for 100,000 parameters. More steps need noise of
+# one more term; 16 times fewer save a term and shorten 16 times as much. Sums of 2^40 records stay
+# below 2^60.
 BOUND = 1 << 20
 
 
