@@ -120,14 +120,13 @@ class Account:
 
 
 def _without_zeros(leaf: events.DpEvent) -> events.DpEvent:
-    """An elementary event with dp-accounting's reading of parameters that are zero.
+    """Return an elementary event with dp-accounting's reading of noise that is zero: not private.
 
-    Nothing is released with sampling probability 0; without noise nothing is private. Calibrators
-    ask for both at the ends of their brackets.
+    Calibrators ask for it at the ends of their brackets.
     """
     if isinstance(leaf, events.PoissonSampledDpEvent):
         if leaf.sampling_probability == 0:
-            return events.NoOpDpEvent()
+            return leaf
         inner = _without_zeros(leaf.event)
         return leaf if inner is leaf.event else inner
     if getattr(leaf, "noise_multiplier", None) == 0:

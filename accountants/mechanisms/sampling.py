@@ -22,7 +22,7 @@ import math
 from scipy.stats import binom
 
 from dpcal import _validate
-from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -201,7 +201,7 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     size
         Number of records, the larger one where a record is added or removed.
     q
-        Sampling probability in (0, 1].
+        Sampling probability in [0, 1].
     batch
         Largest size >= 1 of a batch.
     sigma
@@ -211,7 +211,9 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     """
     size = _validate.count(dataset_size=size)
     batch = _validate.count(truncated_batch_size=batch)
-    q = _validate.rate(sampling_probability=q)
+    q = _validate.within(0.0, 1.0, sampling_probability=q)
+    if q == 0:
+        return NO_LOSS, NO_LOSS
     if batch >= size:
         return poisson(q, sigma, relation)
     if q == 1:

@@ -49,6 +49,9 @@ Rule = Callable[[Any, str], Pairs]
 
 # Powers of sampling probabilities down to this stay far from underflow.
 _LEAST_SAMPLING = 1e-50
+# Largest loss, in nats, of a discrete Laplace mechanism. Moments take its fourth power, which stays
+# far below the range of a double; a loss near that range was answered with infinity.
+_LARGEST_LOSS = 1e12
 
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
@@ -79,9 +82,9 @@ def refuse(event: events.DpEvent, relation: str, reason: str = "") -> Unsupporte
 
 
 def _sampling(event: Any) -> float:
-    """A sampling probability in the range that accountants take."""
-    q = _validate.rate(sampling_probability=event.sampling_probability)
-    return _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
+    """Return a sampling probability that is 0, or in the range that accountants take."""
+    q = _validate.within(0.0, 1.0, sampling_probability=event.sampling_probability)
+    return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
 def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
@@ -125,6 +128,9 @@ def _sampled_noise(event: Any, relation: str) -> float:
 def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pairs:
     q = _sampling(event)
     inner = event.event
+    if q == 0:
+        # No record is ever read, so whatever would be asked of a sample has nothing to reveal.
+        return NO_LOSS, NO_LOSS
     if q == 1:
         return dominating_pairs(inner, relation)
     if isinstance(inner, events.PoissonSampledDpEvent):
@@ -174,13 +180,9 @@ def _with_replacement(event: events.SampledWithReplacementDpEvent, relation: str
 
 
 def _truncated_poisson(event: events.TruncatedSubsampledGaussianDpEvent, relation: str) -> Pairs:
-    return samplers.truncated_poisson(
-        event.dataset_size,
-        event.sampling_probability,
-        event.truncated_batch_size,
-        _validate.noise(noise_multiplier=event.noise_multiplier),
-        relation,
-    )
+    q, sigma = event.sampling_probability, _validate.noise(noise_multiplier=event.noise_multiplier)
+    size, batch = event.dataset_size, event.truncated_batch_size
+    return samplers.truncated_poisson(size, q, batch, sigma, relation)
 
 
 def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str) -> Pairs:
@@ -195,7 +197,13 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
 def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
-    loss = discrete_laplace(noise_parameter=event.noise_parameter, sensitivity=shift)
+    a = _validate.positive(noise_parameter=event.noise_parameter)
+    if a * shift > _LARGEST_LOSS:
+        raise ValueError(
+            f"noise_parameter must be at most {_LARGEST_LOSS:g} over the distance {shift} of two "
+            f"neighbors, got {event.noise_parameter!r}."
+        )
+    loss = discrete_laplace(noise_parameter=a, sensitivity=shift)
     return loss, loss
 
 

@@ -107,3 +107,34 @@ def test_the_documented_table_is_true():
             verdict = verdict_of(event, relation)
             assert cell.split(",")[0] == verdict, f"{name} under {relation}: {verdict}"
     assert set(table) == {type(event).__name__ for event in EXAMPLES}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.PoissonSampledDpEvent(0.0, GAUSSIAN),
+        events.SelfComposedDpEvent(events.PoissonSampledDpEvent(0.0, GAUSSIAN), 100),
+        events.PoissonSampledDpEvent(0.5, events.PoissonSampledDpEvent(0.0, GAUSSIAN)),
+        events.TruncatedSubsampledGaussianDpEvent(100, 0.0, 20, 1.0),
+    ],
+)
+def test_a_record_that_is_never_sampled_costs_nothing(event, relation):
+    assert accountants.epsilon(event, delta=1e-9, neighboring_relation=relation).upper == 0
+    assert accountants.delta(event, epsilon=0.0, neighboring_relation=relation).upper == 0
+    both = events.ComposedDpEvent([event, events.GaussianDpEvent(3.0)])
+    alone = accountants.epsilon(
+        events.GaussianDpEvent(3.0), delta=1e-9, neighboring_relation=relation
+    )
+    assert accountants.epsilon(both, delta=1e-9, neighboring_relation=relation) == alone
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sensitivity"),
+    [(0.0, 1), (-1.0, 1), (float("inf"), 1), (float("nan"), 1), (1e308, 10), (1e11, 11), (1.0, 0)],
+)
+def test_discrete_laplace_noise_out_of_range_is_refused(parameter, sensitivity):
+    event = events.DiscreteLaplaceDpEvent(parameter, sensitivity)
+    for sampled in (event, events.PoissonSampledDpEvent(0.5, event)):
+        with pytest.raises(ValueError, match=r"must be .*, got"):
+            accountants.epsilon(sampled, delta=1e-6)
