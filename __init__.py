@@ -9,6 +9,9 @@ Three rooms, each imported when it is first used:
 ``dpcal.optim``
     Run it: private optimizers, the privacy boundary ``PrivateOracle``, and the ledger.
 
+Two modules speak of all three, and are imported when they are first used as well: ``dpcal.report``
+writes and verifies what a run claims, and ``dpcal.plot`` draws it.
+
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(
 ...     sampling_probability=0.01, noise_multiplier=1.0, steps=10_000
@@ -17,29 +20,26 @@ Three rooms, each imported when it is first used:
 6.907384
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpcal import _moved
+from dpcal import _lazy, _moved
 
 if TYPE_CHECKING:
-    from dpcal import accountants, calibrate, optim
+    from dpcal import accountants, calibrate, optim, plot, report
 
-__all__ = ["__version__", "accountants", "calibrate", "optim"]
+    __version__: str
 
+__all__ = ["__version__", "accountants", "calibrate", "optim", "plot", "report"]
 
 _moved.install()
 
+_ROOMS = ("accountants", "calibrate", "optim", "plot", "report")
+_find, __dir__ = _lazy.attributes(__name__, {room: f"dpcal.{room}" for room in _ROOMS})
 
-def __getattr__(name: str) -> Any:
-    if name in ("accountants", "calibrate", "optim"):
-        return import_module(f"dpcal.{name}")
+
+def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("dpcal")
-    raise AttributeError(f"module 'dpcal' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    return _find(name)

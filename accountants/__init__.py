@@ -7,9 +7,9 @@
 epsilon is between 6.9073844950 and 6.9073844950
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dpcal import _lazy
 from dpcal.accountants import events
 from dpcal.accountants.adaptive.filters import Odometer, PrivacyFilter, renyi_order
 from dpcal.accountants.answers import Delta, Epsilon, LogDelta, Risk
@@ -84,7 +84,6 @@ __all__ = [
     "verify_certificate",
 ]
 
-
 if TYPE_CHECKING:
     from dpcal.accountants import correlated, matrix
     from dpcal.accountants.adaptive.account import (
@@ -94,10 +93,15 @@ if TYPE_CHECKING:
     )
 
 
-def __getattr__(name: str) -> Any:
-    # These subclass dp-accounting's accountant, whose package is slow to import.
-    if name in ("Account", "CharacteristicAccountant", "RenyiAccountant"):
-        return getattr(import_module("dpcal.accountants.adaptive.account"), name)
-    if name in ("correlated", "matrix"):
-        return import_module(f"dpcal.accountants.{name}")
-    raise AttributeError(f"module 'dpcal.accountants' has no attribute {name!r}")
+# The accounts subclass dp-accounting's accountant, whose package is slow to import.
+_ACCOUNT = "dpcal.accountants.adaptive.account"
+__getattr__, __dir__ = _lazy.attributes(
+    __name__,
+    {
+        "Account": _ACCOUNT,
+        "CharacteristicAccountant": _ACCOUNT,
+        "RenyiAccountant": _ACCOUNT,
+        "correlated": "dpcal.accountants.correlated",
+        "matrix": "dpcal.accountants.matrix",
+    },
+)

@@ -6,9 +6,9 @@
 1.0290
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dpcal import _lazy
 from dpcal.calibrate.compare import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.correlation import Correlation
@@ -39,6 +39,7 @@ __all__ = [
     "Needs",
     "Plan",
     "Query",
+    "SampledBatches",
     "adaptive_gd",
     "audit",
     "batch_size",
@@ -61,19 +62,19 @@ __all__ = [
     "tree_spider",
 ]
 
-
 if TYPE_CHECKING:
     from dpcal.calibrate import schedules
     from dpcal.calibrate.auditing.report import audit
-    from dpcal.calibrate.strategies import compare_strategies
+    from dpcal.calibrate.strategies import SampledBatches, compare_strategies
 
 
-def __getattr__(name: str) -> Any:
-    # The audit needs sympy, and strategies scipy's signal processing; calibration needs neither.
-    if name == "audit":
-        return import_module("dpcal.calibrate.auditing.report").audit
-    if name == "compare_strategies":
-        return import_module("dpcal.calibrate.strategies").compare_strategies
-    if name == "schedules":
-        return import_module("dpcal.calibrate.schedules")
-    raise AttributeError(f"module 'dpcal.calibrate' has no attribute {name!r}")
+# The audit needs sympy, and strategies scipy's signal processing; calibration needs neither.
+__getattr__, __dir__ = _lazy.attributes(
+    __name__,
+    {
+        "SampledBatches": "dpcal.calibrate.strategies",
+        "audit": "dpcal.calibrate.auditing.report",
+        "compare_strategies": "dpcal.calibrate.strategies",
+        "schedules": "dpcal.calibrate.schedules",
+    },
+)
