@@ -18,6 +18,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+import dpcal
 from dpcal.commands import COMMANDS, load
 from dpcal.errors import DpcalError
 
@@ -98,9 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
     options = parser.parse_args(words)
     if options.version:
-        from dpcal import __version__
-
-        print(f"dpcal {__version__}")
+        print(f"dpcal {dpcal.__version__}")
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")

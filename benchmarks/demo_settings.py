@@ -13,9 +13,9 @@ import itertools
 import numpy as np
 
 from dpcal import calibrate, optim
-from dpcal.commands._breast_cancer import breast_cancer
-from dpcal.commands._training import AVERAGING
-from dpcal.commands.demo import DELTA, EPSILONS
+from dpcal.commands.training.breast_cancer import breast_cancer
+from dpcal.commands.training.demonstration import DELTA, EPSILONS
+from dpcal.commands.training.task import AVERAGING
 
 BATCH_SIZES = (64, 128)
 EPOCHS = (10, 20, 40, 80)

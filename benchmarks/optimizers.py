@@ -88,7 +88,7 @@ def table(name, loss, X, y, *, seed=0):
 
 
 def cancer():
-    from dpcal.commands._breast_cancer import breast_cancer
+    from dpcal.commands.training.breast_cancer import breast_cancer
 
     task, _ = breast_cancer()
     X = np.concatenate([task.X_train, task.X_test])

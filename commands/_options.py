@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dpcal
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -11,16 +14,19 @@ if TYPE_CHECKING:
 __all__ = [
     "add_backends",
     "add_mechanism",
+    "add_output",
     "add_relation",
     "add_target",
     "backends",
     "mechanism",
     "mechanism_dict",
+    "mechanism_with",
     "number",
     "required",
     "whole",
 ]
 
+PARAMETERS = ("sampling_probability", "noise_multiplier", "steps")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 
@@ -81,6 +87,18 @@ def add_target(parser: ArgumentParser, *, needed: bool) -> None:
     group.add_argument("--delta", type=number, metavar="D", required=needed, help="in (0, 1)")
 
 
+def add_output(parser: ArgumentParser) -> None:
+    """Declare the folder of a report."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("dpcal-report"),
+        metavar="FOLDER",
+        help="report to write or replace (default: %(default)s)",
+    )
+
+
 BACKENDS = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error")}
 
 
@@ -119,19 +137,15 @@ def required(options: Namespace, *names: str) -> None:
 
 def mechanism(options: Namespace) -> DpEvent:
     """Return the event that :func:`add_mechanism` describes."""
-    from dpcal.accountants import events
-
-    required(options, "sampling_probability", "noise_multiplier", "steps")
-    return events.dpsgd(
-        sampling_probability=options.sampling_probability,
-        noise_multiplier=options.noise_multiplier,
-        steps=options.steps,
-    )
+    required(options, *PARAMETERS)
+    return mechanism_with(options)
 
 
-def mechanism_dict(options: Namespace) -> dict[str, int | float]:
+def mechanism_with(options: Namespace, **instead: Any) -> DpEvent:
+    """Return the event of :func:`add_mechanism` with some of its parameters replaced."""
+    return dpcal.accountants.events.dpsgd(**{**mechanism_dict(options), **instead})
+
+
+def mechanism_dict(options: Namespace) -> dict[str, Any]:
     """Return the mechanism's parameters by name."""
-    return {
-        name: getattr(options, name)
-        for name in ("sampling_probability", "noise_multiplier", "steps")
-    }
+    return {name: getattr(options, name) for name in PARAMETERS}

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpcal.accountants import Delta, Epsilon
 
-__all__ = ["answer", "at_most", "dump", "duration", "interval", "present"]
+__all__ = ["answer", "at_most", "dump", "duration", "interval", "present", "warnings_printed"]
 
 
 def dump(document: Mapping[str, Any]) -> str:
@@ -74,3 +77,13 @@ def answer(name: str, bound: Epsilon | Delta, at: str) -> str:
 def duration(seconds: float) -> str:
     """Return a time in seconds or milliseconds."""
     return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+@contextmanager
+def warnings_printed() -> Iterator[None]:
+    """Print the warnings of a block as sentences on standard error, if it ends without an error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        print(f"dpcal: warning: {warning.message}", file=sys.stderr)

@@ -18,7 +18,15 @@ from typing import Any
 
 from dpcal.commands._options import number, whole
 
-__all__ = ["TUNING", "Tunable", "add_tuning", "flag", "given_tuning"]
+__all__ = [
+    "NOISES",
+    "TUNING",
+    "Tunable",
+    "add_correlated_noise",
+    "add_tuning",
+    "flag",
+    "given_tuning",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +152,16 @@ _ROWS = (
     ),
 )
 
+NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
+CORRELATED_SAMPLERS = (
+    "poisson",
+    "cyclic-poisson",
+    "min-separation",
+    "balls-in-bins",
+    "random-allocation",
+    "full",
+)
+
 TUNING = {row.name: row for row in _ROWS}
 
 
@@ -171,3 +189,37 @@ def given_tuning(options: Namespace) -> dict[str, Any]:
     """Return what was given of :func:`add_tuning`, by keyword."""
     values = {name: getattr(options, name) for name in TUNING}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def add_correlated_noise(parser: ArgumentParser) -> None:
+    """Declare how the noise of the steps is correlated, and on which batches."""
+    correlated = parser.add_argument_group("correlated noise (--optimizer correlated_dpsgd)")
+    correlated.add_argument(
+        "--noise",
+        choices=NOISES,
+        metavar="NAME",
+        help=f"what correlates the noise of the steps: {', '.join(NOISES)} (default: nothing)",
+    )
+    correlated.add_argument(
+        "--decay", type=number, help="for lambda-cgd: share in [0, 1) of the last noise taken back"
+    )
+    correlated.add_argument(
+        "--bands",
+        type=whole,
+        help="for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for blt: "
+        "buffers",
+    )
+    correlated.add_argument(
+        "--sampler",
+        choices=CORRELATED_SAMPLERS,
+        metavar="NAME",
+        help=f"{', '.join(CORRELATED_SAMPLERS)} (default: poisson)",
+    )
+    correlated.add_argument(
+        "--separation", type=whole, metavar="B", help="steps between two of one record, at least"
+    )
+    correlated.add_argument(
+        "--proved",
+        action="store_true",
+        help="calibrate by proved bounds, not by draws, at the price of more noise",
+    )

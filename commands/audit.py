@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+import dpcal
+
 EXAMPLE = "kl_condition --explain EP1"
 FORMATS = ("table", "json", "markdown", "html")
 
@@ -29,9 +31,7 @@ def run(options: Namespace) -> int:
     """Print the report or one explanation; the status is 1 when a verdict is not as expected."""
     if options.explain and not options.paper:
         raise ValueError("--explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
-    from dpcal.calibrate import audit
-
-    report = audit(options.paper, only=options.explain)
+    report = dpcal.calibrate.audit(options.paper, only=options.explain)
     if options.json or not options.explain:
         text = report.render("json" if options.json else options.format)
     else:

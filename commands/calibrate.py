@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import dpcal
 from dpcal.commands._options import (
     add_mechanism,
     add_relation,
     add_target,
+    mechanism_dict,
+    mechanism_with,
     number,
     required,
     whole,
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
 EXAMPLE = "--sampling-probability 0.01 --steps 10000 --epsilon 2 --delta 1e-6"
-UNKNOWNS = ("noise_multiplier", "steps", "sampling_probability")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,18 +50,13 @@ def run(options: Namespace) -> int:
 
 def _plan(options: Namespace) -> int:
     """Calibrate a run and print, or write, its plan."""
-    import json
-
-    from dpcal.calibrate import dpsgd
-    from dpcal.report import replace_file
-
     required(options, "n", "batch_size")
     if options.sampling_probability is not None or options.noise_multiplier is not None:
         raise ValueError(
             "--n and --batch-size stand for the sampling probability, and the noise is solved for: "
             "omit --sampling-probability and --noise-multiplier."
         )
-    plan = dpsgd(
+    plan = dpcal.calibrate.dpsgd(
         n=options.n,
         batch_size=options.batch_size,
         epochs=options.epochs,
@@ -76,7 +74,7 @@ def _plan(options: Namespace) -> int:
         + answer("epsilon", price, f"delta = {plan.delta:g}")
     )
     if options.output is not None:
-        replace_file(options.output, (plan.to_json() + "\n").encode())
+        dpcal.report.replace_file(options.output, (plan.to_json() + "\n").encode())
         text += f"\nplan written to {options.output}"
     document = {
         "noise_multiplier": query.noise_multiplier,
@@ -90,10 +88,7 @@ def _plan(options: Namespace) -> int:
 
 def _solve(options: Namespace) -> int:
     """Solve for the one parameter of the mechanism that was not given."""
-    from dpcal import accountants
-    from dpcal.accountants import events
-
-    given = {name: getattr(options, name) for name in UNKNOWNS}
+    given = mechanism_dict(options)
     unknown = [name for name, value in given.items() if value is None]
     if len(unknown) != 1:
         raise ValueError(
@@ -103,15 +98,15 @@ def _solve(options: Namespace) -> int:
     (name,) = unknown
 
     def event_of(value: float) -> DpEvent:
-        return events.dpsgd(**{**given, name: value})
+        return mechanism_with(options, **{name: value})
 
-    solution = _solver(name)(
+    solution = getattr(dpcal.calibrate, name)(
         event_of,
         epsilon=options.epsilon,
         delta=options.delta,
         neighboring_relation=options.neighboring_relation,
     )
-    epsilon = accountants.epsilon(
+    epsilon = dpcal.accountants.epsilon(
         event_of(solution),
         delta=options.delta,
         neighboring_relation=options.neighboring_relation,
@@ -125,9 +120,3 @@ def _solve(options: Namespace) -> int:
     text = answer("epsilon", epsilon, f"delta = {options.delta:g}")
     present(options, document, f"{name} = {solution!r}\n{text}")
     return 0
-
-
-def _solver(name: str) -> Any:
-    from dpcal import calibrate
-
-    return getattr(calibrate, name)

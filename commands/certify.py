@@ -6,8 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import dpcal
 from dpcal.commands._options import add_mechanism, add_relation, add_target, mechanism, number
 from dpcal.commands._output import present
+from dpcal.errors import CertificateRejected
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -39,9 +41,7 @@ def run(options: Namespace) -> int:
     if options.check is not None:
         return _check(options)
     event = mechanism(options)
-    from dpcal import accountants
-
-    certificate = accountants.certify(
+    certificate = dpcal.accountants.certify(
         event,
         epsilon=options.epsilon,
         delta=options.delta,
@@ -56,15 +56,12 @@ def run(options: Namespace) -> int:
 
 def _check(options: Namespace) -> int:
     """Re-prove the bounds of a certificate."""
-    from dpcal.accountants import verify_certificate
-    from dpcal.errors import CertificateRejected
-
     try:
         text = options.check.read_text()
     except (OSError, ValueError) as error:
         raise ValueError(f"--check must name a readable certificate: {error}.") from error
     try:
-        certificate = verify_certificate(text)
+        certificate = dpcal.accountants.verify_certificate(text)
     except CertificateRejected as error:
         present(options, {"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}")
         return 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from argparse import ArgumentParser, Namespace
 
+import dpcal
 from dpcal.commands._options import (
     add_backends,
     add_mechanism,
@@ -12,9 +13,11 @@ from dpcal.commands._options import (
     add_target,
     backends,
     mechanism,
+    mechanism_with,
     required,
 )
 from dpcal.commands._output import present
+from dpcal.errors import DisagreementWarning
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
 
@@ -47,13 +50,10 @@ def run(options: Namespace) -> int:
     names = tuple(options.accountants.split(","))
     if options.epsilon is None:
         event = mechanism(options)
-        from dpcal import accountants
-        from dpcal.errors import DisagreementWarning
-
         with warnings.catch_warnings():
             # The table and the exit status say it.
             warnings.simplefilter("ignore", DisagreementWarning)
-            comparison = accountants.compare(
+            comparison = dpcal.accountants.compare(
                 event,
                 delta=options.delta,
                 neighboring_relation=options.neighboring_relation,
@@ -65,15 +65,8 @@ def run(options: Namespace) -> int:
     required(options, "sampling_probability", "steps")
     if any(backends(options).values()):
         raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
-    from dpcal import calibrate
-    from dpcal.accountants import events
-
-    needs = calibrate.compare(
-        lambda sigma: events.dpsgd(
-            sampling_probability=options.sampling_probability,
-            noise_multiplier=sigma,
-            steps=options.steps,
-        ),
+    needs = dpcal.calibrate.compare(
+        lambda sigma: mechanism_with(options, noise_multiplier=sigma),
         epsilon=options.epsilon,
         delta=options.delta,
         neighboring_relation=options.neighboring_relation,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+import dpcal
 from dpcal.commands._options import (
     add_backends,
     add_mechanism,
@@ -45,8 +46,6 @@ def run(options: Namespace) -> int:
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --delta and --epsilon must be given.")
     event = mechanism(options)
-    from dpcal import accountants
-
     how = {
         "neighboring_relation": options.neighboring_relation,
         "accountant": options.accountant,
@@ -55,12 +54,12 @@ def run(options: Namespace) -> int:
     }
     document: dict[str, Any] = {"mechanism": mechanism_dict(options)}
     if options.epsilon is None:
-        epsilon = accountants.epsilon(event, delta=options.delta, **how)
+        epsilon = dpcal.accountants.epsilon(event, delta=options.delta, **how)
         document |= {"delta": options.delta, "epsilon": epsilon.to_dict()}
         text = answer("epsilon", epsilon, f"delta = {options.delta:g}")
     else:
-        log_delta = accountants.log_delta(event, epsilon=options.epsilon, **how)
-        delta = accountants.delta(event, epsilon=options.epsilon, **how)
+        log_delta = dpcal.accountants.log_delta(event, epsilon=options.epsilon, **how)
+        delta = dpcal.accountants.delta(event, epsilon=options.epsilon, **how)
         document |= {
             "epsilon": options.epsilon,
             "delta": delta.to_dict(),

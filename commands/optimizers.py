@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
+import dpcal
 from dpcal.commands._output import present
 from dpcal.commands._tuning import flag
+
+if TYPE_CHECKING:
+    from dpcal.optim.registry import Optimizer
 
 EXAMPLE = "noisy_gd"
 
@@ -18,23 +23,26 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the table, or one row of it."""
-    from dpcal.optim.registry import OPTIMIZERS, Optimizer, find
-
-    rows = list(OPTIMIZERS.values()) if options.name is None else [find(options.name)]
-
-    def lines(row: Optimizer) -> str:
-        return "\n".join(
-            [
-                f"{row.name}: {row.summary}",
-                f"  problem    {row.problem}",
-                f"  needs      {', '.join(row.needs)}",
-                f"  rate       {row.measure} {row.rate}, without logarithms",
-                f"  theorem    {row.theorem}",
-                f"  relations  {', '.join(row.relations)}",
-                f"  options    {', '.join(map(flag, row.options))}",
-            ]
-        )
-
+    registry = dpcal.optim.registry
+    if options.name is None:
+        rows = list(registry.OPTIMIZERS.values())
+    else:
+        rows = [registry.find(options.name)]
     document = {"optimizers": [dataclasses.asdict(row) for row in rows]}
-    present(options, document, "\n".join(map(lines, rows)))
+    present(options, document, "\n".join(map(_lines, rows)))
     return 0
+
+
+def _lines(row: Optimizer) -> str:
+    """One optimizer, a line for each thing to know."""
+    return "\n".join(
+        [
+            f"{row.name}: {row.summary}",
+            f"  problem    {row.problem}",
+            f"  needs      {', '.join(row.needs)}",
+            f"  rate       {row.measure} {row.rate}, without logarithms",
+            f"  theorem    {row.theorem}",
+            f"  relations  {', '.join(row.relations)}",
+            f"  options    {', '.join(map(flag, row.options))}",
+        ]
+    )

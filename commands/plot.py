@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import math
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dpcal
+from dpcal import _validate
 from dpcal.commands._options import (
     add_mechanism,
     add_relation,
@@ -57,12 +59,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Draw one picture."""
-    from dpcal import plot
-
-    plot.check_picture(options.output)
+    dpcal.plot.check_picture(options.output)
     if options.picture == "profile":
         curve = _curve(options)
-        figure = plot.profile([curve])
+        figure = dpcal.plot.profile([curve])
         document = {"mechanism": mechanism_dict(options), "profile": _values(curve)}
     elif options.picture == "trade-off":
         document, figure = _trade_off(options)
@@ -70,7 +70,7 @@ def run(options: Namespace) -> int:
         document, figure = _renyi(options)
     else:
         document, figure = _accuracy(options)
-    plot.save(figure, options.output)
+    dpcal.plot.save(figure, options.output)
     present(
         options,
         {"output": str(options.output), **document},
@@ -81,18 +81,17 @@ def run(options: Namespace) -> int:
 
 def _curve(options: Namespace) -> Curve:
     event = mechanism(options)
-    from dpcal import _validate, plot
-    from dpcal.accountants import epsilon
-
     names = tuple(options.accountants.split(","))
     for name in names:
-        _validate.choice(tuple(plot.STYLES), accountants=name)
+        _validate.choice(tuple(dpcal.plot.STYLES), accountants=name)
     target = None
     if options.delta is not None:
         relation = options.neighboring_relation
-        at_delta = epsilon(event, delta=options.delta, neighboring_relation=relation)
+        at_delta = dpcal.accountants.epsilon(
+            event, delta=options.delta, neighboring_relation=relation
+        )
         target = (at_delta.upper, options.delta)
-    return plot.Curve.of(
+    return dpcal.plot.Curve.of(
         event,
         "" if target is None else f"epsilon = {at_most(target[0], digits=5)}",
         target=target,
@@ -115,44 +114,38 @@ def _values(curve: Curve) -> list[dict[str, Any]]:
 def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Draw the smallest false-negative rates of any attack."""
     event = mechanism(options)
-    import numpy as np
-
-    from dpcal import accountants, plot
-
     # Dense at both ends, where the curve is steep or flat.
-    rates = 0.5 - 0.4999 * np.cos(np.linspace(0.0, np.pi, 201))
-    curve = accountants.trade_off(event, rates, neighboring_relation=options.neighboring_relation)
+    rates = [0.5 - 0.4999 * math.cos(math.pi * k / 200) for k in range(201)]
+    curve = dpcal.accountants.trade_off(
+        event, rates, neighboring_relation=options.neighboring_relation
+    )
     document = {
         "mechanism": mechanism_dict(options),
         "false_positive_rate": curve.false_positive_rates.tolist(),
         "false_negative_rate": {"lower": curve.lower.tolist(), "upper": curve.upper.tolist()},
     }
-    return document, plot.trade_off_curve([("", curve)])
+    return document, dpcal.plot.trade_off_curve([("", curve)])
 
 
 def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Draw Renyi divergences against the order."""
     event = mechanism(options)
-    from dpcal import _validate, plot
-
     if options.delta is not None:
         _validate.probability(delta=options.delta)
-    curve = plot.RenyiCurve.of(event, "", neighboring_relation=options.neighboring_relation)
+    curve = dpcal.plot.RenyiCurve.of(event, "", neighboring_relation=options.neighboring_relation)
     document = {
         "mechanism": mechanism_dict(options),
         "order": curve.orders.tolist(),
         "divergence": curve.divergences.tolist(),
     }
-    return document, plot.renyi_curve([curve], delta=options.delta)
+    return document, dpcal.plot.renyi_curve([curve], delta=options.delta)
 
 
 def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Read a demonstration's report and draw its accuracies again."""
-    from dpcal import plot
-
     required(options, "report")
     try:
-        report = json.loads((options.report / "report.json").read_text())
+        report = dpcal.report.read(options.report)
         scores: dict[float, list[float]] = {}
         for item in report["runs"]:
             scores.setdefault(item["plan"]["epsilon"], []).append(item["accuracy"])
@@ -162,11 +155,12 @@ def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
             f"report must be the folder of a demo report, got {str(options.report)!r}: {error}."
         ) from error
     points = [
-        plot.Point(epsilon=value, scores=tuple(group)) for value, group in sorted(scores.items())
+        dpcal.plot.Point(epsilon=value, scores=tuple(group))
+        for value, group in sorted(scores.items())
     ]
     rows = [
         {"epsilon": point.epsilon, "mean": point.mean, "standard_deviation": point.spread}
         for point in points
     ]
-    figure = plot.utility(points, optimum=optimum, chance=None, title=TITLE)
+    figure = dpcal.plot.utility(points, optimum=optimum, chance=None, title=TITLE)
     return {"accuracy": rows, "non_private_optimum": optimum}, figure

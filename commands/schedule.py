@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-import warnings
 from argparse import ArgumentParser, Namespace
+
+import dpcal
+from dpcal.commands._output import warnings_printed
 
 EXAMPLE = "spiderboost --n 60000 --d 784 --epsilon 1 --delta 1e-6 --L0 1 --L1 1 --F0 1"
 
@@ -41,17 +42,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the plan as JSON, and on standard error what the theorem does not promise."""
-    from dpcal.calibrate.schedules import load
-
     names = (*CONSTANTS, "neighboring_relation")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        plan = load(options.paper).plan(
+    with warnings_printed():
+        plan = dpcal.calibrate.schedules.load(options.paper).plan(
             n=options.n, epsilon=options.epsilon, delta=options.delta, **given
         )
-    for warning in caught:
-        print(f"warning: {warning.message}", file=sys.stderr)
     document = json.loads(plan.to_json())
     print(json.dumps({**document, "priced_epsilon": float(plan.price())}, indent=2))
     return 0

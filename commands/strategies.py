@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
+import dpcal
 from dpcal.commands._options import add_relation, add_target, number, whole
 from dpcal.commands._output import present
+
+if TYPE_CHECKING:
+    from dpcal.accountants.matrix import Participation
+    from dpcal.calibrate import SampledBatches
 
 EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
 
@@ -60,43 +66,38 @@ def run(options: Namespace) -> int:
     """Print one row a strategy: the noise it needs, its errors, its memory."""
     if options.at_most is not None and options.min_separation is None:
         raise ValueError("--at-most goes with --min-separation.")
-    from dpcal import calibrate
-    from dpcal.accountants.matrix import (
-        FixedEpochs,
-        MinSeparation,
-        Participation,
-        Single,
-        Workload,
-    )
-
     if options.sampling_probability is None and (options.draws or options.seed is not None):
         raise ValueError("--draws and --seed go with --sampling-probability.")
-    pricing = None
-    schema: Participation | None = Single(independent=options.independent)
-    if options.steps_per_epoch is not None:
-        epochs = -(-options.steps // max(1, options.steps_per_epoch))
-        schema = FixedEpochs(epochs, options.steps_per_epoch, options.independent)
-    elif options.min_separation is not None:
-        schema = MinSeparation(options.min_separation, options.at_most, options.independent)
-    if options.sampling_probability is not None:
-        from dpcal.accountants.correlated import Poisson
-        from dpcal.calibrate.strategies import SampledBatches
-
-        schema = None
-        pricing = SampledBatches(
-            Poisson(options.sampling_probability),
-            statistics="certified" if options.draws else "none",
-            draws=options.draws or 1,
-            seed=options.seed,
-        )
-    table = calibrate.compare_strategies(
+    sampled = options.sampling_probability is not None
+    table = dpcal.calibrate.compare_strategies(
         steps=options.steps,
         epsilon=options.epsilon,
         delta=options.delta,
-        participation=schema,
-        pricing=pricing,
-        workload=Workload(momentum=options.momentum, decay=options.decay),
+        participation=None if sampled else _participation(options),
+        pricing=_pricing(options) if sampled else None,
+        workload=dpcal.accountants.matrix.Workload(momentum=options.momentum, decay=options.decay),
         neighboring_relation=options.neighboring_relation,
     )
     present(options, table.to_dict(), str(table))
     return 0
+
+
+def _participation(options: Namespace) -> Participation:
+    """Who takes part when, at the worst."""
+    matrix = dpcal.accountants.matrix
+    if options.steps_per_epoch is not None:
+        epochs = -(-options.steps // max(1, options.steps_per_epoch))
+        return matrix.FixedEpochs(epochs, options.steps_per_epoch, options.independent)
+    if options.min_separation is not None:
+        return matrix.MinSeparation(options.min_separation, options.at_most, options.independent)
+    return matrix.Single(independent=options.independent)
+
+
+def _pricing(options: Namespace) -> SampledBatches:
+    """How a price of Poisson samples is found."""
+    return dpcal.calibrate.SampledBatches(
+        dpcal.accountants.correlated.Poisson(options.sampling_probability),
+        statistics="certified" if options.draws else "none",
+        draws=options.draws or 1,
+        seed=options.seed,
+    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+import dpcal
 from dpcal.commands._output import present
 
 EXAMPLE = "dpcal-report"
@@ -18,14 +18,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print each claim beside what the ledger proves; the exit status is 1 if one does not hold."""
-    path = options.report / "report.json"
-    try:
-        document = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise ValueError(f"report must hold a readable report.json: {error}.") from error
-    from dpcal.report import verify
-
-    rows = verify(document)
+    rows = dpcal.report.verify(dpcal.report.read(options.report))
     lines = [f"{'claim':<24}{'delta':>12}{'claimed epsilon':>20}{'recomputed':>20}"]
     for row in rows:
         verdict = "holds" if row["holds"] else "DOES NOT HOLD"

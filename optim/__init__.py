@@ -6,6 +6,7 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.optim import registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import NoiseStream
@@ -52,6 +53,7 @@ __all__ = [
     "noisy_gd",
     "proximal_point",
     "recursive_regularization",
+    "registry",
     "spiderboost",
     "tree_spider",
 ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from _tree import ROOT
 
-ROOMS = ("_ext", "accountants", "calibrate", "commands", "estimators", "optim", "plot")
+ROOMS = ("_ext", "accountants", "calibrate", "commands", "estimators", "optim", "plot", "report")
 
 
 @dataclass(frozen=True)

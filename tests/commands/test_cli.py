@@ -369,7 +369,7 @@ def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
 
 
 def test_the_fingerprint_is_that_of_the_records_under_the_key(capsys, table, tmp_path):
-    from dpcal.commands._tables import read_csv, split
+    from dpcal.commands.training.tables import read_csv, split
     from dpcal.report import fingerprint
 
     folder = tmp_path / "report"

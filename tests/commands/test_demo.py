@@ -8,8 +8,8 @@ import pytest
 from _tree import ROOT
 
 from dpcal.cli import main
-from dpcal.commands import demo
-from dpcal.commands._breast_cancer import RANGES, breast_cancer
+from dpcal.commands.training import demonstration
+from dpcal.commands.training.breast_cancer import RANGES, breast_cancer
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +98,9 @@ def test_the_accuracies_can_be_drawn_again(printed, tmp_path):
 
 
 def test_json_only(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(demo, "EPSILONS", (8.0,))
-    monkeypatch.setattr(demo, "SEEDS", (0,))
-    monkeypatch.setattr(demo, "EPOCHS", 1)
+    monkeypatch.setattr(demonstration, "EPSILONS", (8.0,))
+    monkeypatch.setattr(demonstration, "SEEDS", (0,))
+    monkeypatch.setattr(demonstration, "EPOCHS", 1)
     assert main(["demo", "--json", "-o", str(tmp_path / "report")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document == json.loads((tmp_path / "report" / "report.json").read_text())
@@ -129,7 +129,7 @@ def test_the_published_ranges_hold():
 
 
 def test_the_split_does_not_look_at_records():
-    from dpcal.commands._tables import split
+    from dpcal.commands.training.tables import split
 
     training, held_out = split(569, 114)
     assert (len(training), len(held_out)) == (455, 114)

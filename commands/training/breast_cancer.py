@@ -8,15 +8,11 @@ hence the square root.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from dpcal.commands._tables import Ranges, split
+from dpcal.commands.training.tables import Ranges, split
+from dpcal.commands.training.task import Task
 from dpcal.errors import MissingExtra
-
-if TYPE_CHECKING:
-    from dpcal.commands._training import Task
 
 __all__ = ["HELD_OUT", "RANGES", "breast_cancer"]
 
@@ -64,8 +60,6 @@ def breast_cancer() -> tuple[Task, Ranges]:
         raise MissingExtra(
             "The demonstration needs scikit-learn: pip install 'dpcal[demo]'."
         ) from error
-    from dpcal.commands._training import Task
-
     table = load_breast_cancer()
     ends = np.array([RANGES[str(name)] for name in table.feature_names], dtype=float)
     ranges = Ranges(ends[:, 0], ends[:, 1], power=0.5)

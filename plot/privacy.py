@@ -1,22 +1,10 @@
-"""Pictures: what a mechanism costs, and what a private run achieves.
-
-matplotlib (``pip install 'dpcal[plot]'``) is imported when a picture is drawn. Nothing here touches
-its global state, so pictures can be drawn in servers and threads.
-
->>> from dpcal.accountants import events
->>> curve = Curve.of(events.GaussianDpEvent(1.0), "sigma = 1", accountants=("characteristic",))
->>> figure = profile([curve])
->>> [axes.get_ylabel() for axes in figure.axes]
-['delta']
-"""
+"""Pictures of what a mechanism costs: privacy profiles, trade-offs, Renyi divergences."""
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,45 +13,37 @@ from numpy.typing import NDArray
 from dpcal.accountants import epsilon, log_delta, privacy_profile
 from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
 from dpcal.accountants.curves.tradeoff import TradeOff
-from dpcal.errors import BackendRefused, MissingExtra, UnsupportedEvent
-from dpcal.report import replace_file
+from dpcal.errors import BackendRefused, UnsupportedEvent
+from dpcal.plot.style import (
+    BLUE,
+    INK,
+    MUTED,
+    ORDERED,
+    TARGET,
+    figure_and_axes,
+    plain_ticks,
+    ticker,
+)
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
-    from dpcal.calibrate.strategies import StrategyTable
 
 __all__ = [
+    "STYLES",
     "Curve",
     "Line",
-    "Point",
     "RenyiCurve",
-    "along_run",
-    "check_picture",
-    "png",
     "profile",
     "renyi_curve",
-    "save",
-    "strategies",
     "trade_off_curve",
-    "utility",
 ]
 
-# Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
-INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
-ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
-DPI = 200
 LOWEST = 1e-10
 STYLES: Mapping[str, Mapping[str, Any]] = {
     "characteristic": {"linestyle": "-", "linewidth": 2.0},
     "renyi": {"linestyle": (0, (4, 2)), "linewidth": 1.2},
     "pld": {"linestyle": "", "marker": "o", "markersize": 6.5, "markerfacecolor": "none"},
     "prv": {"linestyle": "", "marker": "+", "markersize": 6.5},
-}
-TARGET: Mapping[str, Any] = {
-    "linestyle": "",
-    "marker": "D",
-    "markersize": 8,
-    "markeredgecolor": "white",
 }
 NAMES = {
     "characteristic": "characteristic",
@@ -75,9 +55,6 @@ NAMES = {
 MARKS = 4
 
 Vector = NDArray[np.float64]
-
-
-# -- what is drawn
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,27 +132,6 @@ def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
     return Line(accountant=accountant, epsilon=epsilons, delta=deltas)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """Scores of runs with different seeds at one epsilon."""
-
-    epsilon: float
-    scores: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Mean over the seeds."""
-        return float(np.mean(self.scores))
-
-    @property
-    def spread(self) -> float:
-        """Sample standard deviation over the seeds; 0 for a single one."""
-        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else 0.0
-
-
-# -- the pictures
-
-
 def profile(curves: Sequence[Curve]) -> Any:
     """Draw delta against epsilon, a curve for each event and accountant.
 
@@ -188,7 +144,7 @@ def profile(curves: Sequence[Curve]) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _figure()
+    figure, axes = figure_and_axes()
     drawn = list(dict.fromkeys(line.accountant for curve in curves for line in curve.lines))
     colors = ORDERED if len(curves) > 1 else (BLUE,)
     for place, curve in enumerate(curves):
@@ -222,7 +178,7 @@ def trade_off_curve(curves: Sequence[tuple[str, TradeOff]]) -> Any:
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _figure(square=True)
+    figure, axes = figure_and_axes(square=True)
     colors = ORDERED if len(curves) > 1 else (BLUE,)
     for place, (label, curve) in enumerate(curves):
         color = colors[place % len(colors)]
@@ -293,7 +249,7 @@ def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> 
     -------
     matplotlib.figure.Figure
     """
-    figure, axes = _figure()
+    figure, axes = figure_and_axes()
     colors = ORDERED if len(curves) > 1 else (BLUE,)
     for place, curve in enumerate(curves):
         color = colors[place % len(colors)]
@@ -314,8 +270,8 @@ def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> 
                 zorder=5,
             )
     axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
-    _plain_ticks(axes.xaxis, axes.get_xlim())
-    axes.yaxis.set_minor_locator(_ticker().NullLocator())
+    plain_ticks(axes.xaxis, axes.get_xlim())
+    axes.yaxis.set_minor_locator(ticker().NullLocator())
     axes.set_title("Renyi divergence, worse direction", loc="left", color=INK)
     if any(curve.label for curve in curves):
         axes.legend(loc="upper left", framealpha=1.0, edgecolor="none", fontsize=9)
@@ -348,8 +304,8 @@ def _profile_axes(axes: Any, curves: Sequence[Curve]) -> None:
     axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="delta")
     axes.set_ylim(LOWEST / 8, 1.0)
     axes.set_yticks([10.0**k for k in range(-10, 1, 2)])
-    axes.yaxis.set_minor_locator(_ticker().NullLocator())
-    _plain_ticks(axes.xaxis, axes.get_xlim())
+    axes.yaxis.set_minor_locator(ticker().NullLocator())
+    plain_ticks(axes.xaxis, axes.get_xlim())
     targets = {curve.target[1] for curve in curves if curve.target is not None}
     for delta in targets:
         axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
@@ -386,249 +342,3 @@ def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> Non
         edgecolor="none",
         fontsize=9,
     )
-
-
-def utility(
-    points: Sequence[Point],
-    *,
-    optimum: float | None,
-    chance: float | None,
-    ylabel: str = "test accuracy",
-    title: str = "",
-) -> Any:
-    """Draw accuracy against epsilon: every seed, their mean, and one standard deviation.
-
-    Parameters
-    ----------
-    points
-        One an epsilon, in increasing order.
-    optimum
-        The non-private optimum's accuracy, or None.
-    chance
-        The larger class's share, or None.
-    ylabel
-        What is measured, a share in [0, 1].
-    title
-        Above the axes.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = _figure()
-    x = np.array([point.epsilon for point in points])
-    mean = np.array([point.mean for point in points])
-    for point in points:
-        offsets = np.geomspace(0.96, 1.04, len(point.scores))
-        axes.plot(point.epsilon * offsets, point.scores, ".", color=BLUE, alpha=0.35, zorder=2)
-    axes.errorbar(
-        x,
-        mean,
-        yerr=[point.spread for point in points],
-        color=BLUE,
-        marker="o",
-        linewidth=2,
-        capsize=4,
-        zorder=3,
-    )
-    for point in points:
-        axes.annotate(
-            f"{point.mean:.1%}",
-            (point.epsilon, max(point.mean + point.spread, *point.scores)),
-            textcoords="offset points",
-            xytext=(0, 6),
-            ha="center",
-            color=BLUE,
-            fontsize=9,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-            zorder=4,
-        )
-    axes.set(xscale="log", xlabel="epsilon", ylabel=ylabel)
-    axes.set_title(title, loc="left", color=INK)
-    axes.set_xlim(x.min() / 1.35, x.max() * 1.35)
-    axes.set_xticks(x, [f"{value:g}" for value in x])
-    axes.xaxis.set_minor_locator(_ticker().NullLocator())
-    _share_axis(axes, [s for point in points for s in point.scores], optimum, chance)
-    return figure
-
-
-def _share_axis(
-    axes: Any, scores: Sequence[float], optimum: float | None, chance: float | None
-) -> None:
-    """A y axis in percent, with the two reference lines labelled where they end."""
-    lowest = min(scores) - 0.02
-    if chance is not None and chance < lowest:
-        text = f"always the larger class: {chance:.1%} (below the axis)"
-        axes.annotate(
-            text, (0.99, 0.02), xycoords="axes fraction", ha="right", color=MUTED, fontsize=9
-        )
-    for value, text, color in (
-        (optimum, "non-private\noptimum", RED),
-        (chance, "always the\nlarger class", MUTED),
-    ):
-        if value is not None and value >= lowest:
-            axes.axhline(value, color=color, linewidth=1.2, zorder=1)
-            axes.annotate(
-                f"{text}\n{value:.1%}",
-                (1.0, value),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                xytext=(6, 0),
-                va="center",
-                color=color,
-            )
-    top = max([*scores, optimum or 0.0]) + 0.015
-    axes.set_ylim(lowest, top if top < 0.99 else 1.005)
-    axes.yaxis.set_major_formatter(_ticker().PercentFormatter(1.0, decimals=0))
-
-
-def along_run(
-    spent: Sequence[float], scores: Sequence[float], *, final: float, ylabel: str, share: bool
-) -> Any:
-    """Draw the held-out score of the iterates against the epsilon spent so far.
-
-    Parameters
-    ----------
-    spent, scores
-        One of each an iterate, in the order of the run.
-    final
-        Score of the returned parameters.
-    ylabel
-        What is measured.
-    share
-        Whether it is a share in [0, 1].
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    figure, axes = _figure()
-    axes.plot(spent, scores, color=BLUE, linewidth=1.2, label="iterates", zorder=2)
-    label = f"returned: {final:.1%}" if share else f"returned: {final:.4g}"
-    axes.plot(spent[-1], final, color=RED, **TARGET, label=label, zorder=3, clip_on=False)
-    axes.legend(loc="best", framealpha=1.0, edgecolor="none")
-    axes.set(xlabel="epsilon spent", ylabel=ylabel)
-    axes.set_xlim(0, spent[-1])
-    if share:
-        axes.yaxis.set_major_formatter(_ticker().PercentFormatter(1.0, decimals=0))
-        axes.set_ylim(min(scores) - 0.03, min(max(*scores, final) + 0.06, 1.01))
-    return figure
-
-
-# -- matplotlib
-
-
-def strategies(table: StrategyTable) -> Any:
-    """Draw the errors of strategies at one target against the noise that they need.
-
-    Parameters
-    ----------
-    table
-        From :func:`dpcal.calibrate.compare_strategies`. Strategies without an answer are left out.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Filled points are mean errors and rings largest errors, in clipping norms, on logarithmic
-        axes; a price that is not exact says how it is known.
-
-    Raises
-    ------
-    MissingExtra
-        If matplotlib is not installed.
-
-    >>> from dpcal import calibrate
-    >>> table = calibrate.compare_strategies(steps=32, epsilon=2.0, delta=1e-6)
-    >>> strategies(table).axes[0].get_xlabel()
-    'noise multiplier'
-    """
-    figure, axes = _figure()
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    for row in table.rows:
-        if row.noise_multiplier is None or row.mean_error is None or row.max_error is None:
-            continue
-        x = row.noise_multiplier
-        axes.plot([x, x], [row.mean_error, row.max_error], color=MUTED, linewidth=0.8, zorder=1)
-        axes.plot([x], [row.mean_error], "o", color=BLUE, markersize=5)
-        axes.plot([x], [row.max_error], "o", color=BLUE, markersize=5, markerfacecolor="none")
-        known = "" if row.label == "exact" else f" ({row.label})"
-        axes.annotate(
-            row.name + known,
-            (x, row.mean_error),
-            xytext=(5, -3),
-            textcoords="offset points",
-            fontsize=7,
-            color=INK,
-            va="top",
-        )
-    axes.set_xlabel("noise multiplier")
-    axes.set_ylabel(f"mean and largest error of {table.workload}")
-    axes.set_title(
-        f"epsilon = {table.epsilon:g}, delta = {table.delta:g}, {table.schedule}", fontsize=9
-    )
-    return figure
-
-
-def _matplotlib(load: Callable[[], Any]) -> Any:
-    try:
-        return load()
-    except ImportError as error:
-        raise MissingExtra("Pictures need matplotlib: pip install 'dpcal[plot]'.") from error
-
-
-def _figure(*, square: bool = False) -> tuple[Any, Any]:
-    """A figure with one pair of axes, in the house style."""
-
-    def load() -> Any:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        return Figure, FigureCanvasAgg
-
-    figure_class, canvas_class = _matplotlib(load)
-    figure = figure_class(figsize=(5.4, 5.4) if square else (7.2, 4.6), layout="constrained")
-    canvas_class(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#E6E6E6", linewidth=0.7)
-    axes.set_axisbelow(True)
-    return figure, axes
-
-
-def _ticker() -> Any:
-    from matplotlib import ticker
-
-    return ticker
-
-
-def _plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Ticks at 1, 2, 5 times powers of ten, or at all digits where those are few, written out."""
-    low, high = limits
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks: list[float] = []
-    for digits in ((1, 2, 5), tuple(range(1, 10))):
-        ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
-        if len(ticks) >= 5:
-            break
-    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    axis.set_minor_locator(_ticker().NullLocator())
-
-
-def png(figure: Any) -> bytes:
-    """Return a figure as a PNG picture."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": "dpcal"})
-    return buffer.getvalue()
-
-
-def save(figure: Any, path: Path) -> None:
-    """Write a figure to a file that ends in ``.png``, whole or not at all."""
-    check_picture(path)
-    replace_file(path, png(figure))
-
-
-def check_picture(path: Path) -> None:
-    """Raise ``ValueError`` unless a picture can be written to ``path``."""
-    if path.suffix.lower() != ".png" or not path.absolute().parent.is_dir():
-        raise ValueError(f"output must be a .png file in an existing folder, got {str(path)!r}.")

@@ -1,0 +1,28 @@
+"""What ``dpcal train`` and ``dpcal demo`` do with their options: read, calibrate, train, report.
+
+The commands' own modules declare options and load quickly; what is here needs numpy and the rooms,
+and is imported when a command runs.
+
+``fit_table``
+    A private linear model of a table of one's own.
+``demonstrate``
+    The whole way on scikit-learn's breast-cancer records.
+"""
+
+from typing import TYPE_CHECKING
+
+from dpcal import _lazy
+
+if TYPE_CHECKING:
+    from dpcal.commands.training.demonstration import demonstrate
+    from dpcal.commands.training.own_table import fit_table
+
+__all__ = ["demonstrate", "fit_table"]
+
+__getattr__, __dir__ = _lazy.attributes(
+    __name__,
+    {
+        "demonstrate": "dpcal.commands.training.demonstration",
+        "fit_table": "dpcal.commands.training.own_table",
+    },
+)

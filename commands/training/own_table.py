@@ -1,0 +1,153 @@
+"""``dpcal train``: a private linear model of a table of one's own, and its report."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from argparse import Namespace
+from typing import Any
+
+from dpcal import plot
+from dpcal.calibrate import Plan
+from dpcal.commands._output import present
+from dpcal.commands.training.data import Data, read
+from dpcal.commands.training.documents import opening, write
+from dpcal.commands.training.plans import calibrated, find_optimizer
+from dpcal.commands.training.summary import summary
+from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
+from dpcal.optim import Ledger, Logistic
+from dpcal.report import check_replaceable, composed_epsilon, released, software
+
+__all__ = ["fit_table"]
+
+OUTSIDE = (
+    "The ranges given with --bounds and --target-bounds, batch size, epochs, clipping norm and the "
+    "other options are taken as public: the claim does not cover a choice that looked at records.",
+    "The split into training and held-out records depends on the number of rows alone. Held-out "
+    "records played no part in the parameters, and are not protected: the section 'evaluation' and "
+    "accuracy.png are computed from them without noise.",
+    "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
+    "of a record can be tested.",
+)
+
+
+def fit_table(options: Namespace) -> int:
+    """Read, calibrate, train, and write the report; return the exit status."""
+    check_replaceable(options.output)
+    optimizer = find_optimizer(options)
+    data = read(options)
+    run = _train(data.task, calibrated(options, optimizer, data), options.seed)
+    document = _document(options, data, run)
+    write(
+        options.output,
+        document,
+        pictures=_pictures(data.task, run),
+        secrets={"fingerprint.key": data.key.hex() + "\n"},
+    )
+    text = f"{summary(data.task, run)}\nreport written to {options.output}/"
+    present(options, document, text)
+    return 0
+
+
+def _train(task: Task, plan: Plan, seed: int | None) -> Run:
+    steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
+    with progress_bar(int(steps), "training") as bar, warnings.catch_warnings():
+        # A run that diverged says so in its message.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        run = train(task, plan, seed=seed, advance=bar.update)
+    if not run.result.complete:
+        raise ValueError(f"The run {run.result.message}; nothing was written.")
+    return run
+
+
+def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
+    """Everything that ``report.json`` says."""
+    task, result = data.task, run.result
+    return {
+        **opening(
+            result,
+            task,
+            outside=OUTSIDE,
+            name=options.csv.name,
+            features=data.features,
+            scaling=data.scaling(),
+            key=data.key,
+        ),
+        "training": {
+            "optimizer": result.plan.optimizer,
+            "loss": task.loss,
+            "l2": task.l2,
+            "averaging": averaging(result.plan.optimizer),
+        },
+        "model": _model(data, run),
+        "runs": [{**released(result), "seed_given": options.seed is not None}],
+        "everything": composed_epsilon([result], result.plan.delta),
+        "evaluation": {
+            "covered_by_the_claim": False,
+            "metric": task.metric,
+            "held_out": task.score(result.w) if len(task.y_test) else None,
+        },
+        "software": software(),
+    }
+
+
+def _model(data: Data, run: Run) -> dict[str, Any]:
+    """The released parameters, for scaled features."""
+    weights = run.result.w.tolist()
+    intercept = weights.pop() if data.task.intercept else 0.0
+    model = {
+        "weights": dict(zip(data.features, weights, strict=True)),
+        "intercept": intercept,
+        "for": "scaled features, as under data.scaling",
+    }
+    if isinstance(data.task.objective, Logistic):
+        model["classes"] = data.task.objective.classes_.tolist()
+        model["predicts"] = "the second class where <weights, features> + intercept > 0"
+    return model
+
+
+def _pictures(task: Task, run: Run) -> dict[str, Any]:
+    """The privacy profile, and the score along the run, where each can be told."""
+    plan, pictures = run.result.plan, {}
+    if not any(query.correlation for query in plan.queries):
+        pictures["privacy-profile.png"] = plot.profile([_curve(plan)])
+    if run.scores and _evenly(plan):
+        pictures["accuracy.png"] = _along_run(task, run)
+    return pictures
+
+
+def _curve(plan: Plan) -> plot.Curve:
+    """The privacy profile of a plan."""
+    return plot.Curve.of(
+        plan.event,
+        f"epsilon = {plan.epsilon:g}",
+        target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
+        accountants=("characteristic", "renyi"),
+        neighboring_relation=plan.neighboring_relation,
+    )
+
+
+def _evenly(plan: Plan) -> bool:
+    """Whether every step costs the same answer, so that a cost can be told along the run."""
+    query, *others = plan.queries
+    # Under correlated noise the first step costs as much as all of them.
+    plain = query.budget is None and query.correlation is None
+    return plain and not others and query.composition == "sequential"
+
+
+def _along_run(task: Task, run: Run) -> Any:
+    """Held-out score along the run, against the epsilon spent until then."""
+    plan = run.result.plan
+    (query,) = plan.queries
+
+    def spent(steps: int) -> float:
+        entry = dataclasses.replace(query, count=steps)
+        return Ledger(plan.n, plan.neighboring_relation, entries=[entry]).epsilon(plan.delta)
+
+    return plot.along_run(
+        [spent(steps) for steps, _ in run.scores],
+        [score for _, score in run.scores],
+        final=task.score(run.result.w),
+        ylabel=f"held-out {task.metric}",
+        share=task.loss == "logistic",
+    )

@@ -1,0 +1,60 @@
+"""What was released, in the words of a terminal: a line for each kind of answer."""
+
+from __future__ import annotations
+
+from dpcal.calibrate import Query
+from dpcal.commands._output import answer
+from dpcal.commands.training.task import Run, Task
+from dpcal.optim import Result
+
+__all__ = ["summary"]
+
+
+def summary(task: Task, run: Run) -> str:
+    """Return what a run released, its epsilon, and its held-out score."""
+    result = run.result
+    lines = [
+        f"{result.message}, {task.objective.n} training records",
+        *_answers(result),
+        answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
+    ]
+    if "label" in result.plan.parameters:
+        lines.append(f"the price is {result.plan.parameters['label']}")
+    if len(task.y_test):
+        score = task.score(result.w)
+        lines.append(f"held-out {task.metric} (not private): {score:.4g}")
+    return "\n".join(lines)
+
+
+def _answers(result: Result) -> list[str]:
+    """What was released, with the noise that it got: a line for each kind of answer."""
+    lines = []
+    totals = result.ledger.totals
+    for kind in dict.fromkeys(query.kind for query in totals):
+        lines.append(_line([query for query in totals if query.kind == kind]))
+    if totals and totals[0].budget is not None:
+        lines.append(
+            "noise was chosen as the run went; all answers are charged as a single one with noise "
+            f"multiplier {totals[0].budget:.5f}, which is the whole plan"
+        )
+    return lines or ["no record was asked about"]
+
+
+def _line(queries: list[Query]) -> str:
+    """How many answers of one kind there were, on which records, with what noise."""
+    count = sum(query.count for query in queries)
+    noises = [query.noise_multiplier for query in queries]
+    least, most = f"{min(noises):.5f}", f"{max(noises):.5f}"
+    noise = least if least == most else f"{least} to {most}"
+    sizes = {query.batch_size for query in queries if query.batch_size is not None}
+    records = " and ".join(dict.fromkeys(query.sampling.summary for query in queries))
+    if queries[0].composition == "disjoint":
+        records = f"on parts of {_range(sizes)} records that share none"
+    if queries[0].correlation is not None:
+        noise += f" correlated by {queries[0].correlation.strategy.kind}"
+    noun = "mean iterate of one pass" if queries[0].kind == "one pass" else queries[0].kind
+    return f"{noun}: {count} answer{'s' * (count != 1)}, noise multiplier {noise}, {records}"
+
+
+def _range(sizes: set[int]) -> str:
+    return str(min(sizes)) if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"

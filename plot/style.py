@@ -1,0 +1,106 @@
+"""The house style of pictures: colours, one pair of axes, ticks, and a picture's file.
+
+matplotlib is imported when a figure is made, and its global state is never touched.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpcal.errors import MissingExtra
+from dpcal.report.files import replace_file
+
+__all__ = [
+    "BLUE",
+    "INK",
+    "MUTED",
+    "ORDERED",
+    "RED",
+    "TARGET",
+    "check_picture",
+    "figure_and_axes",
+    "plain_ticks",
+    "png",
+    "save",
+    "ticker",
+]
+
+# Paul Tol's palettes: distinct to readers with any colour vision, and in grey.
+INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
+ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
+DPI = 200
+TARGET: Mapping[str, Any] = {
+    "linestyle": "",
+    "marker": "D",
+    "markersize": 8,
+    "markeredgecolor": "white",
+}
+
+
+def _matplotlib(load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except ImportError as error:
+        raise MissingExtra("Pictures need matplotlib: pip install 'dpcal[plot]'.") from error
+
+
+def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:
+    """A figure with one pair of axes, in the house style."""
+
+    def load() -> Any:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        return Figure, FigureCanvasAgg
+
+    figure_class, canvas_class = _matplotlib(load)
+    figure = figure_class(figsize=(5.4, 5.4) if square else (7.2, 4.6), layout="constrained")
+    canvas_class(figure)
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#E6E6E6", linewidth=0.7)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def ticker() -> Any:
+    """Return matplotlib's module of tick locators and formatters."""
+    from matplotlib import ticker as module
+
+    return module
+
+
+def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
+    """Ticks at 1, 2, 5 times powers of ten, or at all digits where those are few, written out."""
+    low, high = limits
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks: list[float] = []
+    for digits in ((1, 2, 5), tuple(range(1, 10))):
+        ticks = [m * 10.0**k for k in decades for m in digits if low <= m * 10.0**k <= high]
+        if len(ticks) >= 5:
+            break
+    axis.set_ticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axis.set_minor_locator(ticker().NullLocator())
+
+
+def png(figure: Any) -> bytes:
+    """Return a figure as a PNG picture."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": "dpcal"})
+    return buffer.getvalue()
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a figure to a file that ends in ``.png``, whole or not at all."""
+    check_picture(path)
+    replace_file(path, png(figure))
+
+
+def check_picture(path: Path) -> None:
+    """Raise ``ValueError`` unless a picture can be written to ``path``."""
+    if path.suffix.lower() != ".png" or not path.absolute().parent.is_dir():
+        raise ValueError(f"output must be a .png file in an existing folder, got {str(path)!r}.")

@@ -1,0 +1,213 @@
+"""Pictures of what private runs achieve: accuracies, scores along a run, errors of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpcal.plot.style import BLUE, INK, MUTED, RED, TARGET, figure_and_axes, ticker
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.strategies import StrategyTable
+
+__all__ = ["Point", "along_run", "strategies", "utility"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """Scores of runs with different seeds at one epsilon."""
+
+    epsilon: float
+    scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return float(np.mean(self.scores))
+
+    @property
+    def spread(self) -> float:
+        """Sample standard deviation over the seeds; 0 for a single one."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else 0.0
+
+
+def utility(
+    points: Sequence[Point],
+    *,
+    optimum: float | None,
+    chance: float | None,
+    ylabel: str = "test accuracy",
+    title: str = "",
+) -> Any:
+    """Draw accuracy against epsilon: every seed, their mean, and one standard deviation.
+
+    Parameters
+    ----------
+    points
+        One an epsilon, in increasing order.
+    optimum
+        The non-private optimum's accuracy, or None.
+    chance
+        The larger class's share, or None.
+    ylabel
+        What is measured, a share in [0, 1].
+    title
+        Above the axes.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = figure_and_axes()
+    x = np.array([point.epsilon for point in points])
+    mean = np.array([point.mean for point in points])
+    for point in points:
+        offsets = np.geomspace(0.96, 1.04, len(point.scores))
+        axes.plot(point.epsilon * offsets, point.scores, ".", color=BLUE, alpha=0.35, zorder=2)
+    axes.errorbar(
+        x,
+        mean,
+        yerr=[point.spread for point in points],
+        color=BLUE,
+        marker="o",
+        linewidth=2,
+        capsize=4,
+        zorder=3,
+    )
+    for point in points:
+        axes.annotate(
+            f"{point.mean:.1%}",
+            (point.epsilon, max(point.mean + point.spread, *point.scores)),
+            textcoords="offset points",
+            xytext=(0, 6),
+            ha="center",
+            color=BLUE,
+            fontsize=9,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            zorder=4,
+        )
+    axes.set(xscale="log", xlabel="epsilon", ylabel=ylabel)
+    axes.set_title(title, loc="left", color=INK)
+    axes.set_xlim(x.min() / 1.35, x.max() * 1.35)
+    axes.set_xticks(x, [f"{value:g}" for value in x])
+    axes.xaxis.set_minor_locator(ticker().NullLocator())
+    _share_axis(axes, [s for point in points for s in point.scores], optimum, chance)
+    return figure
+
+
+def _share_axis(
+    axes: Any, scores: Sequence[float], optimum: float | None, chance: float | None
+) -> None:
+    """A y axis in percent, with the two reference lines labelled where they end."""
+    lowest = min(scores) - 0.02
+    if chance is not None and chance < lowest:
+        text = f"always the larger class: {chance:.1%} (below the axis)"
+        axes.annotate(
+            text, (0.99, 0.02), xycoords="axes fraction", ha="right", color=MUTED, fontsize=9
+        )
+    for value, text, color in (
+        (optimum, "non-private\noptimum", RED),
+        (chance, "always the\nlarger class", MUTED),
+    ):
+        if value is not None and value >= lowest:
+            axes.axhline(value, color=color, linewidth=1.2, zorder=1)
+            axes.annotate(
+                f"{text}\n{value:.1%}",
+                (1.0, value),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                xytext=(6, 0),
+                va="center",
+                color=color,
+            )
+    top = max([*scores, optimum or 0.0]) + 0.015
+    axes.set_ylim(lowest, top if top < 0.99 else 1.005)
+    axes.yaxis.set_major_formatter(ticker().PercentFormatter(1.0, decimals=0))
+
+
+def along_run(
+    spent: Sequence[float], scores: Sequence[float], *, final: float, ylabel: str, share: bool
+) -> Any:
+    """Draw the held-out score of the iterates against the epsilon spent so far.
+
+    Parameters
+    ----------
+    spent, scores
+        One of each an iterate, in the order of the run.
+    final
+        Score of the returned parameters.
+    ylabel
+        What is measured.
+    share
+        Whether it is a share in [0, 1].
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, axes = figure_and_axes()
+    axes.plot(spent, scores, color=BLUE, linewidth=1.2, label="iterates", zorder=2)
+    label = f"returned: {final:.1%}" if share else f"returned: {final:.4g}"
+    axes.plot(spent[-1], final, color=RED, **TARGET, label=label, zorder=3, clip_on=False)
+    axes.legend(loc="best", framealpha=1.0, edgecolor="none")
+    axes.set(xlabel="epsilon spent", ylabel=ylabel)
+    axes.set_xlim(0, spent[-1])
+    if share:
+        axes.yaxis.set_major_formatter(ticker().PercentFormatter(1.0, decimals=0))
+        axes.set_ylim(min(scores) - 0.03, min(max(*scores, final) + 0.06, 1.01))
+    return figure
+
+
+def strategies(table: StrategyTable) -> Any:
+    """Draw the errors of strategies at one target against the noise that they need.
+
+    Parameters
+    ----------
+    table
+        From :func:`dpcal.calibrate.compare_strategies`. Strategies without an answer are left out.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Filled points are mean errors and rings largest errors, in clipping norms, on logarithmic
+        axes; a price that is not exact says how it is known.
+
+    Raises
+    ------
+    MissingExtra
+        If matplotlib is not installed.
+
+    >>> from dpcal import calibrate
+    >>> table = calibrate.compare_strategies(steps=32, epsilon=2.0, delta=1e-6)
+    >>> strategies(table).axes[0].get_xlabel()
+    'noise multiplier'
+    """
+    figure, axes = figure_and_axes()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for row in table.rows:
+        if row.noise_multiplier is None or row.mean_error is None or row.max_error is None:
+            continue
+        x = row.noise_multiplier
+        axes.plot([x, x], [row.mean_error, row.max_error], color=MUTED, linewidth=0.8, zorder=1)
+        axes.plot([x], [row.mean_error], "o", color=BLUE, markersize=5)
+        axes.plot([x], [row.max_error], "o", color=BLUE, markersize=5, markerfacecolor="none")
+        known = "" if row.label == "exact" else f" ({row.label})"
+        axes.annotate(
+            row.name + known,
+            (x, row.mean_error),
+            xytext=(5, -3),
+            textcoords="offset points",
+            fontsize=7,
+            color=INK,
+            va="top",
+        )
+    axes.set_xlabel("noise multiplier")
+    axes.set_ylabel(f"mean and largest error of {table.workload}")
+    axes.set_title(
+        f"epsilon = {table.epsilon:g}, delta = {table.delta:g}, {table.schedule}", fontsize=9
+    )
+    return figure

@@ -1,0 +1,31 @@
+"""What does a finished run claim? A folder that says so, written whole or not at all.
+
+``report.json`` holds the privacy statement, the plans, the ledgers, and epsilon recomputed from
+the ledgers; :func:`verify` recomputes it again from the file alone.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> parent = Path(tempfile.mkdtemp())
+>>> with replacing(parent / "report") as folder:
+...     _ = (folder / "report.json").write_text('{"format": "dpcal-report"}')
+>>> [path.name for path in parent.iterdir()], (parent / "report" / "report.json").exists()
+(['report'], True)
+"""
+
+from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
+from dpcal.report.statement import fingerprint, privacy_statement, released, software
+from dpcal.report.verification import composed_epsilon, verify
+
+__all__ = [
+    "FORMAT",
+    "check_replaceable",
+    "composed_epsilon",
+    "fingerprint",
+    "privacy_statement",
+    "read",
+    "released",
+    "replace_file",
+    "replacing",
+    "software",
+    "verify",
+]

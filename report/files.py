@@ -1,0 +1,107 @@
+"""A report as files: a folder that is written whole or not at all, and read back.
+
+>>> import tempfile
+>>> parent = Path(tempfile.mkdtemp())
+>>> with replacing(parent / "report") as folder:
+...     _ = (folder / "report.json").write_text('{"format": "dpcal-report"}')
+>>> [path.name for path in parent.iterdir()], read(parent / "report")
+(['report'], {'format': 'dpcal-report'})
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FORMAT", "check_replaceable", "read", "replace_file", "replacing"]
+
+FORMAT = "dpcal-report"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    temporary = _beside(path)
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Return an unused name in the same folder, hence on the same file system."""
+    return path.absolute().with_name(f"{path.name}.{secrets.token_hex(4)}")
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise ``ValueError`` unless ``folder`` is absent, empty or a report.
+
+    A report is a folder whose ``report.json`` says that it is one.
+    """
+    parent = folder.absolute().parent
+    if not parent.is_dir():
+        raise ValueError(f"output must be in an existing folder, got {str(folder)!r}.")
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        known = read(folder)["format"] == FORMAT
+    except (ValueError, TypeError, KeyError):
+        known = False
+    if not known:
+        raise ValueError(
+            f"output must be a new folder or an earlier report, but {str(folder)!r} holds "
+            "something else; nothing was changed."
+        )
+
+
+@contextmanager
+def replacing(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces ``folder`` when the block ends without an error.
+
+    Raises
+    ------
+    ValueError
+        If ``folder`` exists and is neither empty nor a report.
+    """
+    check_replaceable(folder)
+    temporary = _beside(folder)
+    temporary.mkdir()
+    try:
+        yield temporary
+        _swap(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Put ``new`` in the place of ``folder``, and the old one back if that fails."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    old = _beside(folder)
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except OSError:
+        old.rename(folder)
+        raise
+    shutil.rmtree(old)
+
+
+def read(folder: Path) -> Any:
+    """Return the parsed ``report.json`` of a report.
+
+    Raises
+    ------
+    ValueError
+        If there is none that can be read.
+    """
+    try:
+        return json.loads((folder / "report.json").read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"report must hold a readable report.json: {error}.") from error

@@ -1,0 +1,134 @@
+"""What a run claims, and does not claim, in words and numbers that a reader can check."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpcal.calibrate import Plan, Query
+from dpcal.optim import Result
+
+__all__ = ["fingerprint", "privacy_statement", "released", "software"]
+
+PACKAGES = ("dpcal", "numpy", "scipy", "dp-accounting", "prv-accountant", "scikit-learn")
+
+
+def software() -> dict[str, str]:
+    """Return the versions of Python and of the packages that the numbers came from."""
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> dict[str, str]:
+    """Return a SHA-256 fingerprint of arrays: their shapes, types and bytes, in order.
+
+    Parameters
+    ----------
+    arrays
+        Numbers or strings.
+    key
+        A secret that makes the fingerprint an HMAC. A plain hash of private records is not private:
+        whoever knows all records but one can test guesses of that one against it.
+    """
+    digest = hashlib.sha256() if key is None else hmac.new(key, digestmod=hashlib.sha256)
+    for array in arrays:
+        head = json.dumps({"shape": array.shape, "dtype": array.dtype.str})
+        digest.update(head.encode())
+        digest.update(array.tobytes())
+    name = "sha256" if key is None else "hmac-sha256"
+    return {"algorithm": name, "value": digest.hexdigest()}
+
+
+def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what a run's claim covers, and what it does not.
+
+    Parameters
+    ----------
+    result
+        A run.
+    outside
+        Sentences on what else the claim leaves out.
+    """
+    return {
+        "unit": "one training record (one row of the table)",
+        "neighboring_relation": result.plan.neighboring_relation,
+        "mechanism": _mechanism(result.plan),
+        "covered": "the released parameters and every iterate of the run",
+        "not_covered": [
+            "The number of training records, the columns and the classes are treated as public.",
+            "A seed that others know voids the claim: the noise can then be subtracted.",
+            "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian in "
+            "floating point, not in real numbers: attacks on either are outside the claim.",
+            *outside,
+        ],
+    }
+
+
+def _mechanism(plan: Plan) -> str:
+    """Say what is released, in words."""
+    if plan.optimizer == "dpsgd":
+        query = plan.query("gradient")
+        return (
+            "DP-SGD (Abadi et al. 2016, Algorithm 1): each step samples every training record "
+            f"independently with probability {query.sampling_probability!r}, clips each sampled "
+            f"record's gradient to L2 norm {query.max_norm!r}, and adds Gaussian noise of standard "
+            "deviation noise_multiplier * max_norm to the sum. All iterates may be published."
+        )
+    parts = [f"{plan.optimizer} releases noisy sums, and iterates that are functions of them."]
+    parts += [_answer(query) for query in plan.queries]
+    budget = plan.queries[0].budget
+    if budget is not None:
+        parts.append(
+            "Noise multipliers are chosen from earlier answers; all answers together spend no more "
+            f"than one with noise multiplier {budget!r}, and are charged as that."
+        )
+    return " ".join(parts)
+
+
+def _answer(query: Query) -> str:
+    """Say what one query releases, in words."""
+    records = query.sampling.sentence
+    if query.composition == "disjoint":
+        records += " of a part that shares none with others"
+    bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")
+    if query.cap is not None:
+        bound += f", and {query.cap!r} at most"
+    least = "at least " if query.budget is not None else ""
+    noise = f"Gaussian noise of {least}{query.noise_multiplier!r} times that bound"
+    if query.correlation is not None:
+        noise = (
+            f"row t of C^-1 z, with C the matrix of strategy {query.correlation.strategy.kind!r} "
+            f"and z {noise},"
+        )
+    clipped, result = query.kind, "sum"
+    if query.kind == "one pass":
+        clipped, result = "step in a pass", "mean iterate"
+    return (
+        f"Query {query.name!r}, at most {query.count} times: over {records}, one record's "
+        f"{clipped} is clipped to L2 norm {bound}, and {noise} is added to the {result}."
+    )
+
+
+def released(result: Result) -> dict[str, Any]:
+    """Return a run's plan, its ledger, and epsilon recomputed from the ledger."""
+    delta = result.plan.delta
+    return {
+        "plan": json.loads(result.plan.to_json()),
+        "ledger": json.loads(result.ledger.to_json()),
+        "delta": delta,
+        "epsilon": result.epsilon(delta).to_dict(),
+        "complete": result.complete,
+        "message": result.message,
+    }

@@ -1,0 +1,110 @@
+"""Is a report's claim covered by what its plans cost, and are its ledgers within its plans?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dpcal.accountants import epsilon, events
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate import Plan
+from dpcal.errors import LedgerMismatch
+from dpcal.optim import Ledger, Result
+from dpcal.optim.result import check_ledger
+from dpcal.report.files import FORMAT
+
+__all__ = ["composed_epsilon", "verify"]
+
+# What a price may differ by between two machines, relatively.
+_ROUNDING = 1e-6
+
+
+def composed_epsilon(runs: Iterable[Ledger | Result], delta: float) -> dict[str, Any]:
+    """Return the epsilon of releasing every run about the same records.
+
+    A result that ended early costs its whole plan; its ledger alone would not say so.
+    """
+    runs = list(runs)
+    ledgers = [run if isinstance(run, Ledger) else run.ledger for run in runs]
+    relations = {ledger.neighboring_relation for ledger in ledgers}
+    if len(relations) != 1:
+        raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+    return _composed([run.event for run in runs], relations.pop(), delta)
+
+
+def _composed(parts: list[DpEvent], relation: str, delta: float) -> dict[str, Any]:
+    price = epsilon(events.ComposedDpEvent(parts), delta=delta, neighboring_relation=relation)
+    return {"runs": len(parts), "delta": delta, "epsilon": price.to_dict()}
+
+
+def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Recompute the claims of a ``report.json`` from the plans and ledgers in it.
+
+    A run costs its whole plan: it asked all of it, or it stopped on account of what it had put out.
+
+    Parameters
+    ----------
+    document
+        The parsed file.
+
+    Returns
+    -------
+    list of dict
+        One row a claim: ``claim``, ``delta``, ``claimed`` and ``recomputed`` (upper bounds of
+        epsilon), ``label`` (how sure the price is, where noise was correlated) and ``holds``, which
+        says that the claim is not below what is proved, but for rounding, and no ledger is outside
+        its plan.
+
+    Raises
+    ------
+    ValueError
+        If the document is not a report.
+    """
+    try:
+        if document["format"] != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
+        rows, parts, relations, kept = [], [], set(), True
+        for run in document["runs"]:
+            event, relation, agrees = _read(run)
+            proved = epsilon(event, delta=run["delta"], neighboring_relation=relation).to_dict()
+            row = _checked(f"target epsilon {run['plan']['epsilon']:g}", run, proved)
+            rows.append({**row, "holds": row["holds"] and agrees})
+            parts.append(event)
+            relations.add(relation)
+            kept = kept and agrees
+        everything = document["everything"]
+        if len(relations) != 1:
+            raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
+        proved = _composed(parts, relations.pop(), everything["delta"])["epsilon"]
+        row = _checked("all runs together", everything, proved)
+        return [*rows, {**row, "holds": row["holds"] and kept}]
+    except (KeyError, TypeError, IndexError) as error:
+        raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
+
+
+def _read(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
+    """Return what a run costs, its relation, and whether its ledger is within its plan."""
+    plan = Plan.from_json(json.dumps(run["plan"]))
+    ledger = Ledger.from_json(json.dumps(run["ledger"]))
+    released = ledger.event
+    try:
+        check_ledger(ledger, plan, exact=False)
+    except LedgerMismatch:
+        return released, ledger.neighboring_relation, False
+    return plan.event, plan.neighboring_relation, True
+
+
+def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare upper bounds: that intervals meet would only say that the claim may be true."""
+    claimed = claim["epsilon"]
+    holds = claimed["upper"] >= proved["upper"] * (1 - _ROUNDING)
+    same = all(claimed.get(each) == proved.get(each) for each in ("neighboring_relation", "label"))
+    return {
+        "claim": name,
+        "delta": claim["delta"],
+        "claimed": claimed["upper"],
+        "recomputed": proved["upper"],
+        "label": proved.get("label"),
+        "holds": bool(holds and same),
+    }
