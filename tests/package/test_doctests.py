@@ -12,7 +12,7 @@ import dpcal
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(dpcal.__path__, "dpcal.")
-    if not module.name.endswith("__main__")
+    if module.name.rpartition(".")[2] not in ("__main__", "setup")
 )
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
