@@ -77,6 +77,7 @@ def test_gaussian_closed_form_bounds_its_error(mu, epsilon):
     assert abs(math.expm1(value - truth)) <= error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "direction", "z"),
     [
@@ -107,6 +108,7 @@ def test_tilted_decay_is_a_bound():
             assert log_ratio[reach].max() <= bound[k - 1] + 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.floats(-4, -0.05).map(lambda x: 10.0**x),
@@ -200,6 +202,7 @@ def test_other_packages_agree():
     assert accountants.epsilon(event, delta=1e-5, accountant="renyi") > answer
 
 
+@pytest.mark.slow
 def test_tiny_delta_where_backends_stop():
     event = dpsgd(0.01, 1.0, 10_000)
     assert accountants.epsilon(event, delta=1e-30, accountant="pld") == math.inf
@@ -407,6 +410,7 @@ def test_a_comparison_passes_options_on():
     assert 0.5 < found.rows[1].upper - found.rows[1].lower < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 100])
 @pytest.mark.parametrize("q", [1e-50, 1e-12, 1e-3, 1.0])
 def test_extreme_noise_has_a_price_between_its_bounds(q, steps):

@@ -43,6 +43,7 @@ def rdp_accountant():
     return RdpAccountant(np.linspace(10, 40, 301))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

@@ -22,6 +22,7 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, TrimmedLo
 SEED, CHUNKS, POINTS, BALLS = 2027, 10, 30, 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_answers_hold_everywhere(chunk):
     checked = 0
@@ -39,6 +40,7 @@ def test_answers_hold_everywhere(chunk):
     assert checked >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("chunk", range(3))
 def test_answers_hold_where_losses_have_no_exponentials(chunk):
@@ -56,6 +58,7 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
     assert answer.upper - answer.lower < 1e-9
 
 
+@pytest.mark.slow
 def test_hundreds_of_distinct_sparse_losses_get_an_answer():
     steps = tuple((1e-7 * (1 + i / 100), 0.3 + 0.002 * i, 5 + i) for i in range(150))
     point = sweep.Point(steps, None, math.log(1e-7))
@@ -78,6 +81,7 @@ def log_mgf(q, sigma, c):
         return mpmath.log1p(mpmath.quad(integrand, points))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma"), [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0), (1e-3, 0.03), (0.3, 0.015)]
 )

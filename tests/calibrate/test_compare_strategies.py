@@ -196,6 +196,7 @@ def test_picture_shows_what_the_table_says():
     ]
 
 
+@pytest.mark.slow
 def test_command_prices_random_batches(capsys):
     words = ["strategies", "--steps", "24", "--epsilon", "2", "--delta", "1e-4"]
     assert main([*words, "--sampling-probability", "0.2", "--json"]) == 0
@@ -232,6 +233,7 @@ def test_wrong_input_gets_a_sentence(options, error, sentence):
         calibrate.compare_strategies(**{"steps": 8, **TARGET, **options})
 
 
+@pytest.mark.slow
 def test_command_prints_the_table(capsys):
     words = ["strategies", "--steps", "40", "--epsilon", "2", "--delta", "1e-6"]
     assert main([*words, "--steps-per-epoch", "10", "--json"]) == 0

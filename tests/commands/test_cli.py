@@ -107,6 +107,7 @@ def test_compare_epsilons(capsys):
     assert answer["rows"][0]["upper"] > answer["rows"][1]["upper"] > 6.907384
 
 
+@pytest.mark.slow
 def test_compare_noise_is_safe_and_tight(capsys):
     from dpcal import accountants
     from dpcal.accountants import events

@@ -97,6 +97,7 @@ def test_the_accuracies_can_be_drawn_again(printed, tmp_path):
     assert (tmp_path / "again.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_json_only(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(demonstration, "EPSILONS", (8.0,))
     monkeypatch.setattr(demonstration, "SEEDS", (0,))

@@ -65,6 +65,7 @@ def proved(first, second):
     return bound(best, first[half:], second[half:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 def test_attacks_stay_below_the_claim_and_find_too_little_noise(name):
     constants = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
@@ -196,6 +197,7 @@ def tree_of(depth, claim):
     return plan
 
 
+@pytest.mark.slow
 def test_attacks_on_a_tree_stay_below_the_claim_and_find_each_mistake():
     claim = 1.5
 
@@ -247,6 +249,7 @@ def lifted_evidence(plan, objective, first_seed, runs):
     return found
 
 
+@pytest.mark.slow
 def test_attacks_on_embedded_models_stay_below_the_claim_and_find_each_mistake():
     n, d, runs, claim, steps = 8, 150, 400, 1.0, 2
     plan = calibrate.jl_glm(

@@ -77,6 +77,7 @@ def plans():
 # -- prices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_plan_and_ledger_have_one_price(name, plans):
     plan, exact = plans[name], RUNS[name][2]
@@ -127,6 +128,7 @@ def test_all_records_at_every_step_are_one_gaussian():
     assert delta == pytest.approx(1e-2, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_proved_bounds_need_more_noise_than_draws(plans):
     proved = plan_for(statistics=False)
     assert proved.parameters["label"] == proved.price().label == "certified"
@@ -391,6 +393,7 @@ def test_iterates_stay_in_a_ball_around_the_start(plans):
     assert max(away) <= 1.2 + 1e-12
 
 
+@pytest.mark.slow
 def test_correlation_takes_noise_back():
     # Per coordinate, prefix sums of n steps have variance sigma^2 (1 + (1 - lambda)^2 (n - 1)).
     steps, d = 50, 20_000
@@ -527,6 +530,7 @@ def bound(true, false, delta):
 ATTACKED = ["lambda-CGD", "banded, cyclic", "inverse, bins", "square root, all", "tree, all"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKED)
 def test_attacks_on_iterates_stay_below_the_claim(name):
     # False alarm 1e-5 each.

@@ -160,6 +160,7 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
     assert plan_for(rank=1).parameters["embedding_dimension"] <= math.ceil(math.log(2 * N / 1e-5))
 
 
+@pytest.mark.slow
 def test_error_is_flat_in_the_dimension():
     # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
     # direct one grows. Slopes over a factor 16 in d, 2 seeds.

@@ -335,6 +335,7 @@ def test_adaptive_steps_descend_as_the_theory_says():
     assert broken == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("optimizer", "p", "sizes", "lowest", "highest"),
     [
@@ -688,6 +689,7 @@ ATTACKED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKED)
 def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
     optimizer, build = {

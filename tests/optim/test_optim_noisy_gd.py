@@ -282,6 +282,7 @@ def iterates_of(plan, seed):
     return iterates
 
 
+@pytest.mark.slow
 def test_the_bound_holds_on_average():
     # Mean over iterates of the true squared gradient norm against the promised bound.
     plan = plan_for(epsilon=8.0)

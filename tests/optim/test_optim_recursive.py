@@ -141,6 +141,7 @@ def test_phased_steps_are_contractions_without_help():
         assert plan.query(f"round {t} phase 1").max_norm == pytest.approx(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subsolver", SUBSOLVERS)
 def test_gradients_of_population_risk_fall_with_n(subsolver):
     # Huber's loss of a location: the population gradient at 100,000 fresh points. Theory: at least

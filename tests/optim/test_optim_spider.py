@@ -123,6 +123,7 @@ def test_steps_are_the_paper_s_pseudocode():
     np.testing.assert_allclose(spiderboost(objective, plan, seed=9).w, w, rtol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "batch_size"), [(20_000, 50), (20_000, 1_200), (20_000, 19_999)])
 def test_batches_of_a_fixed_size_are_those_of_numpy(n, batch_size):
     # Numpy draws small batches one by one and shuffles the tail for large ones.
@@ -288,6 +289,7 @@ def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(relation,
     assert dataclasses.replace(plan, queries=(refresh, quieter)).price() > 1.5
 
 
+@pytest.mark.slow
 def test_the_bound_is_better_than_that_of_descent_and_falls_as_the_theorem_says():
     found = {}
     for n in (1_000, 10_000, 100_000):
@@ -310,6 +312,7 @@ def test_where_differences_do_not_pay_the_plan_is_noisy_descent():
     assert spiderboost(Sigmoid(table, table[:, 0] > 0, fit_intercept=False), plan, seed=0).complete
 
 
+@pytest.mark.slow
 def test_the_bound_holds_on_average():
     # A loss that is not convex, at a target where the bound is far from trivial.
     target = {"n": N, "dimension": 4, "epsilon": 20.0, "delta": 1e-5}
@@ -420,6 +423,7 @@ def proven_epsilon(kind, *, runs):
     return math.log(max(low - delta, 1e-9) / high)
 
 
+@pytest.mark.slow
 def test_an_attack_stays_below_the_claim_and_catches_clipping_of_averages():
     assert proven_epsilon(FromGradients, runs=600) < 1.0
     assert proven_epsilon(ClippedAverage, runs=200) > 1.5

@@ -14,14 +14,29 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(dpcal.__path__, "dpcal.")
     if module.name.rpartition(".")[2] not in ("__main__", "setup")
 )
+# Their examples take seconds each.
+SLOW = {
+    "accountants.md",
+    "correlated.md",
+    "optimizers.md",
+    "dpcal.calibrate.correlated",
+    "dpcal.calibrate.plans.correlated_dpsgd",
+}
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 
-@pytest.mark.parametrize("name", ["dpcal", *MODULES])
+def marked(cases, name_of):
+    """Return the cases, with those that are slow marked."""
+    for case in cases:
+        name = name_of(case)
+        yield pytest.param(case, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+
+
+@pytest.mark.parametrize("name", marked(["dpcal", *MODULES], str))
 def test_module(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", marked(PAGES, lambda page: page.name))
 def test_page(page):
     assert doctest.testfile(str(page), module_relative=False).failed == 0

@@ -30,6 +30,7 @@ DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_0
 MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
 @pytest.mark.parametrize("width", [1e-3, 1e-10])
 def test_the_reference_is_inside(row, width):
@@ -114,6 +115,7 @@ def test_a_bounded_loss_and_no_loss():
         assert verify_certificate(item.to_json()) == item
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"epsilon": 8.0}, {"epsilon": 300.0}, {"delta": 1e-9, "width": 1e-6}]
 )
@@ -397,6 +399,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.slow
 def test_losses_of_hundreds_have_a_certificate():
     event = events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.05, steps=1000)
     certificate = certify(event, epsilon=1000.0)
@@ -419,6 +422,7 @@ def test_moments_of_a_table_keep_their_digits(noise, step, last):
             assert table.cumulants([c])[0, 0] == pytest.approx(truth, rel=1e-6, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORNERS)
 def test_hard_corners_are_proved(name):
     event, epsilon, options, method = CORNERS[name]

@@ -229,6 +229,7 @@ VECTORS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("run", "sigma", "nodes"), VECTORS, ids=lambda value: repr(value)[:30])
 def test_the_grid_of_vectors_agrees_with_every_pattern(law, run, sigma, nodes):

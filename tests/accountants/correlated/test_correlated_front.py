@@ -155,6 +155,7 @@ def test_confidence_is_part_of_delta():
     assert again.to_dict() == answer.to_dict()
 
 
+@pytest.mark.slow
 def test_statistics_agree_across_methods():
     run, sampler = STRATEGIES["lambda-CGD"], correlated.Poisson(0.1)
     options = {"noise_multiplier": 2.0, "delta": 1e-3}
@@ -184,6 +185,7 @@ def test_statistics_agree_across_methods():
     assert pair[1].lower <= pair[0]
 
 
+@pytest.mark.slow
 def test_states_and_particles_agree_on_buffers():
     run, sampler = BLT(80, (0.95, 0.5), (0.12, 0.3)), correlated.Poisson(0.05)
     options = {"noise_multiplier": 3.0, "epsilon": 0.4, "draws": 4096}
@@ -216,6 +218,7 @@ def test_too_large_a_grid_of_states_falls_back_to_particles(monkeypatch):
     assert answer.lower == 0
 
 
+@pytest.mark.slow
 def test_rare_participation_with_much_noise_has_an_upper_end():
     # Adding a record is decided far out, some forty times beyond the mean of a participation.
     answer = correlated.epsilon(
@@ -347,6 +350,7 @@ def test_batches_of_fixed_size_beat_the_bernoulli_pair(rate, sigma, epsilon, att
     assert revealed.label == "certified"
 
 
+@pytest.mark.slow
 def test_calibrated_noise_is_confirmed_by_other_draws():
     run, sampler = STRATEGIES["lambda-CGD"], correlated.Poisson(0.05)
     found = noise_multiplier(run, sampler, epsilon=1.0, delta=1e-3, draws=10_000, seed=1)

@@ -104,6 +104,7 @@ def test_two_rounds_against_quadrature(decay, epsilon, remove, add):
         assert reading.standard_error < 0.05 * exact[side] + 1e-6
 
 
+@pytest.mark.slow
 def test_uncorrelated_noise_is_a_sampled_gaussian_for_every_method():
     T, z, rate = 100, 1.0, 0.02
     run = Mechanism("lambda-CGD", np.eye(T), z, 1e-12, 1)
@@ -125,6 +126,7 @@ def test_uncorrelated_noise_is_a_sampled_gaussian_for_every_method():
         assert reading.lower <= exact <= reading.upper, type(estimator).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decay", "z", "epsilon", "published", "error", "near_exact", "odds", "attraction"),
     [
@@ -160,6 +162,7 @@ def test_second_moments(decay, z, log_moment):
     assert tilted.validated()
 
 
+@pytest.mark.slow
 def test_tilted_draws_never_exceed_their_range_and_agree_with_direct_ones():
     setting = on_grid(ar1(200, 0.7, 1.5), 0.02)
     direct = simulate(Direct(setting, "remove"), draws=10_000, seed=3)
@@ -174,6 +177,7 @@ def test_tilted_draws_never_exceed_their_range_and_agree_with_direct_ones():
         assert tilted.estimator.largest(epsilon) <= 1.01 * math.exp(moment - epsilon) / 2
 
 
+@pytest.mark.slow
 def test_adding_a_record_inside_a_half_space():
     setting = on_grid(ar1(200, 0.7, 2.0), 0.05)
     direct = simulate(Direct(setting, "add"), draws=40_000, seed=3)
@@ -193,6 +197,7 @@ def test_adding_a_record_inside_a_half_space():
         ShiftAdd(setting, share, -1.0)
 
 
+@pytest.mark.slow
 def test_deterministic_bounds_enclose_the_draws():
     # Two hundred confidence intervals, each of which fails with probability 1e-6.
     rng = np.random.default_rng(11)
@@ -209,6 +214,7 @@ def test_deterministic_bounds_enclose_the_draws():
         assert add.lower <= min(revealed, certified.variational_delta(setting, epsilon)[0])
 
 
+@pytest.mark.slow
 def test_renyi_bounds_lie_above_the_near_exact_epsilon():
     # Near-exact epsilon 1.12, 3.42 and 1.41 at delta = 1e-5, r = 0.01, 1000 rounds.
     for decay, z, near_exact, published in (
@@ -226,6 +232,7 @@ def test_state_caps():
         assert cap - 1e-3 <= found <= 1.02 * cap
 
 
+@pytest.mark.slow
 def test_orthogonal_bins_against_a_certified_bracket():
     # Brackets from convolving lognormals on a grid, rounded down and up.
     for mu, epsilon, low, high in (
@@ -261,6 +268,7 @@ def test_correlated_bins_against_published_values():
         assert abs(reading.mean / published - 1) <= reach < 0.4
 
 
+@pytest.mark.slow
 def test_particles_are_conservative_and_nearly_sharp():
     setting = on_grid(ar1(60, 0.8, 2.0), 0.05)
     law, run = setting.law, setting.mechanism
@@ -273,6 +281,7 @@ def test_particles_are_conservative_and_nearly_sharp():
         assert found.mean <= 1.05 * exact.mean + 4.5 * error
 
 
+@pytest.mark.slow
 def test_cross_entropy_beats_plain_draws():
     setting = on_grid(ar1(150, 0.8, 1.0), 0.02)
     start = Counts(setting, (0.985, 0.014, 0.001), 0.1)

@@ -309,6 +309,7 @@ def test_errors_of_square_roots_at_256_steps():
     assert inverse.mean_error() ** 2 == pytest.approx(13.6455536, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_best_dense_strategy_at_256_steps():
     best = Dense.optimised(256)
     assert best.mean_error(participation=Single()) ** 2 == pytest.approx(6.3726681, abs=2e-7)

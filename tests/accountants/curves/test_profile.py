@@ -31,6 +31,7 @@ SETTINGS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(setting=SETTINGS, seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_profile_meets_the_single_answers(setting, seed):
@@ -135,6 +136,7 @@ def test_refusals_are_sentences():
         epsilon_profile(event, [0.5, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "relation"),
     [

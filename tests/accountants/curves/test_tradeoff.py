@@ -131,6 +131,7 @@ def test_gdp_of_gaussian_compositions_is_exact():
     assert replaced == pytest.approx(2 * exact, rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 1000), (0.2, 2.0, 50), (0.5, 1, 1)])
 @pytest.mark.parametrize("slack", [1e-4, 1e-10])
 def test_gdp_promise_between_the_points(q, sigma, steps, slack):
@@ -203,6 +204,7 @@ def test_noise_for_a_power_and_for_mu_has_a_closed_form():
     assert sigma >= 2.0
 
 
+@pytest.mark.slow
 def test_a_risk_that_no_noise_reaches_is_refused():
     def success(event):
         return bayes_success(event, prior=0.5)

@@ -22,6 +22,7 @@ def layered(parts, epsilon, size):
     return Inversion.layered(Ladder(parts, size - 37.0), epsilon, size).log_bounds(epsilon)
 
 
+@pytest.mark.slow
 def test_layers_of_one_step_hold_its_closed_form():
     rng = np.random.default_rng(3)
     held = 0
@@ -92,6 +93,7 @@ def test_two_steps_agree_with_brute_force(q, sigma, epsilon):
     assert bounds.lower - 1e-7 < truth < bounds.upper + 1e-7
 
 
+@pytest.mark.slow
 def test_layers_and_whole_contours_agree():
     # Wherever the law has a contour of its own as well, the intervals meet.
     rng = np.random.default_rng(8)

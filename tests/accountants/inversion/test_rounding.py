@@ -48,6 +48,7 @@ def law(kind, name, q, sigma):
     return FixedBatchGaussian(q, sigma) if kind == "fixed" else loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(kind, name) for kind in ("sampled", "mixture", "revealed") for name in ("remove", "add")]
@@ -79,6 +80,7 @@ def test_bounds_hold_the_closed_form(kind, name):
     assert compared >= 5
 
 
+@pytest.mark.slow
 def test_bulk_and_jumps_hold_the_closed_form():
     # A fixed batch without its atom, down to shares at which one minus the atom loses its digits.
     rng = np.random.default_rng(12)

@@ -35,6 +35,7 @@ def profile(alpha, q, mu):
     return q * (ndtr(mu / 2 - math.log(a) / mu) - a * ndtr(-mu / 2 - math.log(a) / mu))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "mu"), [(0.01, 1.0), (0.3, 0.2), (0.05, 3.0)])
 def test_transform_agrees_with_mpmath(q, mu):
     loss = FixedBatchGaussian(q, 1 / mu)

@@ -72,6 +72,7 @@ def _kernel(k, shift, epsilon, top):
     return piece(half) - mpmath.exp(epsilon) * piece(-half)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "times"), [(2.0, 1), (2.0, 2), (0.7, 3), (5.0, 6), (1.0, 9)])
 @pytest.mark.parametrize("share", [0.0, 0.21, 0.6, 0.93])
 def test_laplace_against_sums_of_truncated_powers(scale, times, share):
@@ -81,6 +82,7 @@ def test_laplace_against_sums_of_truncated_powers(scale, times, share):
     assert delta.upper - delta.lower <= 1e-8 * delta.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "times"), [(2.0, 20), (10.0, 100), (20.0, 1000)])
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_laplace_against_a_distribution(scale, times, epsilon):
@@ -92,6 +94,7 @@ def test_laplace_against_a_distribution(scale, times, epsilon):
     assert peer.get_delta_for_epsilon(epsilon) < delta.upper * 1.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 7, 10**3, 10**6, 10**9])
 def test_many_laplace_mechanisms_tend_to_a_gaussian(times):
     # Losses of standard deviation 1 / b each; the sum's is 1.
@@ -138,6 +141,7 @@ def test_moments_of_a_segment(loss, c):
         assert abs(value) <= math.exp(tilt.log_decay(np.array([t]), 1.0)[0]) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma", "shift"),
     [(0.03, 1), (0.058, 3), (0.07, 2), (0.4, 1), (0.85, 2), (0.95, 3), (2.0, 1), (5.0, 7)],

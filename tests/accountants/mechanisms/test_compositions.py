@@ -60,6 +60,7 @@ def test_claims_by_enumeration(claims, epsilon):
     assert delta.upper - delta.lower <= 1e-8 * delta.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accountant", ["characteristic", "renyi"])
 def test_failures_are_counted_exactly_beside_other_losses(accountant):
     claim = REPEAT(events.EpsilonDeltaDpEvent(0.0, 1e-4), 30)
@@ -236,6 +237,7 @@ def test_sampled_claims_by_enumeration(epsilon):
         accountants.epsilon(failing, delta=1e-6, neighboring_relation="replace-special")
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     order=st.permutations(range(4)),

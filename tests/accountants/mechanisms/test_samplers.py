@@ -124,6 +124,7 @@ def single(event, alpha, relation):
 # -- enumeration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", PAIRS)
 @pytest.mark.parametrize("alpha", [1.0, 1.15, 1.6])
 def test_no_data_set_exceeds_the_bound(relation, alpha):
@@ -266,6 +267,7 @@ def _weight(mixture, sigma, x):
     return sum(w * mpmath.exp((a * x - mpmath.mpf(a) ** 2 / 2) / sigma**2) for a, w in mixture)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss",
     [
@@ -365,6 +367,7 @@ def test_poisson_agrees_with_loss_distributions(relation):
     assert ours == pytest.approx(upper, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_mixture_of_gaussians_agrees_with_loss_distributions():
     theirs = builders.from_mixture_gaussian_mechanism(
         1.0, [0.0, 1.0, 2.0], [0.95, 0.04, 0.01], value_discretization_interval=1e-3

@@ -57,6 +57,7 @@ def test_there_is_an_example_of_every_event():
     assert missing == {dp_event.DpEvent}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("event", EXAMPLES, ids=lambda event: type(event).__name__)
 def test_every_event_is_priced_or_refused_in_sentences(event, relation):
