@@ -39,7 +39,8 @@ from scipy.special import gammaln, log_ndtr
 from dpcal.accountants import characteristic, events, log_delta, renyi
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.certificates import proofs as proof
+from dpcal.accountants.certificates.enclosure import enclose
+from dpcal.accountants.certificates.search.contour import choose_contour
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -312,10 +313,8 @@ def log_delta_in_balls(point, epsilon):
 
 def _direction_in_balls(direction, epsilon):
     """The same for one direction; None where that takes too much."""
-    from dpcal.accountants.certificates.enclosure import enclose
-
     try:
-        chosen = proof.choose_contour(direction.parts, epsilon, width=1e-4)
+        chosen = choose_contour(direction.parts, epsilon, width=1e-4)
         points = sum(item.last - item.first for item in chosen.sums if item)
         if (chosen.nodes + 100) * points > _BALL_WORK:
             return None

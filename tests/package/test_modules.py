@@ -67,7 +67,6 @@ KNOWN_UP_FOR_TYPES = {
 
 # By the module that imports.
 KNOWN_INSIDE_FUNCTIONS = {
-    "dpcal.accountants.certificates.certify": MOVING,
     "dpcal.accountants.correlated.montecarlo": MOVING,
     "dpcal.accountants.matrix.dense": MOVING,
     "dpcal.accountants.matrix.optimise": MOVING,

@@ -21,8 +21,6 @@ KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.correlated": (1284, MOVING),
     "dpcal._ext.gradients": (700, MOVING),
-    "dpcal.accountants.certificates.certify": (1006, MOVING),
-    "dpcal.accountants.certificates.proofs": (848, MOVING),
     "dpcal.accountants.characteristic": (1003, MOVING),
     "dpcal.accountants.correlated.api": (794, MOVING),
     "dpcal.accountants.correlated.likelihood": (610, MOVING),

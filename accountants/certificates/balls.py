@@ -1,0 +1,58 @@
+"""Ball arithmetic of python-flint, imported when the first ball is computed.
+
+A ball is a midpoint with a radius, and every operation encloses the exact result. The package
+python-flint is an optional extra. The names ``acb``, ``acb_mat``, ``arb``, ``arb_poly`` and ``ctx``
+of this module are those of python-flint.
+
+>>> from dpcal.accountants.certificates import balls
+>>> with balls.ctx.workprec(64):
+...     third = balls.arb(1) / 3
+>>> 3 * third == 1, (3 * third).overlaps(balls.arb(1))
+(False, True)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpcal.errors import MissingExtra
+
+__all__ = ["Ball", "probability"]
+
+# python-flint has no type annotations.
+Ball = Any
+
+_NAMES = ("acb", "acb_mat", "arb", "arb_poly", "ctx")
+# Relative radius of the balls around numbers that doubles hold only up to a rounding. A quotient
+# has a relative error of 2^-53, a sum of weights a few of them. At half of this value a sum of a
+# few weights might leave its ball; at twice it, bounds would be wider by about 1e-15 per use.
+_ROUNDING = 2.0**-50
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import flint
+    except ImportError as error:
+        raise MissingExtra(
+            "Certificates need python-flint: pip install 'dpcal[certify]'."
+        ) from error
+    # Later look-ups find the name without this function.
+    globals()[name] = getattr(flint, name)
+    return globals()[name]
+
+
+def probability(value: float, rounded: bool) -> Ball:
+    """Return a probability as a ball.
+
+    Parameters
+    ----------
+    value
+        The probability, as a double.
+    rounded
+        Whether the double is a quotient or a sum that was rounded. The ball then has a radius that
+        holds the exact value; otherwise it is the double itself.
+    """
+    arb = __getattr__("arb")
+    return arb(value, abs(value) * _ROUNDING) if rounded else arb(value)

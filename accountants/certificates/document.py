@@ -1,0 +1,344 @@
+"""The records of a certificate, and the JSON document that holds them.
+
+>>> from decimal import Decimal
+>>> from dpcal.accountants import events
+>>> from dpcal.accountants.certificates.proofs import SamplingProof
+>>> argument = Argument("upper", 128, SamplingProof())
+>>> one_direction = DirectionBounds("both", Decimal(0), Decimal("0.39"), (argument,))
+>>> bounds = DeltaBounds(1.0, (one_direction,))
+>>> item = Mechanism(events.GaussianDpEvent(1.0), 1)
+>>> certificate = Certificate("add-or-remove-one", (item,), None, (bounds,))
+>>> certificate.quantity, certificate.upper
+('delta', Decimal('0.39'))
+>>> Certificate.from_json(certificate.to_json()) == certificate
+True
+
+Reading a document checks its form. Whether its bounds hold is a question for
+:func:`~dpcal.accountants.certificates.verify.verify_certificate`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from dpcal.accountants.certificates.cost import BITS
+from dpcal.accountants.certificates.mechanisms import (
+    MECHANISM,
+    Mechanism,
+    has_rounded_probabilities,
+)
+from dpcal.accountants.certificates.proofs import MAX_PARTS, PROOFS, Proof
+from dpcal.accountants.certificates.schema import (
+    Shape,
+    choice,
+    list_of,
+    number,
+    optional,
+    parse,
+    probability_text,
+    reject,
+    shown,
+    text,
+    whole,
+)
+from dpcal.accountants.directions import RELATIONS, Composition
+from dpcal.accountants.events import ComposedDpEvent, SelfComposedDpEvent
+from dpcal.accountants.mechanisms.decompose import decompose
+
+__all__ = [
+    "Argument",
+    "Certificate",
+    "DeltaBounds",
+    "DirectionBounds",
+    "Mechanism",
+    "relative_width",
+]
+
+# Name and version of the document's form.
+_FORMAT = "dpcal-certificate-2"
+
+
+def relative_width(lower: Decimal, upper: Decimal) -> float:
+    """Return the width of an interval relative to its upper end; 0 if that is 0."""
+    return float((upper - lower) / upper) if upper else 0.0
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One proof, and the precision at which it is checked.
+
+    Attributes
+    ----------
+    proves
+        Which bounds it is for: ``"lower"``, ``"upper"`` or ``"both"``.
+    bits
+        Precision of the arithmetic.
+    proof
+        The numbers of the proof.
+    """
+
+    proves: str
+    bits: int
+    proof: Proof
+
+    @property
+    def method(self) -> str:
+        """What kind of argument it is."""
+        return self.proof.method
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the argument as JSON values."""
+        # JSON has lists where records have tuples.
+        numbers = json.loads(json.dumps(asdict(self.proof)))
+        return {
+            "proves": self.proves,
+            "method": self.method,
+            "bits": self.bits,
+            "proof": numbers,
+        }
+
+
+@dataclass(frozen=True)
+class DirectionBounds:
+    """Bounds on delta in one direction of the relation, and the arguments for them.
+
+    A lower bound of 0 and an upper bound of 1 need no argument.
+    """
+
+    direction: str
+    lower: Decimal
+    upper: Decimal
+    arguments: tuple[Argument, ...]
+
+    @property
+    def lower_method(self) -> str:
+        """The kind of argument for the lower bound."""
+        return self._method("lower")
+
+    @property
+    def upper_method(self) -> str:
+        """The kind of argument for the upper bound."""
+        return self._method("upper")
+
+    def _method(self, side: str) -> str:
+        found = [item.method for item in self.arguments if item.proves in (side, "both")]
+        return found[0] if found else "none"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bounds as JSON values."""
+        return {
+            "direction": self.direction,
+            "lower": str(self.lower),
+            "upper": str(self.upper),
+            "arguments": [item.to_dict() for item in self.arguments],
+        }
+
+
+@dataclass(frozen=True)
+class DeltaBounds:
+    """Bounds on delta at one epsilon: the largest of all directions."""
+
+    epsilon: float
+    directions: tuple[DirectionBounds, ...]
+
+    @property
+    def lower(self) -> Decimal:
+        """Proved lower bound on delta(epsilon)."""
+        return max(item.lower for item in self.directions)
+
+    @property
+    def upper(self) -> Decimal:
+        """Proved upper bound on delta(epsilon)."""
+        return max(item.upper for item in self.directions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bounds as JSON values."""
+        return {
+            "epsilon": self.epsilon,
+            "directions": [item.to_dict() for item in self.directions],
+        }
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proved bounds on a composition's delta at an epsilon, or on its epsilon at a delta.
+
+    Attributes
+    ----------
+    neighboring_relation
+        The relation that the bounds hold for.
+    mechanisms
+        What is composed.
+    delta
+        The delta at which epsilon is bounded; None if delta is bounded at an epsilon.
+    proofs
+        Bounds on delta at one epsilon; or at the claimed lower and upper bounds on epsilon, where
+        delta is proved to be at least and at most the given one (a lower bound of 0 needs no
+        proof).
+    """
+
+    neighboring_relation: str
+    mechanisms: tuple[Mechanism, ...]
+    delta: float | None
+    proofs: tuple[DeltaBounds, ...]
+
+    @property
+    def quantity(self) -> str:
+        """What is bounded: ``"delta"`` or ``"epsilon"``."""
+        return "delta" if self.delta is None else "epsilon"
+
+    @property
+    def lower(self) -> Decimal:
+        """Proved lower bound; a decimal, so that no delta is too small."""
+        if self.delta is None:
+            return self.proofs[0].lower
+        return Decimal(self.proofs[0].epsilon if len(self.proofs) == 2 else 0)
+
+    @property
+    def upper(self) -> Decimal:
+        """Proved upper bound."""
+        return self.proofs[-1].upper if self.delta is None else Decimal(self.proofs[-1].epsilon)
+
+    @cached_property
+    def composition(self) -> Composition:
+        """The dominating pairs that the mechanisms compose."""
+        events = [SelfComposedDpEvent(item.event, item.count) for item in self.mechanisms]
+        return decompose(ComposedDpEvent(events), self.neighboring_relation)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether sampling probabilities or weights are quotients that were rounded."""
+        return has_rounded_probabilities(self.mechanisms)
+
+    @property
+    def width(self) -> float:
+        """Width of the bounds relative to the upper one."""
+        return relative_width(self.lower, self.upper)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the document without its digest, in canonical form."""
+        canonical = json.dumps(self._document(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "neighboring_relation": self.neighboring_relation,
+            "quantity": self.quantity,
+            "lower": str(self.lower),
+            "upper": str(self.upper),
+            "delta": self.delta,
+            "mechanisms": [item.to_dict() for item in self.mechanisms],
+            "proofs": [item.to_dict() for item in self.proofs],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON values."""
+        return {**self._document(), "digest": self.digest}
+
+    def to_json(self) -> str:
+        """Return the certificate as a JSON document."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, document: str | Mapping[str, Any]) -> Certificate:
+        """Read a document, without checking its proofs.
+
+        Parameters
+        ----------
+        document
+            JSON text, or the values parsed from it.
+
+        Raises
+        ------
+        CertificateRejected
+            If it is malformed or does not agree with its digest.
+        """
+        values = parse(document) if isinstance(document, str) else document
+        certificate: Certificate = _CERTIFICATE(values, "certificate")
+        for name, value in certificate.to_dict().items():
+            if values[name] != value:
+                reject(name, f"{shown(value)} by its other entries", values[name])
+        return certificate
+
+
+# -- how each record is read from a document
+
+
+def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
+    argument = Argument(proves, bits, PROOFS[method](proof, "proof"))
+    if argument.method != method:
+        reject("method", repr(argument.method), method)
+    return argument
+
+
+def _anything(value: Any, name: str) -> Any:
+    """Take a value that is read, or compared, once the other entries are known."""
+    return value
+
+
+_ARGUMENT = Shape(
+    "an argument",
+    _argument,
+    {
+        "proves": choice("lower", "upper", "both"),
+        "method": choice(*PROOFS),
+        "bits": whole(*BITS),
+        "proof": _anything,
+    },
+)
+_DIRECTION = Shape(
+    "a direction",
+    DirectionBounds,
+    {
+        "direction": text,
+        "lower": probability_text,
+        "upper": probability_text,
+        "arguments": list_of(_ARGUMENT, 0, 2),
+    },
+)
+_DELTA_BOUNDS = Shape(
+    "a proof",
+    DeltaBounds,
+    {
+        "epsilon": number("a finite number >= 0", lambda x: x >= 0),
+        "directions": list_of(_DIRECTION, 1, 2),
+    },
+)
+
+
+def _certificate(
+    neighboring_relation: str,
+    delta: float | None,
+    mechanisms: tuple[Mechanism, ...],
+    proofs: tuple[DeltaBounds, ...],
+    **computed: Any,
+) -> Certificate:
+    """Build the certificate; the other entries are functions of these four."""
+    if delta is None and len(proofs) != 1:
+        reject("proofs", "a list of one proof, as delta is null", list(proofs))
+    return Certificate(neighboring_relation, mechanisms, delta, proofs)
+
+
+_CERTIFICATE = Shape(
+    "certificate",
+    _certificate,
+    {
+        "format": _anything,
+        "neighboring_relation": choice(*RELATIONS),
+        "quantity": _anything,
+        "lower": _anything,
+        "upper": _anything,
+        "delta": optional(number("a number in (0, 1)", lambda x: 0 < x < 1)),
+        "mechanisms": list_of(MECHANISM, 0, MAX_PARTS),
+        "proofs": list_of(_DELTA_BOUNDS, 1, 2),
+        "digest": _anything,
+    },
+)

@@ -1,0 +1,220 @@
+"""Which mechanisms can a certificate be about? Elementary events, and how documents hold them.
+
+>>> from dpcal.accountants import events
+>>> item = Mechanism(events.GaussianDpEvent(2.0), 3)
+>>> item.to_dict()
+{'event': {'type': 'GaussianDpEvent', 'noise_multiplier': 2.0}, 'count': 3}
+>>> MECHANISM(item.to_dict(), "mechanism") == item
+True
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import attr
+
+from dpcal.accountants.certificates.schema import (
+    Reader,
+    Shape,
+    exact_number,
+    list_of,
+    one_of_shapes,
+    text,
+    whole,
+)
+from dpcal.accountants.events import (
+    DiscreteGaussianDpEvent,
+    DiscreteLaplaceDpEvent,
+    DpEvent,
+    EpsilonDeltaDpEvent,
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    MixtureOfGaussiansDpEvent,
+    NoOpDpEvent,
+    PermuteAndFlipDpEvent,
+    PoissonSampledDpEvent,
+    SampledWithoutReplacementDpEvent,
+)
+from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["MECHANISM", "Mechanism", "has_rounded_probabilities", "mechanisms_of", "values_of"]
+
+_COVERED = (
+    "Gaussian mechanisms, on everyone, Poisson samples or batches without replacement, mixtures of "
+    "Gaussians, Laplace, discrete Laplace and discrete Gaussian noise, and claims of (epsilon, "
+    "delta) or permute-and-flip"
+)
+# Values of a discrete Laplace loss: as many as its sensitivity, since its law is written out. Half
+# of it refuses sensitivities above 32,768; twice it takes about 0.1 s more for each mechanism.
+_MOST_VALUES = 1 << 16
+# Components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error functions.
+# Half of it refuses mixtures of 129 components or more; twice it makes these laws twice as slow.
+_MOST_COMPONENTS = 1 << 8
+# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings. Half or
+# twice it changes nothing that anybody needs.
+_MOST_USES = 1 << 62
+# Events whose sampling probability or weights are quotients or sums that were rounded.
+_WITH_ROUNDED_PROBABILITIES = (SampledWithoutReplacementDpEvent, MixtureOfGaussiansDpEvent)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """An elementary event, used ``count`` times."""
+
+    event: DpEvent
+    count: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the mechanism as JSON values."""
+        return {"event": _event_document(self.event), "count": self.count}
+
+
+def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
+    """Return the different mechanisms that an event composes.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers one of them.
+    """
+    found = []
+    for leaf, count in leaves(event).items():
+        if isinstance(leaf, NoOpDpEvent):
+            continue
+        if not _is_covered(leaf):
+            raise UnsupportedEvent(f"No certificate covers {leaf!r}: only {_COVERED}.")
+        found.append(Mechanism(leaf, count))
+    return tuple(found)
+
+
+def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
+    """Whether sampling probabilities or weights of a composition are known to a rounding only."""
+    return any(isinstance(item.event, _WITH_ROUNDED_PROBABILITIES) for item in mechanisms)
+
+
+def values_of(event: DpEvent) -> int:
+    """Return how many values or components the price of a covered event is computed from."""
+    if isinstance(event, DiscreteLaplaceDpEvent):
+        return int(event.sensitivity)
+    return len(event.sensitivities) if isinstance(event, MixtureOfGaussiansDpEvent) else 1
+
+
+# -- the events that are covered, and their parameters
+
+
+def _has_gaussian(event: Any) -> bool:
+    return type(event.event) is GaussianDpEvent
+
+
+def _has_few_values(event: Any) -> bool:
+    return not isinstance(event.sensitivity, int | float) or event.sensitivity <= _MOST_VALUES
+
+
+def _has_few_components(event: Any) -> bool:
+    return len(event.sensitivities) <= _MOST_COMPONENTS
+
+
+def _always(event: Any) -> bool:
+    return True
+
+
+def _shape(
+    cls: type[DpEvent],
+    entries: Mapping[str, Reader],
+    condition: Callable[[Any], bool] = _always,
+) -> Shape:
+    """The shape of an event: its class's name as the type, and its parameters."""
+
+    def build(**values: Any) -> DpEvent:
+        del values["type"]
+        return cls(**values)
+
+    covered = ("type", f"that of one of {_COVERED}", condition)
+    return Shape(cls.__name__, build, {"type": text, **entries}, (covered,))
+
+
+_gaussian_shape = _shape(GaussianDpEvent, {"noise_multiplier": exact_number})
+_gaussian = one_of_shapes(
+    lambda value: _gaussian_shape if value.get("type") == "GaussianDpEvent" else None,
+    "a GaussianDpEvent",
+)
+_numbers = list_of(exact_number, 1, _MOST_COMPONENTS)
+
+# For each class of events the conditions under which its dominating pair follows from its
+# parameters in balls, and the readers of its parameters. The price checks the parameters' ranges.
+_Entry = tuple[Callable[[Any], bool], dict[str, Reader]]
+_EVENTS: dict[type[DpEvent], _Entry] = {
+    GaussianDpEvent: (_always, {"noise_multiplier": exact_number}),
+    PoissonSampledDpEvent: (
+        _has_gaussian,
+        {"sampling_probability": exact_number, "event": _gaussian},
+    ),
+    SampledWithoutReplacementDpEvent: (
+        _has_gaussian,
+        {"source_dataset_size": exact_number, "sample_size": exact_number, "event": _gaussian},
+    ),
+    MixtureOfGaussiansDpEvent: (
+        _has_few_components,
+        {
+            "standard_deviation": exact_number,
+            "sensitivities": _numbers,
+            "sampling_probs": _numbers,
+        },
+    ),
+    LaplaceDpEvent: (_always, {"noise_multiplier": exact_number}),
+    DiscreteLaplaceDpEvent: (
+        _has_few_values,
+        {"noise_parameter": exact_number, "sensitivity": exact_number},
+    ),
+    DiscreteGaussianDpEvent: (_always, {"sigma": exact_number, "sensitivity": exact_number}),
+    EpsilonDeltaDpEvent: (_always, {"epsilon": exact_number, "delta": exact_number}),
+    PermuteAndFlipDpEvent: (_always, {"epsilon": exact_number}),
+}
+
+
+def _is_covered(event: DpEvent) -> bool:
+    condition, _ = _EVENTS.get(type(event), (None, {}))
+    return condition is not None and condition(event)
+
+
+_SHAPES = {
+    cls.__name__: _shape(cls, entries, condition) for cls, (condition, entries) in _EVENTS.items()
+}
+
+
+def _shape_of(value: Mapping[str, Any]) -> Shape | None:
+    name = value.get("type")
+    return _SHAPES.get(name) if isinstance(name, str) else None
+
+
+# The reader of one mechanism of a document.
+MECHANISM = Shape(
+    "mechanism",
+    Mechanism,
+    {
+        "event": one_of_shapes(_shape_of, f"an event of a type among {sorted(_SHAPES)}"),
+        "count": whole(1, _MOST_USES),
+    },
+)
+
+
+def _event_document(event: DpEvent) -> dict[str, Any]:
+    """The class of an event and its parameters, as JSON values."""
+    values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
+    return {
+        "type": type(event).__name__,
+        **{
+            name: _event_document(value) if isinstance(value, DpEvent) else _plain(value)
+            for name, value in values.items()
+        },
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A number, or several, as JSON has them: NumPy's scalars become Python's."""
+    return json.loads(json.dumps(value, default=lambda other: other.item()))

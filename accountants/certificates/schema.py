@@ -1,0 +1,243 @@
+"""How the entries of a JSON document are checked and read, by descriptions that are data.
+
+A reader takes a JSON value and the name that an error message gives it. It returns a Python value,
+or raises :class:`~dpcal.errors.CertificateRejected` with a sentence. A :class:`Shape` is the reader
+of one kind of JSON object: it names a reader for each entry, and the rules between entries.
+
+>>> interval = Shape("an interval", dict, {"low": number(), "high": number()}, (
+...     ("high", "at least low", lambda item: item["high"] >= item["low"]),
+... ))
+>>> interval({"low": 1, "high": 2.5}, "interval")
+{'low': 1.0, 'high': 2.5}
+>>> interval({"low": 1, "high": 0}, "interval")
+Traceback (most recent call last):
+    ...
+dpcal.errors.CertificateRejected: high of the certificate must be at least low, got 0.0.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+from dpcal.errors import CertificateRejected
+
+__all__ = [
+    "Reader",
+    "Shape",
+    "choice",
+    "exact_number",
+    "list_of",
+    "number",
+    "one_of_shapes",
+    "optional",
+    "parse",
+    "probability_text",
+    "reject",
+    "shown",
+    "text",
+    "whole",
+]
+
+Reader = Callable[[Any, str], Any]
+
+# Numbers of larger magnitude are rejected. No parameter comes near this value, and doubles end at
+# 1.8e308: at twice this value all is as it was, and with 1e150 a legitimate one might be rejected.
+_LARGEST = 1e300
+# Characters of a document that are read at most. A certificate of ten thousand different mechanisms
+# has about 10 million characters, and 64 million take about a second to parse. At half of this
+# value no known certificate is rejected; at twice it the parser may take two seconds.
+_MOST_CHARACTERS = 1 << 26
+
+
+_short = reprlib.Repr()
+# Characters of a string in a message: a digest has 64. Half of it would cut digests.
+_short.maxstring = 80
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error message shows it: never long, and for any value at all."""
+    try:
+        return _short.repr(value)
+    except (ValueError, RecursionError):
+        # Python refuses to write out whole numbers of thousands of digits.
+        return f"a value of type {type(value).__name__}"
+
+
+def reject(name: str, allowed: str, value: Any) -> NoReturn:
+    """Raise the rejection of an entry, in a sentence with its name, its range and its value."""
+    raise CertificateRejected(f"{name} of the certificate must be {allowed}, got {shown(value)}.")
+
+
+def parse(document: str) -> Any:
+    """Return the values of a JSON text.
+
+    Raises
+    ------
+    CertificateRejected
+        If the text is too long, is no JSON, or has an object with two entries of one name.
+    """
+    if len(document) > _MOST_CHARACTERS:
+        raise CertificateRejected(
+            f"The certificate must have at most {_MOST_CHARACTERS} characters, got {len(document)}."
+        )
+    try:
+        return json.loads(document, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise CertificateRejected(f"The certificate is not JSON: {error}.") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object. Of two entries of one name, programs differ in which they take."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError(
+            f"an object has an entry twice among {_short.repr([name for name, _ in pairs])}"
+        )
+    return entries
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The reader of one kind of JSON object.
+
+    Attributes
+    ----------
+    name
+        What error messages call such an object.
+    build
+        Called with the entries' values as keyword arguments.
+    entries
+        A reader for each entry. An object must have exactly these entries.
+    rules
+        For each condition between entries: the entry to blame, what it must be, and a function of
+        the built object that says whether it is.
+    """
+
+    name: str
+    build: Callable[..., Any]
+    entries: Mapping[str, Reader]
+    rules: tuple[tuple[str, str, Callable[[Any], bool]], ...] = ()
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """Read one object."""
+        if not isinstance(value, Mapping) or set(value) != set(self.entries):
+            raise CertificateRejected(
+                f"{self.name} must have exactly the entries {list(self.entries)}, "
+                f"got {shown(list(value) if isinstance(value, Mapping) else value)}."
+            )
+        values = {key: read(value[key], key) for key, read in self.entries.items()}
+        try:
+            built = self.build(**values)
+        except (TypeError, ValueError) as error:
+            raise CertificateRejected(f"{self.name} of the certificate is refused: {error}") from (
+                error
+            )
+        for key, allowed, holds in self.rules:
+            if not holds(built):
+                reject(key, allowed, values[key])
+        return built
+
+
+def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed: str) -> Reader:
+    """Return a reader of objects whose shape depends on their entries.
+
+    Parameters
+    ----------
+    shape_of
+        Gives the shape of an object, or None if it has none.
+    allowed
+        What the object must be, for error messages.
+    """
+
+    def read(value: Any, name: str) -> Any:
+        shape = shape_of(value) if isinstance(value, Mapping) else None
+        if shape is None:
+            reject(name, allowed, value)
+        return shape(value, name)
+
+    return read
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def number(
+    allowed: str = "a finite number", valid: Callable[[float], bool] = lambda _: True
+) -> Reader:
+    """Return a reader of finite numbers that are valid; they become doubles."""
+
+    def read(value: Any, name: str) -> float:
+        if not _is_number(value) or not valid(value):
+            reject(name, allowed, value)
+        return float(value)
+
+    return read
+
+
+def exact_number(value: Any, name: str) -> int | float:
+    """Read a finite number; a whole number stays one, so that no digit of it is lost."""
+    if not _is_number(value):
+        reject(name, "a finite number", value)
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def whole(low: int, high: int) -> Reader:
+    """Return a reader of whole numbers from ``low`` to ``high``."""
+
+    def read(value: Any, name: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            reject(name, f"a whole number in [{low}, {high}]", value)
+        return int(value)
+
+    return read
+
+
+def probability_text(value: Any, name: str) -> Decimal:
+    """Read a probability that a string holds as a decimal number, of any number of digits."""
+    try:
+        result = Decimal(value) if isinstance(value, str) else Decimal("NaN")
+    except InvalidOperation:
+        result = Decimal("NaN")
+    if result.is_nan() or not 0 <= result <= 1:
+        reject(name, "a decimal in [0, 1], as a string", value)
+    return result
+
+
+def text(value: Any, name: str) -> str:
+    """Read a string."""
+    if not isinstance(value, str):
+        reject(name, "a string", value)
+    return str(value)
+
+
+def choice(*options: str) -> Reader:
+    """Return a reader of one of several strings."""
+
+    def read(value: Any, name: str) -> str:
+        if not isinstance(value, str) or value not in options:
+            reject(name, f"one of {', '.join(options)}", value)
+        return str(value)
+
+    return read
+
+
+def optional(reader: Reader) -> Reader:
+    """Return a reader that takes null as well, which becomes None."""
+    return lambda value, name: None if value is None else reader(value, name)
+
+
+def list_of(reader: Reader, least: int, most: int) -> Reader:
+    """Return a reader of lists of ``least`` to ``most`` items; they become tuples."""
+
+    def read(value: Any, name: str) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not least <= len(value) <= most:
+            reject(name, f"a list of {least} to {most} items", value)
+        return tuple(reader(item, name) for item in value)
+
+    return read

@@ -1,0 +1,1 @@
+"""Which numbers make a good proof? Chosen in floats, by the kind of argument; never trusted."""

@@ -1,0 +1,326 @@
+"""Where should the contour of a proof run, and where may it stop? Chosen in floats.
+
+>>> from dpcal.accountants import events
+>>> from dpcal.accountants.mechanisms.decompose import decompose
+>>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+>>> remove = decompose(event, "add-or-remove-one").directions[0]
+>>> proof = choose_contour(remove.parts, 8.0, width=1e-3)
+>>> proof.nodes < 100, 0 < proof.below < proof.tilt < proof.above
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.certificates.proofs import (
+    MAX_NODES,
+    ContourProof,
+    Grid,
+    Parts,
+    Substitute,
+)
+from dpcal.accountants.certificates.search.grids import (
+    SHARE,
+    Accuracy,
+    GridTable,
+    TotalOnGrids,
+    check_covered,
+    choose_grid,
+    log_rest,
+)
+from dpcal.accountants.certificates.search.integrand import Decay, Integrand
+from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
+from dpcal.accountants.characteristic import log_delta_bounds
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.saddle import increasing_root, log_chernoff
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+
+__all__ = ["about_log_delta", "choose_contour", "choose_smoothed", "saddle"]
+
+Reals = NDArray[np.float64]
+
+# Nodes times points that a contour may take, all losses together: about 5 seconds at 128 bits. Half
+# of it leaves losses that hardly decay to weaker proofs; twice it doubles these seconds.
+_MAX_PRODUCTS = 5e7
+# Nodes times points of a smoothed contour, whose smoothing is raised until they suffice. Half of it
+# gives bounds up to 1.7 times as wide; twice it takes twice the time, which is 5 to 10 seconds.
+_MAX_SMOOTHED_PRODUCTS = 1.5e7
+# Points that a node costs as much as, besides those of the losses. Of no effect by half or twice
+# but for losses without points.
+_POINTS_OF_NODE = 16
+# Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
+# gives a valid proof, the best one the largest step.
+_DISTANCES = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
+# How often smoothing is made three times as large, so up to 20,000 times. With half as often, sums
+# of rare large losses get no contour; twice as often only delays the failure.
+_SMOOTHINGS = 9
+# Digits, as a logarithm, by which transforms are more accurate than their powers must be. At half
+# of it some contours miss their width and are chosen anew; twice it adds a tenth to their points.
+_SPARE_DIGITS = 3.0
+
+
+def saddle(total: Total, epsilon: float) -> tuple[float, float]:
+    """Return the tilt c > 0 at the integrand's saddle, and the width of its peak there."""
+
+    def equation(c: float) -> tuple[float, float]:
+        _, mean, variance = total.cumulants([c])[0]
+        curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
+        return float(mean - epsilon - 1 / c - 1 / (1 + c)), float(curvature)
+
+    mean, variance = total.at_zero
+    gap = epsilon - mean
+    root = math.hypot(gap, 2 * math.sqrt(variance))
+    guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
+    c = increasing_root(equation, 0.0, math.inf, min(max(guess, 1e-9), 8.0))
+    return c, 1 / math.sqrt(equation(c)[1])
+
+
+@lru_cache(maxsize=64)
+def about_log_delta(parts: Parts, epsilon: float) -> float:
+    """Return about log delta(epsilon): a lower bound, an upper bound, or a saddle-point estimate.
+
+    Raises
+    ------
+    OutOfReach
+        If delta is 0.
+    """
+    bounds = log_delta_bounds(Direction("", parts), epsilon)
+    if bounds.lower > -math.inf:
+        return bounds.lower
+    if bounds.upper > -math.inf:
+        return bounds.upper
+    total = Total(parts)
+    if total.upper <= epsilon:
+        raise OutOfReach
+    c, peak_width = saddle(total, epsilon)
+    peak = float(total.cumulants([c])[0, 0]) - c * epsilon
+    return peak - math.log(c * (1 + c) * math.sqrt(2 * math.pi) / peak_width)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One part of a contour: its integrand if it is summed on a lattice, or its grid."""
+
+    loss: PrivacyLoss
+    times: int
+    integrand: Integrand | None
+    grid: Grid | None
+
+    def substitute(self) -> Substitute:
+        """Return what the transform at the nodes is computed with."""
+        return self.integrand.coarsest() if self.integrand else self.grid
+
+    @property
+    def source(self) -> GridTable | PrivacyLoss:
+        """Whose cumulants those of a part on a grid are about."""
+        if self.grid is not None and isinstance(self.loss, LINE_FAMILIES):
+            return GridTable(self.loss, self.grid)
+        return self.loss
+
+
+def pieces_of(
+    parts: Parts,
+    tilts: tuple[float, ...],
+    width: float,
+    log_delta: float,
+    grids: Mapping[PrivacyLoss, Grid],
+) -> list[Piece]:
+    """Return each part with the lattice or the grid that it needs.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    tilts
+        Increasing tilts at which transforms are needed.
+    width, log_delta
+        Relative width of bounds that is aimed at, and about the logarithm of delta.
+    grids
+        Grids that are given for some of the losses.
+
+    Raises
+    ------
+    OutOfReach
+        If a loss needs a grid of too many intervals.
+    """
+    uses = sum(times for _, times in parts)
+    digits = math.log(uses / (SHARE * width)) + _SPARE_DIGITS
+    aim = Accuracy(tilts[-1], width, log_delta, log_rest(parts, width, log_delta))
+    found = []
+    for loss, times in parts:
+        grid, integrand = grids.get(loss), None
+        if grid is None and isinstance(loss, SampledGaussian):
+            integrand = Integrand(loss, tilts, digits)
+        elif grid is None and not isinstance(loss, Gaussian):
+            grid = choose_grid(loss, aim)
+        found.append(Piece(loss, times, integrand, grid))
+    return found
+
+
+def _choose_aliases(
+    total: Total, epsilon: float, c: float, peak_width: float, log_floor: float
+) -> tuple[float, float, float]:
+    """The largest step whose aliases stay below exp(log_floor), and the tilts that prove it."""
+    below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
+    above = c + peak_width * _DISTANCES
+
+    def steps(tilts: Reals) -> Reals:
+        bounds = total.cumulants(tilts)[:, 0] + log_chernoff(tilts) - tilts * epsilon
+        return 2 * math.pi * np.abs(tilts - c) / np.maximum(bounds - log_floor, 1.0)
+
+    left, right = steps(below), steps(above)
+    step = min(float(left.max()), float(right.max()))
+    return step, float(below[left.argmax()]), float(above[right.argmax()])
+
+
+class _Rest:
+    """Upper estimates of the sum over all nodes beyond the last one."""
+
+    def __init__(self, pieces: list[Piece], c: float, step: float) -> None:
+        self.c, self.step = c, step
+        self.pieces = [
+            (item, Decay(item.integrand, c) if item.integrand else None) for item in pieces
+        ]
+        self.fixed = sum(
+            item.times * float(item.source.cumulants([c])[0, 0]) for item in pieces if item.grid
+        )
+
+    def __call__(self, nodes: int) -> tuple[float, tuple[Substitute, ...]]:
+        """Return the logarithm of the estimate, and what it is computed with for each part."""
+        c, t = self.c, nodes * self.step
+        log_size = math.log((1 + 1 / nodes) / (math.pi * t)) + self.fixed
+        tails: list[Substitute] = []
+        for item, decay in self.pieces:
+            tail: Substitute = item.grid
+            if decay:
+                value, tail = decay.best(t)
+                log_size += item.times * value
+            elif isinstance(item.loss, Gaussian):
+                variance = 1 / item.loss.noise_multiplier**2
+                log_size += item.times * variance * (c * c + c - t * t) / 2
+            tails.append(tail)
+        return log_size, tuple(tails)
+
+
+def _choose_nodes(
+    pieces: list[Piece], c: float, step: float, log_floor: float
+) -> tuple[int, tuple[Substitute, ...]]:
+    """About the fewest nodes beyond which the rest stays below exp(log_floor), and its tails."""
+    rest = _Rest(pieces, c, step)
+    high = 2
+    while rest(high)[0] > log_floor:
+        high *= 2
+        if high > MAX_NODES:
+            raise OutOfReach
+    low = high // 2
+    while high - low > max(1, high // 64):
+        middle = (low + high) // 2
+        low, high = (middle, high) if rest(middle)[0] > log_floor else (low, middle)
+    return high, rest(high)[1]
+
+
+def _products(nodes: int, sums: Sequence[Substitute]) -> float:
+    """Nodes times points of all parts."""
+    return nodes * sum((item.points if item else 0) + _POINTS_OF_NODE for item in sums)
+
+
+def choose_contour(
+    parts: Parts,
+    epsilon: float,
+    *,
+    width: float,
+    smoothing: float = 0.0,
+    grids: Mapping[PrivacyLoss, Grid] | None = None,
+) -> ContourProof:
+    """Choose a contour whose bounds on delta are about ``width`` apart, relative to delta.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+    width
+        Relative width that is aimed at; smoothing adds to it.
+    smoothing
+        Standard deviation >= 0 of an added Gaussian loss, by which every contour ends.
+    grids
+        Grids for losses that are replaced by finite laws: losses beyond count as infinite.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If no contour of affordable size exists.
+    """
+    check_covered(parts)
+    grids = grids or {}
+    log_delta = about_log_delta(parts, epsilon)
+    added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
+    total = TotalOnGrids(parts + added, grids)
+    c, peak_width = saddle(total, epsilon)
+    log_floor = log_delta + math.log(SHARE * width)
+    step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
+    pieces = pieces_of(parts + added, (below, c, above), width, log_delta, grids)
+    nodes, tails = _choose_nodes(pieces, c, step, log_floor + c * epsilon)
+    sums = [item.substitute() for item in pieces]
+    if _products(nodes, sums) > (_MAX_SMOOTHED_PRODUCTS if smoothing else _MAX_PRODUCTS):
+        raise OutOfReach
+    count = len(parts)
+    shift = smoothing**2 / 2 + smoothing * math.sqrt(-2 * log_floor) if smoothing else 0.0
+    return ContourProof(
+        c, step, nodes, below, above, tuple(sums[:count]), tails[:count], smoothing, shift
+    )
+
+
+def choose_smoothed(
+    parts: Parts, epsilon: float, *, width: float, cut: bool = False
+) -> ContourProof:
+    """Choose a contour with the smallest smoothing that is affordable.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+    width
+        Relative width of the bounds that is aimed at.
+    cut
+        Whether the rarest large losses of sampled mechanisms count as infinite.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If no contour of affordable size exists.
+    """
+    check_covered(parts)
+    log_delta = about_log_delta(parts, epsilon)
+    grids: dict[PrivacyLoss, Grid] = {}
+    if cut:
+        aim = Accuracy(1.0, width, log_delta, log_rest(parts, width, log_delta))
+        for loss, _ in parts:
+            if isinstance(loss, CUT_FAMILIES):
+                grids[loss] = choose_grid(loss, aim)
+    c, _ = saddle(TotalOnGrids(parts, grids), epsilon)
+    reach = math.sqrt(-2 * (log_delta + math.log(SHARE * width)))
+    smoothing = width / (4 * c * reach)
+    for _ in range(_SMOOTHINGS):
+        try:
+            return choose_contour(parts, epsilon, width=width, smoothing=smoothing, grids=grids)
+        except OutOfReach:
+            smoothing *= 3
+    raise OutOfReach

@@ -1,0 +1,81 @@
+"""On which grid is delta of one loss summed? Chosen in floats.
+
+>>> from dpcal.accountants.losses.laplace import Laplace
+>>> choose_sum(((Laplace(2.0), 1),), 0.2, width=1e-2).sums[0].first
+0
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from dpcal.accountants.certificates.proofs import MAX_TERMS, Grid, Parts, SumProof
+from dpcal.accountants.certificates.search.contour import about_log_delta, saddle
+from dpcal.accountants.certificates.search.grids import (
+    Accuracy,
+    check_covered,
+    choose_grid,
+    log_rest,
+)
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.gaussian import Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+
+__all__ = ["choose_sum"]
+
+# How often a grid is chosen for a width ten times as large. Aims beyond a tenth change nothing, so
+# that 13 of them reach from a width of 1e-12 to there. With half as many, the narrowest aims would
+# have no sum; twice as many only delay the failure.
+_AIMS = 13
+# Largest width that a grid is chosen for.
+_WIDEST_AIM = 0.1
+
+
+def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
+    """Choose the grid of a single use; or of a discrete loss, used as often as is affordable.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+    width
+        Relative width of the bounds that is aimed at. A larger one is taken if needed.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If there are several losses, or if no sum of affordable size exists.
+    """
+    check_covered(parts)
+    if len(parts) != 1:
+        raise OutOfReach
+    loss, times = parts[0]
+    log_delta = about_log_delta(parts, epsilon)
+    rest = log_rest(parts, width, log_delta)
+    slope = 1.0
+    if isinstance(loss, Gaussian | SampledGaussian):
+        # The tilt at which these losses are large sets how fine their grids must be.
+        slope = max(1.0, saddle(Total(parts), epsilon)[0])
+    for aim in (width * 10.0**k for k in range(_AIMS)):
+        with contextlib.suppress(OutOfReach):
+            grid = choose_grid(loss, Accuracy(slope, min(aim, _WIDEST_AIM), log_delta, rest))
+            break
+    else:
+        raise OutOfReach
+    if times > 1 and not 0 < _degree(loss, grid) * times <= MAX_TERMS:
+        raise OutOfReach
+    return SumProof((grid,))
+
+
+def _degree(loss: PrivacyLoss, grid: Grid) -> int:
+    """How many equally spaced values the loss has on a grid, less one; 0 if they are not."""
+    if isinstance(loss, LatticeLoss):
+        return len(loss.multiples) - 1
+    return grid.points if isinstance(loss, DiscreteGaussian) else 0

@@ -1,0 +1,160 @@
+"""At which tilt is a bound by moments best? Chosen in floats.
+
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> proof = choose_chernoff(((Gaussian(1.0), 1),), 3.0, width=1e-3)
+>>> 2.0 < proof.tilt < 4.0, proof.sums
+(True, (None,))
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcal.accountants.certificates.proofs import (
+    ChernoffProof,
+    ConvexityProof,
+    Grid,
+    Parts,
+)
+from dpcal.accountants.certificates.search.contour import pieces_of
+from dpcal.accountants.certificates.search.grids import (
+    TotalOnGrids,
+    check_covered,
+    limited_grid,
+)
+from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, first_output
+from dpcal.accountants.certificates.search.threshold import LargeOutputs
+from dpcal.accountants.inversion.saddle import MAX_TILT, log_chernoff
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+
+__all__ = ["choose_chernoff", "choose_convexity", "choose_cut_chernoff"]
+
+# Tilts that are tried first: powers of 2 from 1/16 to 4,096. Beyond the ends, bounds with delta
+# within range of a double are rare; denser tilts follow around the best one.
+_FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
+# Shares of epsilon from which on a single loss counts as large. The best is mostly 0.5 to 0.95; a
+# missing one makes the bound a few times larger.
+_LARGE_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
+# Intervals of a grid up to the first large loss. Half of it makes bounds a few percent larger;
+# twice it takes twice the time.
+_INTERVALS = 1000
+# Standard deviations below the smallest mean at which such a grid starts: beyond 8 of them less
+# than 1e-15 of the mass has its loss rounded up. With 4, bounds would be larger by 1e-5.
+_LOW_REACH = 8.0
+# Logarithm of the least delta that a grid is chosen for: at half or twice it nothing changes that
+# a double can hold.
+_LEAST_LOG_DELTA = -1e6
+
+
+def _log_bound(total: Total, c: float, epsilon: float) -> float:
+    """Logarithm of the Chernoff bound on delta(epsilon) at tilt c; infinite out of reach."""
+    try:
+        return float(total.cumulants([c])[0, 0] + log_chernoff(c) - c * epsilon)
+    except OutOfReach:
+        return math.inf
+
+
+def choose_chernoff(parts: Parts, epsilon: float, *, width: float) -> ChernoffProof:
+    """Choose the tilt of a good Chernoff bound.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+    width
+        Relative accuracy of the moments.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If no bound of affordable size exists.
+    """
+    check_covered(parts)
+    total = Total(parts)
+    best = min(_FIRST_TILTS, key=lambda c: _log_bound(total, c, epsilon))
+    finer = [best * 2.0 ** (k / 8) for k in range(-7, 8)]
+    tilts = sorted({*_FIRST_TILTS, *finer}, key=lambda c: _log_bound(total, c, epsilon))
+    for c in tilts:
+        try:
+            log_delta = max(min(_log_bound(total, c, epsilon), -1.0), _LEAST_LOG_DELTA)
+            pieces = pieces_of(parts, (c,), width, log_delta, {})
+            return ChernoffProof(c, tuple(item.substitute() for item in pieces))
+        except OutOfReach:
+            continue
+    raise OutOfReach
+
+
+def choose_cut_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
+    """Choose a Chernoff bound given that no single loss is large, and the chance that one is.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded, > 0.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If a loss has no rare large values, or no bound of affordable size exists.
+    """
+    check_covered(parts)
+    if not all(isinstance(loss, CUT_FAMILIES) for loss, _ in parts) or epsilon <= 0:
+        raise OutOfReach
+    found = [_cut_at(parts, epsilon, share) for share in _LARGE_SHARES]
+    return min(found, key=lambda item: item[0])[1]
+
+
+def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, ChernoffProof]:
+    """About the bound if losses above a share of epsilon count as infinite, and its proof."""
+    grids: dict[PrivacyLoss, Grid] = {}
+    beyond = 0.0
+    for loss, times in parts:
+        outputs = LargeOutputs(loss)
+        at = outputs.threshold(share * epsilon)
+        if at is None:
+            at = float(outputs.x[-1])
+        sigma = float(loss.noise_multiplier)  # type: ignore[attr-defined]
+        first = first_output(loss, _LOW_REACH)
+        step = max(at - first, sigma) / _INTERVALS
+        grids[loss] = limited_grid(step, first / step, max(at, first + sigma) / step)
+        if math.isinf(loss.upper):
+            beyond += times * outputs.chances(grids[loss].last * step)[0]
+    tilts = np.geomspace(0.1, 1e4, 120) / min(epsilon, 1.0)
+    cumulants = TotalOnGrids(parts, grids).cumulants(tilts)
+    bounds = cumulants[:, 0] + log_chernoff(tilts) - tilts * epsilon
+    best = int(np.argmin(bounds))
+    value = beyond + math.exp(min(float(bounds[best]), 0.0))
+    return value, ChernoffProof(float(tilts[best]), tuple(grids[loss] for loss, _ in parts))
+
+
+def choose_convexity(parts: Parts, epsilon: float) -> ConvexityProof:
+    """Choose the tilt at which bounds by convexity on the moments are best.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    """
+    check_covered(parts)
+    total = Total(parts)
+    tilts = np.geomspace(1e-6, MAX_TILT, 400)
+    sizes = [total.log_mgf_bound(float(c)) - c * epsilon + float(log_chernoff(c)) for c in tilts]
+    return ConvexityProof(float(tilts[int(np.argmin(sizes))]))

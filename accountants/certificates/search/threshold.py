@@ -1,0 +1,161 @@
+"""Which test tells two neighbors apart best? A lower bound on delta, chosen in floats.
+
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> proof = choose_threshold(((Gaussian(1.0), 1),), 1.0)
+>>> proof.least, 1.0 < proof.thresholds[0] < 2.0        # the loss is x - 1/2
+(1, True)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfc
+from scipy.stats import binom, poisson
+
+from dpcal.accountants.certificates.proofs import (
+    MAX_COUNTED,
+    MAX_COUNTED_OF_MANY,
+    Parts,
+    ThresholdProof,
+)
+from dpcal.accountants.certificates.search.grids import check_covered
+from dpcal.accountants.certificates.search.mixtures import (
+    LINE_FAMILIES,
+    first_output,
+    losses_at,
+    range_of_means,
+    tails_at,
+)
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
+from dpcal.accountants.losses.laplace import Laplace
+
+__all__ = ["LargeOutputs", "choose_threshold"]
+
+Reals = NDArray[np.float64]
+
+# Losses from which on an output counts as large that are tried. Half of it makes bounds a few
+# percent lower; twice it takes twice the time.
+_MAX_LEVELS = 200
+# Outputs of a table of losses, and how far it reaches below the smallest and above the largest
+# mean, in standard deviations of the noise: beyond 38 of them probabilities underflow.
+_OUTPUTS, _LOW_REACH, _HIGH_REACH = 4000, 5.0, 38.0
+# Standard deviations of discrete Gaussian noise that its table reaches on either side.
+_DISCRETE_REACH = 30
+# Exponential of epsilon, as a logarithm, above which doubles overflow.
+_MAX_EXPONENT = 700.0
+
+
+def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
+    """Choose a test whose errors bound delta from below.
+
+    Parameters
+    ----------
+    parts
+        Losses, and how often each is used.
+    epsilon
+        Where delta is bounded.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If no proof covers a loss.
+    OutOfReach
+        If every test that was tried gives a bound of 0.
+    """
+    check_covered(parts)
+    tests = [LargeOutputs(loss) for loss, _ in parts]
+    levels = np.unique(np.concatenate([test.levels for test in tests]))
+    if len(levels) > _MAX_LEVELS:
+        levels = levels[:: -(-len(levels) // _MAX_LEVELS)]
+    best: tuple[float, int, tuple[float | None, ...]] = (0.0, 1, ())
+    for level in levels:
+        thresholds = tuple(test.threshold(float(level)) for test in tests)
+        chances = [
+            (*test.chances(at), times)
+            for test, at, (_, times) in zip(tests, thresholds, parts, strict=True)
+            if at is not None
+        ]
+        if chances:
+            value, least = _difference(chances, epsilon)
+            if value > best[0]:
+                best = value, least, thresholds
+    if best[0] <= 0:
+        raise OutOfReach
+    return ThresholdProof(best[1], best[2])
+
+
+class LargeOutputs:
+    """The outputs of one loss above a threshold, and how probable they are.
+
+    Attributes
+    ----------
+    x
+        A table of outputs, empty for a loss of which only the largest value counts.
+    levels
+        The loss at these outputs, or its largest value.
+    """
+
+    def __init__(self, loss: PrivacyLoss) -> None:
+        self.loss = loss
+        self.x = np.empty(0)
+        if isinstance(loss, LINE_FAMILIES):
+            sigma = loss.noise_multiplier
+            high = range_of_means(loss)[1] + _HIGH_REACH * sigma
+            self.x = np.linspace(first_output(loss, _LOW_REACH), high, _OUTPUTS)
+            self.levels = losses_at(loss, self.x)
+        elif isinstance(loss, DiscreteGaussian):
+            s, reach = loss.sensitivity, math.ceil(_DISCRETE_REACH * loss.sigma)
+            self.x = np.arange(-reach, reach + s + 1.0)
+            self.levels = np.asarray(s * (2 * self.x - s) / (2 * loss.sigma**2))
+        else:
+            self.levels = np.array([loss.upper])
+
+    def threshold(self, level: float) -> float | None:
+        """Return the output from which on the loss is about so large; None if it never is."""
+        if not len(self.x):
+            return 0.0 if level <= self.loss.upper else None
+        index = int(np.searchsorted(self.levels, level))
+        return float(self.x[index]) if index < len(self.x) else None
+
+    def chances(self, at: float) -> tuple[float, float]:
+        """Return the probabilities under P and Q of an output above a threshold."""
+        loss: Any = self.loss
+        if isinstance(loss, LINE_FAMILIES):
+            p, q = (float(tails_at(loss, np.array(at), side)) for side in (0, 1))
+            return p, q
+        if isinstance(loss, DiscreteGaussian):
+            scale = loss.sigma * math.sqrt(2)
+            p, q = (float(erfc((at - 0.5 - m) / scale)) / 2 for m in (loss.sensitivity, 0))
+            return p, q
+        p = 0.5 if isinstance(loss, Laplace) else 1 / (1 + math.exp(-loss.upper))
+        return p, p * math.exp(-loss.upper)
+
+
+def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tuple[float, int]:
+    """About the largest P(N >= k) - exp(epsilon) Q(N >= k), and its k.
+
+    N is the number of large outputs, which is about Poisson.
+    """
+    rates = [sum(times * item[side] for *item, times in chances) for side in (0, 1)]
+    if not 0 < rates[1] < rates[0]:
+        return 0.0, 1
+    # Where the likelihood ratio of two Poisson laws exceeds exp(epsilon).
+    least = math.ceil((epsilon + rates[0] - rates[1]) / math.log(rates[0] / rates[1]))
+    most = MAX_COUNTED if len(chances) == 1 else MAX_COUNTED_OF_MANY
+    best = (0.0, 1)
+    for k in {1, *range(max(1, least - 1), least + 2)}:
+        if k > most:
+            continue
+        if len(chances) == 1:
+            p, q, times = chances[0]
+            tails = [float(binom.sf(k - 1, times, chance)) for chance in (p, q)]
+        else:
+            tails = [float(poisson.sf(k - 1, rate)) for rate in rates]
+        value = tails[0] - math.exp(min(epsilon, _MAX_EXPONENT)) * tails[1]
+        best = max(best, (value, k))
+    return best

@@ -1,0 +1,218 @@
+"""Does a certificate hold? Every bound is proved again, from the numbers of the document alone.
+
+>>> from dpcal.accountants import events
+>>> from dpcal.accountants.certificates.certify import certify
+>>> document = certify(events.GaussianDpEvent(2.0), epsilon=1.0).to_json()
+>>> verify_certificate(document).quantity
+'delta'
+>>> verify_certificate(document.replace("0.00", "0.000"))      # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.CertificateRejected: digest of the certificate must be ...
+
+A verifier trusts python-flint, the bounds that
+:mod:`~dpcal.accountants.certificates.enclosure` states, and the theorems behind
+:func:`dpcal.accountants.mechanisms.decompose.decompose`. It shares no code with the search for
+proofs. No document keeps it busy for longer than :mod:`~dpcal.accountants.certificates.cost` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import singledispatch
+from typing import Any
+
+from dpcal.accountants.certificates.cost import MAX_WORK, work
+from dpcal.accountants.certificates.document import Certificate, DirectionBounds
+from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss, enclosed
+from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
+from dpcal.accountants.certificates.mechanisms import values_of
+from dpcal.accountants.certificates.proofs import (
+    MAX_COUNTED,
+    MAX_COUNTED_OF_MANY,
+    MAX_TERMS,
+    ChernoffProof,
+    ContourProof,
+    Grid,
+    Proof,
+    Substitute,
+    SumProof,
+    ThresholdProof,
+)
+from dpcal.accountants.directions import Composition, Direction
+from dpcal.errors import CertificateRejected, UnsupportedEvent
+
+__all__ = ["verify_certificate"]
+
+# Values and components of all mechanisms together, which are priced in floats before any proof is
+# checked. Four million take a few seconds. Half of it refuses compositions of more than 32
+# different mechanisms of the largest size; twice it doubles those seconds.
+_MOST_VALUES = 1 << 22
+# Digits to which a bound is computed before it is compared with a claim. Claims have 3 to 40
+# digits. At half of it a claim that is true to its last digits might be rejected; at twice it
+# comparisons take microseconds more.
+_DIGITS = 60
+
+Parts = list[tuple[EnclosedLoss, int]]
+
+
+def verify_certificate(document: str | Mapping[str, Any] | Certificate) -> Certificate:
+    """Re-prove every bound of a certificate from its numbers alone.
+
+    Parameters
+    ----------
+    document
+        A certificate, as JSON text, as the values parsed from it, or as an object.
+
+    Returns
+    -------
+    Certificate
+        The certificate, whose claim holds.
+
+    Raises
+    ------
+    CertificateRejected
+        If the document is malformed, was changed, claims more than its proofs give, or asks for
+        more than about ten minutes of work.
+    MissingExtra
+        If python-flint is not installed.
+    """
+    if isinstance(document, Certificate):
+        document = document.to_dict()
+    certificate = Certificate.from_json(document)
+    composition = _composition(certificate)
+    names = [direction.name for direction in composition.directions]
+    for bounds in certificate.proofs:
+        if [item.direction for item in bounds.directions] != names:
+            raise CertificateRejected(
+                f"directions of the certificate must be {names!r}, as its mechanisms have, "
+                f"got {[item.direction for item in bounds.directions]!r}."
+            )
+    _check_work(certificate, composition)
+    for bounds in certificate.proofs:
+        for claim, direction in zip(bounds.directions, composition.directions, strict=True):
+            _check_bounds(claim, direction, bounds.epsilon, certificate.rounded)
+    _check_epsilon(certificate)
+    return certificate
+
+
+def _composition(certificate: Certificate) -> Composition:
+    """Return the losses that the mechanisms compose, by the theorems that cover them."""
+    values = sum(values_of(item.event) for item in certificate.mechanisms)
+    if values > _MOST_VALUES:
+        raise CertificateRejected(
+            f"mechanisms of the certificate must have at most {_MOST_VALUES} values together, "
+            f"got {values}."
+        )
+    try:
+        return certificate.composition
+    except (UnsupportedEvent, TypeError, ValueError, ArithmeticError) as error:
+        raise CertificateRejected(f"The certificate's mechanisms are refused: {error}") from error
+
+
+def _check_work(certificate: Certificate, composition: Composition) -> None:
+    """Reject proofs that do not fit their losses, or ask for more work than any proof needs."""
+    total = 0.0
+    for direction in range(len(composition.directions)):
+        _, given = composition.directions[direction].finite
+        parts: Parts = [(enclosed(loss), times) for loss, times in given.parts]
+        for bounds in certificate.proofs:
+            for item in bounds.directions[direction].arguments:
+                _check_fit(item.proof, parts)
+                total += work(item.proof, parts, item.bits)
+    if total > MAX_WORK:
+        raise CertificateRejected(
+            f"The proofs ask for more work than any proof needs: {total:.3g} units, of which at "
+            f"most {MAX_WORK:.3g} are allowed."
+        )
+
+
+def _check_bounds(
+    claim: DirectionBounds, direction: Direction, epsilon: float, rounded: bool
+) -> None:
+    """Recompute the bounds of one direction and compare them with the claim."""
+    proved = {"lower": Decimal(0), "upper": Decimal(1)}
+    for item in claim.arguments:
+        ends = enclose(item.proof, direction.parts, epsilon, bits=item.bits, rounded=rounded)
+        lower, upper = decimal_bounds(*ends)(_DIGITS)
+        if item.proves != "upper":
+            proved["lower"] = max(proved["lower"], lower)
+        if item.proves != "lower":
+            proved["upper"] = min(proved["upper"], upper)
+    if claim.lower > proved["lower"] or proved["upper"] > claim.upper:
+        raise CertificateRejected(
+            f"The proof for direction {claim.direction!r} at epsilon = {epsilon!r} gives delta in "
+            f"[{proved['lower']:.12g}, {proved['upper']:.12g}], not in "
+            f"[{claim.lower:.60g}, {claim.upper:.60g}] as claimed."
+        )
+
+
+def _check_epsilon(certificate: Certificate) -> None:
+    """Check that the bounds on delta imply the bounds on epsilon, if such are claimed."""
+    if certificate.delta is None:
+        return
+    delta, proofs = Decimal(certificate.delta), certificate.proofs
+    if not (proofs[-1].upper <= delta and (len(proofs) == 1 or proofs[0].lower >= delta)):
+        raise CertificateRejected(
+            f"The certificate's bounds on delta do not settle its epsilon at delta = "
+            f"{certificate.delta!r}."
+        )
+
+
+# -- whether a proof is about the losses of its direction
+
+
+@singledispatch
+def _check_fit(proof: Proof, parts: Parts) -> None:
+    """Reject a proof that is not about these losses. Proofs without substitutes fit all losses."""
+
+
+def _check_substitutes(substitutes: tuple[Substitute, ...], parts: Parts) -> None:
+    fitting = len(substitutes) == len(parts) and all(
+        isinstance(item, loss.substitutes)
+        for (loss, _), item in zip(parts, substitutes, strict=True)
+    )
+    if not fitting:
+        raise CertificateRejected("The proof must have the lattices of its parts.")
+
+
+@_check_fit.register
+def _(proof: ContourProof, parts: Parts) -> None:
+    _check_substitutes(proof.sums, parts)
+    _check_substitutes(proof.tails, parts)
+    for item, tail in zip(proof.sums, proof.tails, strict=True):
+        if (isinstance(item, Grid) or isinstance(tail, Grid)) and item != tail:
+            raise CertificateRejected("The proof must have the same grids in sums and tails.")
+
+
+@_check_fit.register
+def _(proof: ChernoffProof, parts: Parts) -> None:
+    _check_substitutes(proof.sums, parts)
+
+
+@_check_fit.register
+def _(proof: SumProof, parts: Parts) -> None:
+    if len(parts) != 1:
+        raise CertificateRejected("The proof must be about a single loss.")
+    ((loss, times),) = parts
+    # A power of a polynomial has one term more than its degree.
+    terms = max(loss.values(proof.sums[0]) - 1, 1) * times
+    if times > 1 and not (loss.equally_spaced and terms <= MAX_TERMS):
+        raise CertificateRejected(
+            "The proof asks for more work than any proof needs: a convolution must be of equally "
+            f"spaced values and have at most {MAX_TERMS} terms, got {terms}."
+        )
+
+
+@_check_fit.register
+def _(proof: ThresholdProof, parts: Parts) -> None:
+    if len(proof.thresholds) != len(parts):
+        raise CertificateRejected("The proof must have one threshold for each part.")
+    counted = sum(item is not None for item in proof.thresholds)
+    most = MAX_COUNTED if counted < 2 else MAX_COUNTED_OF_MANY
+    if proof.least > most:
+        raise CertificateRejected(
+            "The proof asks for more work than any proof needs: least must be at most "
+            f"{most}, got {proof.least}."
+        )

@@ -1,0 +1,67 @@
+"""What forgers of certificates do: change entries, sign anew, and claim with their own proofs."""
+
+import copy
+import hashlib
+import json
+from decimal import Decimal
+
+from dpcal.accountants.certificates.document import (
+    Argument,
+    Certificate,
+    DeltaBounds,
+    DirectionBounds,
+    Mechanism,
+)
+
+
+def leaves(value, path=()):
+    """Yield the paths of all entries that are numbers, strings or null."""
+    for found, item in entries(value, path):
+        if not isinstance(item, dict | list):
+            yield found
+
+
+def entries(value, path=()):
+    """Yield the paths and values of all entries, of lists and objects as well."""
+    if path:
+        yield path, value
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from entries(item, (*path, key))
+
+
+def changed(document, path, change):
+    """Return a copy of a document with one entry changed."""
+    document = copy.deepcopy(document)
+    owner = document
+    for key in path[:-1]:
+        owner = owner[key]
+    owner[path[-1]] = change(owner[path[-1]])
+    return document
+
+
+def resigned(document):
+    """Return a document with the digest, and the redundant entries, that a forger would compute."""
+    if document.get("delta") is None:
+        directions = document["proofs"][0]["directions"]
+        for end in ("lower", "upper"):
+            document[end] = str(max(Decimal(item[end]) for item in directions))
+    body = {key: value for key, value in document.items() if key != "digest"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return {**body, "digest": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def claim(event, count, epsilon, bounds, *arguments, bits=128):
+    """Return a signed claim about one direction that stands for both.
+
+    ``arguments`` are pairs of which bounds a proof is for, and the proof.
+    """
+    return claim_about([Mechanism(event, count)], "both", epsilon, bounds, *arguments, bits=bits)
+
+
+def claim_about(mechanisms, direction, epsilon, bounds, *arguments, bits=128):
+    """Return a signed claim about a composition, for one of its directions."""
+    given = tuple(Argument(proves, bits, proof) for proves, proof in arguments)
+    lower, upper = (Decimal(item) for item in bounds)
+    proved = DeltaBounds(epsilon, (DirectionBounds(direction, lower, upper, given),))
+    return Certificate("add-or-remove-one", tuple(mechanisms), None, (proved,)).to_json()

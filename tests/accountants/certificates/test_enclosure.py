@@ -1,0 +1,86 @@
+"""Enclosures: what a proof proves holds the truth, by other arithmetic and by closed forms.
+
+The modules below ``certify`` are asked directly, as a certificate could hide a wrong enclosure.
+"""
+
+import json
+from decimal import Decimal
+
+import mpmath
+import pytest
+from _tree import DATA
+from flint import acb, arb, ctx
+
+from dpcal.accountants import certify, events
+from dpcal.accountants.certificates.enclosure import decimal_down, decimal_up, enclose
+from dpcal.accountants.certificates.proofs import Grid
+from dpcal.accountants.certificates.search.contour import choose_contour
+from dpcal.accountants.certificates.search.grids import GridTable
+from dpcal.accountants.certificates.transforms import SampledGaussianTransform
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+
+ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['q']}-{row['sigma']}-{row['epsilon']}")
+@pytest.mark.parametrize("width", [1e-3, 1e-10])
+def test_the_reference_is_inside(row, width):
+    parts = ((SampledGaussian(row["q"], row["sigma"], row["direction"]), row["steps"]),)
+    chosen = choose_contour(parts, row["epsilon"], width=width)
+    lower, upper = enclose(chosen, parts, row["epsilon"], bits=192)
+    truth = Decimal(row["delta"])
+    # The truth is given to 20 digits, and proved to 13 or more.
+    slack = truth * Decimal("1e-13")
+    assert decimal_down(lower, 30) <= truth + slack
+    assert truth - slack <= decimal_up(upper, 30)
+    assert float((upper.upper() - lower.lower()) / upper) < 10 * width
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.3, 0.5), (0.2, 5.0)])
+def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
+    c, h = 2.5, 3.0
+    parts = ((SampledGaussian(q, sigma, direction), 10),)
+    chosen = choose_contour(parts, 0.05, width=1e-6)
+    line = SampledGaussianTransform(parts[0][0], chosen.sums[0])
+    beyond = SampledGaussianTransform(parts[0][0], chosen.tails[0]).bound_beyond(arb(c), arb(h))
+    with ctx.workprec(96):
+        for k, value in enumerate(line.along_line(arb(c), arb(h), 4)):
+            z = acb(c, k * h)
+            power = 1 + z if direction == "remove" else -z
+
+            def integrand(x, _, power=power):
+                weight = 1 - arb(q) + arb(q) * ((2 * x - 1) / (2 * arb(sigma) ** 2)).exp()
+                return weight**power * (-x * x / (2 * arb(sigma) ** 2)).exp()
+
+            reach = 12 * sigma + 5
+            truth = acb.integral(integrand, -reach, reach) / (arb(sigma) * (2 * arb.pi()).sqrt())
+            assert value.overlaps(truth)
+            assert k == 0 or abs(truth) <= beyond
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+def test_a_gaussian_has_its_closed_form(relation):
+    certificate = certify(
+        events.GaussianDpEvent(2.0), epsilon=1.0, neighboring_relation=relation, width=1e-12
+    )
+    with ctx.workprec(200):
+        mu = arb(1) if relation == "replace-one" else arb(1) / 2
+        upper_tail, lower_tail = (
+            ((1 / mu + sign * mu / 2) / arb(2).sqrt()).erfc() / 2 for sign in (-1, 1)
+        )
+        truth = upper_tail - arb(1).exp() * lower_tail
+        assert arb(str(certificate.lower)) <= truth <= arb(str(certificate.upper))
+
+
+@pytest.mark.parametrize(("noise", "step", "last"), [(0.03, 1e-3, 2000), (1e4, 100.0, 600)])
+def test_moments_of_a_table_keep_their_digits(noise, step, last):
+    table = GridTable(SampledGaussian(0.5, noise, "remove"), Grid(step, -last, last))
+    with mpmath.workdps(60):
+        masses = [mpmath.exp(mpmath.mpf(log)) for log in table.log_q]
+        for c in (-0.5, 1e-3, 0.7, 40.0):
+            powers = [mpmath.exp((1 + mpmath.mpf(c)) * mpmath.mpf(ell)) for ell in table.ell]
+            moment = mpmath.fsum(q * w for q, w in zip(masses, powers, strict=True))
+            truth = float(mpmath.log(moment / mpmath.fsum(masses)))
+            assert table.cumulants([c])[0, 0] == pytest.approx(truth, rel=1e-6, abs=1e-15)

@@ -1,0 +1,276 @@
+"""Verifying: nothing in a certificate can be changed unnoticed, and no document takes for ever."""
+
+import json
+import math
+import time
+from decimal import Decimal
+
+import pytest
+from _certificates import changed, claim, claim_about, leaves, resigned
+from _tree import DATA
+
+from dpcal.accountants import Certificate, certify, events, verify_certificate
+from dpcal.accountants.certificates.cost import MAX_WORK, work
+from dpcal.accountants.certificates.document import Mechanism
+from dpcal.accountants.certificates.enclosed_losses import enclosed
+from dpcal.accountants.certificates.proofs import (
+    ChernoffProof,
+    ContourProof,
+    ConvexityProof,
+    Grid,
+    SamplingProof,
+    ShiftedLattice,
+    SumProof,
+    ThresholdProof,
+)
+from dpcal.errors import CertificateRejected
+
+DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
+# Documents as they were before the modules of this room were split, one for each kind of mechanism
+# and of argument.
+WRITTEN_BEFORE = json.loads((DATA / "certificates.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 8.0}, {"epsilon": 300.0}, {"delta": 1e-9, "width": 1e-6}]
+)
+def test_round_trip(options):
+    certificate = certify(MIXED, **options)
+    text = certificate.to_json()
+    assert Certificate.from_json(text) == verify_certificate(text) == certificate
+    assert verify_certificate(json.loads(text)).to_json() == text
+
+
+@pytest.mark.parametrize("name", WRITTEN_BEFORE)
+def test_documents_written_before_still_hold(name):
+    document = WRITTEN_BEFORE[name]
+    assert verify_certificate(document).to_dict() == document
+
+
+# -- tampering
+
+DOCUMENT = certify(MIXED, epsilon=8.0).to_dict()
+
+
+def _nudged(value):
+    if isinstance(value, float):
+        return math.nextafter(value, math.inf)
+    if isinstance(value, int):
+        return value + 1
+    if value is None:
+        return 1e-6
+    try:
+        return str(Decimal(value).next_plus())
+    except ArithmeticError:
+        return value[:-1] + chr(ord(value[-1]) ^ 1)
+
+
+@pytest.mark.parametrize("path", list(leaves(DOCUMENT)), ids=lambda path: ".".join(map(str, path)))
+def test_any_change_is_rejected(path):
+    with pytest.raises(CertificateRejected):
+        verify_certificate(changed(DOCUMENT, path, _nudged))
+
+
+REMOVE = ("proofs", 0, "directions", 0)
+SAMPLED = ("mechanisms", 1, "event")
+CONTOUR = (*REMOVE, "arguments", 0)
+FORGERIES = {
+    "upper bound lowered": ((*REMOVE, "upper"), lambda text: str(Decimal(text) * Decimal("0.99"))),
+    "lower bound raised": ((*REMOVE, "lower"), lambda text: str(Decimal(text) * Decimal("1.01"))),
+    "smaller epsilon": (("proofs", 0, "epsilon"), lambda value: value - 0.01),
+    "larger epsilon": (("proofs", 0, "epsilon"), lambda value: value + 0.01),
+    "more steps": (("mechanisms", 1, "count"), lambda value: value + 10),
+    "fewer steps": (("mechanisms", 1, "count"), lambda value: value - 10),
+    "less noise": ((*SAMPLED, "event", "noise_multiplier"), lambda value: value * 0.999),
+    "less Gaussian noise": (
+        ("mechanisms", 0, "event", "noise_multiplier"),
+        lambda value: value * 0.99,
+    ),
+    "larger sample": ((*SAMPLED, "sampling_probability"), lambda value: value * 1.001),
+    "fewer nodes": ((*CONTOUR, "proof", "nodes"), lambda value: value // 2),
+    "coarser contour": ((*CONTOUR, "proof", "step"), lambda value: value * 2),
+    "coarser lattice": ((*CONTOUR, "proof", "sums", 1, "step"), lambda value: value * 2),
+    "shorter lattice": ((*CONTOUR, "proof", "sums", 1, "last"), lambda value: value // 2),
+    "no lattice": ((*CONTOUR, "proof", "sums", 1), lambda value: None),
+    "little precision": ((*CONTOUR, "bits"), lambda value: 8),
+    "huge contour": ((*CONTOUR, "proof", "nodes"), lambda value: 10**12),
+    "alias tilt on the wrong side": ((*CONTOUR, "proof", "below"), lambda value: 99.0),
+    "angle beyond the strip": ((*CONTOUR, "proof", "sums", 1, "angle"), lambda value: 3.0),
+    "a direction left out": (("proofs", 0, "directions"), lambda value: value[:1]),
+    "no direction": (("proofs", 0, "directions"), lambda value: value * 0 + [value[1]]),
+    "another method": ((*CONTOUR, "method"), lambda value: "support"),
+    "not a number": ((*CONTOUR, "proof", "tilt"), lambda value: math.nan),
+    "text for a number": ((*CONTOUR, "proof", "tilt"), str),
+    "true for a number": (("mechanisms", 1, "count"), lambda value: True),
+    "another format": (("format",), lambda value: "dpcal-certificate-0"),
+    "a relation without theorem": (("neighboring_relation",), lambda value: "replace-one"),
+    "an unknown relation": (("neighboring_relation",), lambda value: "none"),
+    "a delta out of nowhere": (("delta",), lambda value: 1e-9),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forger_who_signs_anew_is_rejected(name):
+    path, change = FORGERIES[name]
+    document = changed(DOCUMENT, path, change)
+    with pytest.raises(CertificateRejected):
+        verify_certificate(resigned(document))
+
+
+EMPTY = (Grid(1.0, 0, 0),)
+
+
+@pytest.mark.parametrize(
+    ("event", "count", "epsilon", "upper", "claimed"),
+    [
+        # The law above a Laplace mechanism keeps the mass between its atoms, whatever its cells.
+        (events.LaplaceDpEvent(1.0), 1, 0.5, "0.1968", SumProof(EMPTY)),
+        (events.LaplaceDpEvent(1.0), 100, 5.0, "1E-16", ChernoffProof(1e-3, EMPTY)),
+        # Numbers that nobody should write out to their last bit.
+        (events.GaussianDpEvent(1.0), 1, 1e12, "1E-45000", ConvexityProof(10.0)),
+        (events.GaussianDpEvent(1.0), 1, 1.0, "1E-9", ConvexityProof(1e4)),
+        (events.DiscreteLaplaceDpEvent(1.0, 10**12), 1, 1.0, "0.5", SumProof(EMPTY)),
+        (
+            events.DiscreteGaussianDpEvent(1.0),
+            10**6,
+            1.0,
+            "0.5",
+            SumProof((Grid(1.0, 1, 1),)),
+        ),
+    ],
+)
+def test_arguments_of_a_forgers_own_prove_nothing(event, count, epsilon, upper, claimed):
+    with pytest.raises(CertificateRejected):
+        verify_certificate(claim(event, count, epsilon, ("0", upper), ("upper", claimed)))
+
+
+def test_an_entry_given_twice_is_rejected():
+    text = json.dumps(DOCUMENT)
+    twice = text.replace('"upper":', '"upper": "1E-9", "upper":', 1)
+    assert twice != text
+    with pytest.raises(CertificateRejected, match="twice"):
+        verify_certificate(twice)
+
+
+def test_an_honest_second_signature_is_accepted():
+    loosened = changed(DOCUMENT, (*REMOVE, "upper"), lambda text: str(Decimal(text) * 2))
+    assert verify_certificate(resigned(loosened)).upper == 2 * Decimal(DOCUMENT["upper"])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "null", json.dumps("x")])
+def test_what_is_no_certificate_is_rejected(text):
+    with pytest.raises(CertificateRejected, match=r"\.$"):
+        verify_certificate(text)
+
+
+# -- documents that ask for much work
+
+WIDE = 1 << 15
+GAUSSIAN = events.GaussianDpEvent(1.0)
+
+
+def _sampled(count):
+    """Different sampled Gaussians."""
+    return [
+        Mechanism(events.PoissonSampledDpEvent((k + 1) / 1e6, GAUSSIAN), 1) for k in range(count)
+    ]
+
+
+def _mixtures(count):
+    """Different mixtures of as many components as certificates cover."""
+    means = [k / 256 for k in range(256)]
+    return [
+        Mechanism(events.MixtureOfGaussiansDpEvent(1.0 + k, means, [1 / 256] * 256), 1)
+        for k in range(count)
+    ]
+
+
+def _contour(nodes, sums, tails):
+    return ContourProof(1.0, 0.1, nodes, 0.5, 2.0, tuple(sums), tuple(tails))
+
+
+LATTICE, GRID = ShiftedLattice(0.5, 1e-3, -WIDE, WIDE), Grid(1e-3, -WIDE, WIDE)
+HOSTILE = {
+    "long contour of many bits": (
+        _sampled(1),
+        "remove",
+        _contour(1 << 17, [ShiftedLattice(0.5, 0.1, -100, 100)], [LATTICE]),
+    ),
+    "one node, many long lattices": (
+        _sampled(300),
+        "remove",
+        _contour(1, [LATTICE] * 300, [LATTICE] * 300),
+    ),
+    "moments on many long grids": (
+        _sampled(300),
+        "remove",
+        ChernoffProof(1.0, (GRID,) * 300),
+    ),
+    "grid of many components": (_mixtures(1), "remove", SumProof((GRID,))),
+    "convolution of many bits": (
+        [Mechanism(events.DiscreteGaussianDpEvent(1e4), 2)],
+        "both",
+        SumProof((Grid(1.0, -WIDE, WIDE),)),
+    ),
+    "test of thousands of parts": (
+        _sampled(5000),
+        "remove",
+        ThresholdProof(64, (0.0,) * 5000),
+    ),
+    "mixtures compared in pairs": (_mixtures(150), "remove", SamplingProof()),
+    "discrete noise of many values": (
+        [Mechanism(events.DiscreteLaplaceDpEvent(1.0 + k, 65536), 1) for k in range(65)],
+        "both",
+        ConvexityProof(1.0),
+    ),
+    "more parts than any composition has": (
+        _sampled((1 << 14) + 1),
+        "remove",
+        ConvexityProof(1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_document_is_rejected_before_its_work_is_done(name):
+    mechanisms, direction, proof = HOSTILE[name]
+    document = json.loads(
+        claim_about(mechanisms, direction, 1.0, ("0", "0.5"), ("both", proof), bits=4096)
+    )
+    if direction == "remove":
+        added = {"direction": "add", "lower": "0", "upper": "1", "arguments": []}
+        document["proofs"][0]["directions"].append(added)
+    started = time.process_time()
+    with pytest.raises(CertificateRejected, match=r"more work|at most|a list of"):
+        verify_certificate(resigned(document))
+    # Each of them would take from ten minutes to days.
+    assert time.process_time() - started < 10
+
+
+def test_a_document_of_endless_length_is_rejected():
+    with pytest.raises(CertificateRejected, match="at most 67108864 characters"):
+        verify_certificate(" " * (1 << 26) + "{}")
+
+
+@pytest.mark.parametrize("bits", [128, 1024, 4096])
+@pytest.mark.parametrize(
+    ("event", "count", "proof"),
+    [
+        (events.LaplaceDpEvent(1.0), 1, SumProof((Grid(1.0, 0, 40),))),
+        (GAUSSIAN, 1, SumProof((Grid(0.1, -20, 20),))),
+        (events.DiscreteGaussianDpEvent(2.0), 10, SumProof((Grid(1.0, -9, 10),))),
+        (GAUSSIAN, 10, ContourProof(2.0, 0.05, 80, 1.0, 3.0, (None,), (None,))),
+    ],
+)
+def test_no_argument_takes_longer_than_its_work_says(event, count, proof, bits):
+    losses = Certificate("add-or-remove-one", (Mechanism(event, count),), None, ()).composition
+    parts = [(enclosed(loss), times) for loss, times in losses.directions[0].parts]
+    document = claim(event, count, 2.0, ("0", "1"), ("both", proof), bits=bits)
+    started = time.process_time()
+    verify_certificate(document)
+    seconds = time.process_time() - started
+    # Ten minutes for all of the work that a document may ask for, and as much for a busy machine;
+    # a tenth of a second for reading it.
+    assert seconds < 0.1 + 2 * 600 * work(proof, parts, bits) / MAX_WORK
