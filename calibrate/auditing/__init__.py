@@ -1,20 +1,15 @@
 """Claims about parameter schedules, proved or refuted, and a checker apart from the prover."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpcal import _lazy
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.report import Audit, Finding, audit
+    from dpcal.calibrate.auditing.report import FORMATS, Audit, Finding, audit
 
-__all__ = ["Audit", "Finding", "audit"]
+__all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
-
-def __getattr__(name: str) -> Any:
-    # The report needs sympy, which is slow to import.
-    if name in __all__:
-        return getattr(import_module("dpcal.calibrate.auditing.report"), name)
-    raise AttributeError(f"module 'dpcal.calibrate.auditing' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# The report needs sympy, which is slow to import.
+__getattr__, __dir__ = _lazy.attributes(
+    __name__, dict.fromkeys(__all__, "dpcal.calibrate.auditing.report")
+)
