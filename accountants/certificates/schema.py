@@ -134,9 +134,10 @@ class Shape:
         try:
             built = self.build(**values)
         except (TypeError, ValueError) as error:
-            raise CertificateRejected(f"{self.name} of the certificate is refused: {error}") from (
-                error
-            )
+            reason = str(error).rstrip(".")
+            raise CertificateRejected(
+                f"{self.name} of the certificate is refused: {reason}."
+            ) from error
         for key, allowed, holds in self.rules:
             if not holds(built):
                 reject(key, allowed, values[key])

@@ -108,7 +108,13 @@ def _composition(certificate: Certificate) -> Composition:
     try:
         return certificate.composition
     except (UnsupportedEvent, TypeError, ValueError, ArithmeticError) as error:
-        raise CertificateRejected(f"The certificate's mechanisms are refused: {error}") from error
+        raise _refused(error) from error
+
+
+def _refused(error: Exception) -> CertificateRejected:
+    """The rejection of mechanisms that no theorem or no proof covers."""
+    reason = str(error).rstrip(".")
+    return CertificateRejected(f"The certificate's mechanisms are refused: {reason}.")
 
 
 def _check_work(certificate: Certificate, composition: Composition) -> None:
@@ -116,7 +122,10 @@ def _check_work(certificate: Certificate, composition: Composition) -> None:
     total = 0.0
     for direction in range(len(composition.directions)):
         _, given = composition.directions[direction].finite
-        parts: Parts = [(enclosed(loss), times) for loss, times in given.parts]
+        try:
+            parts: Parts = [(enclosed(loss), times) for loss, times in given.parts]
+        except UnsupportedEvent as error:
+            raise _refused(error) from error
         for bounds in certificate.proofs:
             for item in bounds.directions[direction].arguments:
                 _check_fit(item.proof, parts)

@@ -25,7 +25,7 @@ from dpcal.accountants.certificates.search.grids import (
     limited_grid,
 )
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, first_output
-from dpcal.accountants.certificates.search.threshold import LargeOutputs
+from dpcal.accountants.certificates.search.threshold import TableOfOutputs
 from dpcal.accountants.inversion.saddle import MAX_TILT, log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
@@ -120,7 +120,7 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
     grids: dict[PrivacyLoss, Grid] = {}
     beyond = 0.0
     for loss, times in parts:
-        outputs = LargeOutputs(loss)
+        outputs = TableOfOutputs(loss)
         at = outputs.threshold(share * epsilon)
         if at is None:
             at = float(outputs.x[-1])

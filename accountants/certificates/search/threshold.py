@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.laplace import Laplace
 
-__all__ = ["LargeOutputs", "choose_threshold"]
+__all__ = ["LargeOutputs", "TableOfOutputs", "choose_threshold", "large_outputs"]
 
 Reals = NDArray[np.float64]
 
@@ -68,7 +69,7 @@ def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
         If every test that was tried gives a bound of 0.
     """
     check_covered(parts)
-    tests = [LargeOutputs(loss) for loss, _ in parts]
+    tests = [large_outputs(loss) for loss, _ in parts]
     levels = np.unique(np.concatenate([test.levels for test in tests]))
     if len(levels) > _MAX_LEVELS:
         levels = levels[:: -(-len(levels) // _MAX_LEVELS)]
@@ -89,51 +90,92 @@ def choose_threshold(parts: Parts, epsilon: float) -> ThresholdProof:
     return ThresholdProof(best[1], best[2])
 
 
-class LargeOutputs:
+class LargeOutputs(ABC):
     """The outputs of one loss above a threshold, and how probable they are.
 
     Attributes
     ----------
-    x
-        A table of outputs, empty for a loss of which only the largest value counts.
     levels
-        The loss at these outputs, or its largest value.
+        Losses from which on an output may count as large.
+    """
+
+    levels: Reals
+
+    @abstractmethod
+    def threshold(self, level: float) -> float | None:
+        """Return the output from which on the loss is about so large; None if it never is."""
+
+    @abstractmethod
+    def chances(self, at: float) -> tuple[float, float]:
+        """Return the probabilities under P and Q of an output above a threshold."""
+
+
+class TableOfOutputs(LargeOutputs):
+    """Large outputs of a loss that grows along them, by a table of losses.
+
+    Parameters
+    ----------
+    loss
+        A loss that grows along the outputs of Gaussian mixtures.
     """
 
     def __init__(self, loss: PrivacyLoss) -> None:
         self.loss = loss
-        self.x = np.empty(0)
-        if isinstance(loss, LINE_FAMILIES):
-            sigma = loss.noise_multiplier
-            high = range_of_means(loss)[1] + _HIGH_REACH * sigma
-            self.x = np.linspace(first_output(loss, _LOW_REACH), high, _OUTPUTS)
-            self.levels = losses_at(loss, self.x)
-        elif isinstance(loss, DiscreteGaussian):
-            s, reach = loss.sensitivity, math.ceil(_DISCRETE_REACH * loss.sigma)
-            self.x = np.arange(-reach, reach + s + 1.0)
-            self.levels = np.asarray(s * (2 * self.x - s) / (2 * loss.sigma**2))
-        else:
-            self.levels = np.array([loss.upper])
+        sigma = float(loss.noise_multiplier)  # type: ignore[attr-defined]
+        high = range_of_means(loss)[1] + _HIGH_REACH * sigma
+        self.x = np.linspace(first_output(loss, _LOW_REACH), high, _OUTPUTS)
+        self.levels = losses_at(loss, self.x)
 
     def threshold(self, level: float) -> float | None:
-        """Return the output from which on the loss is about so large; None if it never is."""
-        if not len(self.x):
-            return 0.0 if level <= self.loss.upper else None
+        """Return the first output of the table whose loss is at least so large."""
         index = int(np.searchsorted(self.levels, level))
         return float(self.x[index]) if index < len(self.x) else None
 
     def chances(self, at: float) -> tuple[float, float]:
-        """Return the probabilities under P and Q of an output above a threshold."""
-        loss: Any = self.loss
-        if isinstance(loss, LINE_FAMILIES):
-            p, q = (float(tails_at(loss, np.array(at), side)) for side in (0, 1))
-            return p, q
-        if isinstance(loss, DiscreteGaussian):
-            scale = loss.sigma * math.sqrt(2)
-            p, q = (float(erfc((at - 0.5 - m) / scale)) / 2 for m in (loss.sensitivity, 0))
-            return p, q
-        p = 0.5 if isinstance(loss, Laplace) else 1 / (1 + math.exp(-loss.upper))
-        return p, p * math.exp(-loss.upper)
+        """Return the tails of both mixtures."""
+        p, q = (float(tails_at(self.loss, np.array(at), side)) for side in (0, 1))
+        return p, q
+
+
+class _OfDiscreteGaussian(TableOfOutputs):
+    """Large outputs of discrete Gaussian noise, whose tails are about those of the continuous."""
+
+    def __init__(self, loss: DiscreteGaussian) -> None:
+        self.sensitivity, self.sigma = s, sigma = loss.sensitivity, loss.sigma
+        reach = math.ceil(_DISCRETE_REACH * sigma)
+        self.x = np.arange(-reach, reach + s + 1.0)
+        self.levels = np.asarray(s * (2 * self.x - s) / (2 * sigma**2))
+
+    def chances(self, at: float) -> tuple[float, float]:
+        scale = self.sigma * math.sqrt(2)
+        p, q = (float(erfc((at - 0.5 - m) / scale)) / 2 for m in (self.sensitivity, 0))
+        return p, q
+
+
+class _OfLargestLoss(LargeOutputs):
+    """Outputs whose loss is the largest, of a loss that takes it with a probability p under P."""
+
+    def __init__(self, loss: PrivacyLoss, p: float) -> None:
+        self.upper, self.p = loss.upper, p
+        self.levels = np.array([loss.upper])
+
+    def threshold(self, level: float) -> float | None:
+        return 0.0 if level <= self.upper else None
+
+    def chances(self, at: float) -> tuple[float, float]:
+        return self.p, self.p * math.exp(-self.upper)
+
+
+@singledispatch
+def large_outputs(loss: PrivacyLoss) -> LargeOutputs:
+    """Return the large outputs of a loss."""
+    return _OfLargestLoss(loss, 1 / (1 + math.exp(-loss.upper)))
+
+
+large_outputs.register(DiscreteGaussian, _OfDiscreteGaussian)
+large_outputs.register(Laplace, lambda loss: _OfLargestLoss(loss, 0.5))
+for _family in LINE_FAMILIES:
+    large_outputs.register(_family, TableOfOutputs)
 
 
 def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tuple[float, int]:
