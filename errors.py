@@ -16,6 +16,7 @@ __all__ = [
     "NonFiniteAnswer",
     "TargetUnreachable",
     "UnsupportedEvent",
+    "VacuousSchedule",
 ]
 
 
@@ -64,3 +65,7 @@ class MissingExtra(DpcalError):  # noqa: N818
 
 class CertificateRejected(DpcalError):  # noqa: N818
     """A certificate is malformed, was changed, or does not prove what it claims."""
+
+
+class VacuousSchedule(UserWarning):
+    """A theorem promises nothing at these sizes that would not hold without an optimizer."""

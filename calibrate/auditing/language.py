@@ -28,8 +28,6 @@ from typing import TYPE_CHECKING, Any
 import sympy
 from sympy import Expr, Symbol
 
-from dpcal import _validate
-
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
     from dpcal.calibrate.plan import Plan
@@ -661,10 +659,6 @@ class Schedule:
         """
         if self.planner is None:
             raise ValueError(f"schedule must have a planner, got {self.name!r}, which has none.")
-        from dpcal.calibrate.plans.from_schedule import checked_constants
-
-        checked_constants(self.name, self.planner, constants)
-        n = _validate.count(n=n)
         return self.planner(n=n, epsilon=epsilon, delta=delta, **constants)
 
 

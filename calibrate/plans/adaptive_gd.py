@@ -22,8 +22,10 @@ from scipy.special import ndtri
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.kl_problem import PRESETS, Problem, chi_quantile, judged, known
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import PRESETS, known
+from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile
+from dpcal.calibrate.query import Query
 
 __all__ = ["adaptive_gd"]
 
@@ -109,7 +111,7 @@ def adaptive_gd(
         beta=beta,
         neighboring_relation=neighboring_relation,
     )
-    L1 = known("smoothness", problem.L1) + _validate.non_negative(l2=l2)
+    L1 = known(constants, "smoothness") + _validate.non_negative(l2=l2)
     problem = dataclasses.replace(problem, L1=L1)
     if theory and steps is not None:
         raise ValueError(f"steps is for preset 'practical', got {steps!r} with preset 'theory'.")
@@ -127,12 +129,7 @@ def adaptive_gd(
         "quantile": chi_quantile(problem.d, beta / count) if theory else math.sqrt(problem.d),
     }
     if theory and gamma is not None:
-        parameters |= judged(
-            "adaptive_gd",
-            _accuracy(problem),
-            problem,
-            lambda size: _accuracy(dataclasses.replace(problem, n=max(1, int(size)))),
-        )
+        parameters |= problem.promise("adaptive_gd", _accuracy)
     return problem.plan("adaptive_gd", _queries(problem, count, z_norm), parameters)
 
 

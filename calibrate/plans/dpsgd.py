@@ -14,7 +14,8 @@ import math
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.query import Query
 
 __all__ = ["dpsgd"]
 

@@ -30,10 +30,10 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import PRESETS, known, promise, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
-from dpcal.calibrate.plans.stationary_points import PRESETS, known, single_release, verdict
 from dpcal.calibrate.plans.tree_spider import tree_spider
 
 __all__ = ["INNER", "MATRICES", "jl_glm"]
@@ -146,7 +146,13 @@ def jl_glm(
     parameters: dict[str, Parameter] = {}
     if preset == "theory":
         options = {"preset": "theory", **options} if inner != "noisy_gd" else options
-        parameters |= verdict("jl_glm", error(k), C, lambda size: error(k) * math.sqrt(n / size), n)
+        parameters |= promise(
+            "jl_glm",
+            error(k),
+            ("Lipschitz constant", C),
+            lambda size: error(k) * math.sqrt(n / size),
+            n,
+        )
     elif inner != "noisy_gd":
         options = {"preset": "practical", **options}
     if embedded:
@@ -176,16 +182,14 @@ def jl_glm(
 
 _DEFAULT = "add-or-remove-one"
 # What a theorem says of the inner optimizer's error is not about the lifted solution.
-_OWN = ("accuracy", "vacuous", "bites_at")
+_OWN = ("accuracy", "vacuous", "informative_from_n")
 
 
 def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
     """Error of an inner optimizer at relative noise a = sqrt(k) z / n, by the leading terms."""
     if inner == "recursive_regularization":
         return C * a
-    scale = known(constants, "gap", "gap", None) * known(
-        constants, "smoothness", "smoothness", None
-    )
+    scale = known(constants, "gap", "gap") * known(constants, "smoothness", "smoothness")
     if inner == "spiderboost":
         return float(math.sqrt(6) * (scale * C * a**2) ** (1 / 3))
     return float((8 * scale) ** 0.25 * math.sqrt(C * a))

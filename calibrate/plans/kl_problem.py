@@ -23,22 +23,20 @@ z = 4.2247, rho = 0.02801, X = 0.00597
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from scipy.special import gammainccinv
 
 from dpcal import _validate
-from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import known, promise, single_release
+from dpcal.calibrate.query import Query
 
-__all__ = ["PRESETS", "Problem", "chi_quantile", "judged", "known", "multiplier", "number"]
-
-PRESETS = ("practical", "theory")
+__all__ = ["Problem", "chi_quantile", "multiplier", "number"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +75,7 @@ class Problem:
         if gamma is None:
             gamma = _pl_constant(constants, kappa)
         gamma = _validate.positive(gamma=gamma)
-        L0 = known("lipschitz", constants.lipschitz)
+        L0 = known(constants, "lipschitz")
         F0 = (gamma * L0) ** kappa  # what the two conditions imply
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
@@ -121,6 +119,25 @@ class Problem:
         """The initial excess risk in units of what privacy allows at best."""
         return float(self.F0 / (self.gamma * self.L0 * self.rate) ** self.kappa)
 
+    def at_size(self, n: float) -> Problem:
+        """Return the problem with another number of records, and the same noise."""
+        return dataclasses.replace(self, n=max(1, int(n)))
+
+    def promise(self, name: str, accuracy: Callable[[Problem], float]) -> dict[str, Parameter]:
+        """Return what a plan records of its theorem, and warn where that promises nothing.
+
+        Parameters
+        ----------
+        name
+            Of the optimizer.
+        accuracy
+            The excess risk that the theorem promises for a problem.
+        """
+        trivial = ("initial excess risk", self.F0)
+        return promise(
+            name, accuracy(self), trivial, lambda size: accuracy(self.at_size(size)), self.n
+        )
+
     def plan(
         self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
     ) -> Plan:
@@ -136,13 +153,6 @@ class Problem:
         )
 
 
-def known(name: str, value: float | None) -> float:
-    """Return a constant that is needed, or say that it is missing or infinite."""
-    if value is None or not 0 < value < math.inf:
-        raise ValueError(f"constants.{name} must be a finite number > 0, got {value!r}.")
-    return float(value)
-
-
 def _pl_constant(constants: Constants, kappa: float) -> float:
     """Return gamma of a strongly convex loss, for kappa = 2."""
     if kappa != 2 or not constants.strong_convexity > 0:
@@ -151,16 +161,6 @@ def _pl_constant(constants: Constants, kappa: float) -> float:
             f"gamma=None with kappa={kappa!r} and strong_convexity={constants.strong_convexity!r}."
         )
     return math.sqrt(0.5 / constants.strong_convexity)
-
-
-def single_release(epsilon: float, delta: float, neighboring_relation: str) -> float:
-    """Return the multiplier of the one Gaussian release that spends the whole target."""
-    return noise_multiplier(
-        events.GaussianDpEvent,
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-    )
 
 
 def multiplier(z: float, share: float) -> float:
@@ -179,14 +179,3 @@ def number(parameters: Mapping[str, Parameter], name: str) -> float:
     if not isinstance(value, int | float):
         raise ValueError(f"plan.parameters[{name!r}] must be a number, got {value!r}.")
     return float(value)
-
-
-def judged(name: str, accuracy: float, problem: Problem, at: Any) -> dict[str, Parameter]:
-    """Return what a plan says of its theorem, and warn where that promises nothing.
-
-    ``at`` is the accuracy as a function of n.
-    """
-    from dpcal.calibrate.plans import from_schedule as _planning
-
-    limit = ("initial excess risk", problem.F0)
-    return _planning.judged(name, accuracy, limit, at, problem.n)

@@ -22,21 +22,16 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.kl_problem import (
-    PRESETS,
-    Problem,
-    chi_quantile,
-    judged,
-    known,
-    multiplier,
-    number,
-)
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import PRESETS, known, rounded_up
+from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
+from dpcal.calibrate.query import Query
 
-__all__ = ["Round", "kl_spider", "schedule"]
+__all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 
 # What a round of the theorem (Lemmas 2 and 9, corrected) does, in units of Phi_k^(1/kappa) / gamma,
 # the least gradient norm at an excess risk of Phi_k: errors stay below a eighth, steps are a
@@ -150,9 +145,7 @@ def kl_spider(
     Spending r on a gradient and m differences in proportion to their sensitivities, D0 : D_k each,
     minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
     """
-    if not 1 <= _validate.positive(kappa=kappa) <= 2:
-        raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
-    problem = Problem.of(
+    problem, per_distance = checked_problem(
         constants,
         n=n,
         dimension=dimension,
@@ -161,15 +154,9 @@ def kl_spider(
         gamma=gamma,
         kappa=kappa,
         beta=beta,
+        l2=l2,
         neighboring_relation=neighboring_relation,
     )
-    per_distance = known("smoothness", problem.L1)
-    problem = dataclasses.replace(problem, L1=per_distance + _validate.non_negative(l2=l2))
-    if kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
-        raise ValueError(
-            f"gamma must be at least {math.sqrt(0.5 / problem.L1):.4g} for L1={problem.L1} (a "
-            f"smooth loss is no steeper than that), got {problem.gamma}."
-        )
     theory = _validate.choice(PRESETS, preset=preset) == "theory"
     settled = _theory(problem, per_distance) if theory else _practical(problem, per_distance)
     rounds = _rounds(settled)
@@ -181,6 +168,36 @@ def kl_spider(
     if rounds:
         parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
     return problem.plan("kl_spider", _queries(problem, per_distance, rounds), parameters)
+
+
+def checked_problem(
+    constants: Constants, *, kappa: float = 2.0, l2: float = 0.0, **target: Any
+) -> tuple[Problem, float]:
+    """Return the problem of a smooth KL loss, every number checked, and L1 of the loss alone.
+
+    Parameters
+    ----------
+    constants, kappa, l2
+        As for :func:`kl_spider`. The problem's own L1 holds the regulariser too.
+    **target
+        The other arguments of :meth:`~dpcal.calibrate.plans.kl_problem.Problem.of`.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, or a gamma that no smooth loss can have.
+    """
+    if not 1 <= _validate.positive(kappa=kappa) <= 2:
+        raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
+    problem = Problem.of(constants, kappa=kappa, **target)
+    per_distance = known(constants, "smoothness")
+    problem = dataclasses.replace(problem, L1=per_distance + _validate.non_negative(l2=l2))
+    if kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
+        raise ValueError(
+            f"gamma must be at least {math.sqrt(0.5 / problem.L1):.4g} for L1={problem.L1} (a "
+            f"smooth loss is no steeper than that), got {problem.gamma}."
+        )
+    return problem, per_distance
 
 
 def schedule(plan: Plan) -> list[Round]:
@@ -197,7 +214,7 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
     for _ in range(int(number(p, "rounds"))):
         level = max(level / c, number(p, "floor"))  # 9
         G = level ** (1 / kappa) / gamma
-        steps = max(1, math.ceil(work * level ** ((kappa - 2) / kappa) * (1 - 1e-12)))  # 10
+        steps = rounded_up(work * level ** ((kappa - 2) / kappa))  # 10
         length = number(p, "stride") * G / L1  # 11
         drift = min(per_distance * length, 2 * L0) / L0  # 12: D_k / D0
         found.append((level, G, steps, length, drift, 1 + (steps - 1) * drift))
@@ -277,13 +294,7 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 
 def _theory(problem: Problem, per_distance: float) -> dict[str, Parameter]:
     """Algorithm 1, lines 1 to 6, corrected."""
-    levels = _levels(problem)
-    K, c, floor = levels or (0, 2.0, problem.F0)
-
-    def accuracy(size: float) -> float:
-        there = _levels(dataclasses.replace(problem, n=max(1, int(size))))
-        return problem.F0 if there is None else there[2]
-
+    K, c, floor = _levels(problem) or (0, 2.0, problem.F0)
     return {
         "preset": "theory",
         "rounds": K,
@@ -291,8 +302,14 @@ def _theory(problem: Problem, per_distance: float) -> dict[str, Parameter]:
         "floor": floor,
         **_THEORY,
         **_common(problem, per_distance),
-        **judged("kl_spider", floor, problem, accuracy),
+        **problem.promise("kl_spider", theory_floor),
     }
+
+
+def theory_floor(problem: Problem) -> float:
+    """Return the excess risk that the theorem promises: F0 where its guards return the start."""
+    levels = _levels(problem)
+    return problem.F0 if levels is None else levels[2]
 
 
 def _levels(p: Problem) -> tuple[int, float, float] | None:
@@ -372,7 +389,7 @@ def _deepest(p: Problem, per_distance: float, nu: float, c: float) -> tuple[int,
     while rounds < 1000:
         deeper = level / c
         G = deeper ** (1 / p.kappa) / p.gamma
-        steps = max(1, math.ceil(work * deeper ** ((p.kappa - 2) / p.kappa) * (1 - 1e-12)))
+        steps = rounded_up(work * deeper ** ((p.kappa - 2) / p.kappa))
         drift = min(per_distance * (1 - 2 * nu) * G / p.L1, 2 * p.L0) / p.L0
         spent += (p.sensitivity * (1 + (steps - 1) * drift) / (nu * G)) ** 2 / 2
         if chi_quantile(p.d, p.beta / (estimates + steps)) ** 2 * spent > p.rho:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import Parameter, Plan, Query
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import known, repeated, single_release
+from dpcal.calibrate.query import Query
 
 __all__ = ["noisy_gd"]
 
@@ -87,18 +87,16 @@ def noisy_gd(
     lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022).
     """
     n, d = _validate.count(n=n), _validate.count(dimension=dimension)
-    C = _known("max_norm", max_norm, "lipschitz", constants.lipschitz)
-    eta = _known("learning_rate", learning_rate, "smoothness", constants.smoothness, inverse=True)
-    single = noise_multiplier(
-        events.GaussianDpEvent,
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-    )
+    C = known(constants, "lipschitz", "max_norm", max_norm)
+    if learning_rate is None:
+        eta = 1 / known(constants, "smoothness", "learning_rate")
+    else:
+        eta = _validate.positive(learning_rate=learning_rate)
+    single = single_release(epsilon, delta, neighboring_relation)
     rate = math.sqrt(d) * single * C / n
     if steps is None:
-        gap = _known("steps", None, "gap", constants.gap)
-        L1 = _known("steps", None, "smoothness", constants.smoothness)
+        gap = known(constants, "gap", "steps")
+        L1 = known(constants, "smoothness", "steps")
         steps = max(1, math.ceil(math.sqrt(2 * L1 * gap) / rate))
     count = _validate.count(steps=steps)
     query = Query(
@@ -106,8 +104,7 @@ def noisy_gd(
         kind="gradient",
         sampler="full",
         max_norm=C,
-        # Up by more than the rounding of the root, so that the whole is not above the single one.
-        noise_multiplier=single * math.sqrt(count) * (1 + 1e-12),
+        noise_multiplier=repeated(single, count),
         count=count,
     )
     parameters: dict[str, Parameter] = {"steps": count, "learning_rate": eta}
@@ -124,17 +121,3 @@ def noisy_gd(
         neighboring_relation=neighboring_relation,
         parameters=parameters,
     )
-
-
-def _known(
-    argument: str, given: float | None, constant: str, value: float | None, *, inverse: bool = False
-) -> float:
-    """Return what was given, or what follows from a constant; say which of them is needed."""
-    if given is not None:
-        return _validate.positive(**{argument: given})
-    if value is None or not 0 < value < math.inf:
-        raise ValueError(
-            f"{argument} must be given where constants.{constant} is no number > 0, "
-            f"got constants.{constant}={value!r}."
-        )
-    return 1 / value if inverse else float(value)

@@ -17,14 +17,15 @@ True
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.kl_problem import PRESETS, Problem, judged, multiplier, number
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import PRESETS
+from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
+from dpcal.calibrate.query import Query
 
 __all__ = ["proximal_point", "stage_weights"]
 
@@ -188,19 +189,18 @@ def _common(p: Problem, Ltil: float) -> dict[str, Parameter]:
 
 def _theory(problem: Problem, Ltil: float) -> dict[str, Parameter]:
     """Algorithm 2, lines 1 to 4, corrected."""
-    levels = _levels(problem, Ltil)
-    T, S, floor = levels or (0, 1, problem.F0)
+    T, S, floor = _levels(problem, Ltil) or (0, 1, problem.F0)
 
-    def accuracy(size: float) -> float:
-        there = _levels(dataclasses.replace(problem, n=max(1, int(size))), Ltil)
-        return problem.F0 if there is None else there[2]
+    def accuracy(p: Problem) -> float:
+        levels = _levels(p, Ltil)
+        return p.F0 if levels is None else levels[2]
 
     return {
         "stages": T,
         "inner_steps": S,
         "floor": floor,
         **_common(problem, Ltil),
-        **judged("proximal_point", floor, problem, accuracy),
+        **problem.promise("proximal_point", accuracy),
     }
 
 

@@ -27,14 +27,16 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.stationary_points import (
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import (
     PRESETS,
     known,
+    promise,
+    repeated,
     replaced_in_place,
     single_release,
-    verdict,
 )
+from dpcal.calibrate.query import Query
 
 __all__ = ["SUBSOLVERS", "recursive_regularization"]
 
@@ -117,7 +119,7 @@ def recursive_regularization(
         n=_validate.count(n=n),
         d=d,
         C=known(constants, "lipschitz", "max_norm", max_norm),
-        L1=known(constants, "smoothness", "smoothness", None),
+        L1=known(constants, "smoothness", "smoothness"),
         W=math.sqrt(d) if distance is None else _validate.positive(distance=distance),
         z=single_release(epsilon, delta, neighboring_relation),
     )
@@ -125,10 +127,10 @@ def recursive_regularization(
     if preset == "theory":
         rate = 1 / math.sqrt(n), math.sqrt(d * math.log(1 / delta)) / (n * epsilon)
         lam = problem.C**2 / (problem.L1 * problem.W**2) * min(1 / n, rate[1] ** 2)
-        parameters |= verdict(
+        parameters |= promise(
             "recursive_regularization",
             problem.C * sum(rate),
-            problem.C,
+            ("Lipschitz constant", problem.C),
             lambda size: problem.C * (rate[0] * math.sqrt(n / size) + rate[1] * n / size),
             n,
         )
@@ -227,7 +229,7 @@ class _Problem:
                 sampler="fixed-size",
                 batch_size=self.n // len(rounds),
                 max_norm=self.C,
-                noise_multiplier=self.z * math.sqrt(chosen.steps) * (1 + 1e-12),
+                noise_multiplier=repeated(self.z, chosen.steps),
                 count=chosen.steps,
                 composition="disjoint",
                 partition="blocks",

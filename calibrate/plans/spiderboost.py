@@ -36,16 +36,31 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import Parameter, Plan, Query, compose
-from dpcal.calibrate.plans.stationary_points import PRESETS, known, single_release, verdict
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import (
+    PRESETS,
+    known,
+    promise,
+    repeated,
+    rounded_down,
+    rounded_up,
+    single_release,
+)
+from dpcal.calibrate.plans.variance_reduction import Counts, Target, settled_counts
+from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
 
-__all__ = ["spiderboost"]
+__all__ = ["check_enough_records", "spiderboost"]
 
-# Periods that are tried, relative to the one in closed form.
+# In units of the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a
+# split that would need it is left out before its price is asked for.
+_LEAST_MULTIPLIER = 1e-2
+
+# Periods that are tried, relative to the one in closed form. The closed form prices samples by a
+# leading term, so the period with the best bound is elsewhere. Each factor costs one calibration;
+# with fewer of them the bound is a little larger.
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
@@ -130,15 +145,17 @@ def spiderboost(
         chosen = _of_bound(problem, steps, batch_size)
     parameters: dict[str, Parameter] = {
         "preset": preset,
-        "steps": chosen.steps,
-        "period": chosen.period,
-        "batch_size": chosen.batch,
+        "steps": chosen.counts.steps,
+        "period": chosen.counts.period,
+        "batch_size": chosen.counts.batch,
         "learning_rate": problem.eta,
-        "refresh_share": chosen.refreshes * (problem.z / chosen.z1) ** 2,
+        "refresh_share": chosen.counts.refreshes * (problem.z / chosen.z1) ** 2,
     }
     accuracy = problem.bound(chosen)
     if preset == "theory":
-        parameters |= verdict("spiderboost", accuracy, problem.C, problem.promised, n)
+        parameters |= promise(
+            "spiderboost", accuracy, ("Lipschitz constant", problem.C), problem.promised, n
+        )
     elif accuracy < math.inf and constants.lipschitz <= problem.C:
         parameters["accuracy"] = accuracy
     return Plan(
@@ -154,17 +171,11 @@ def spiderboost(
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
-    """Steps, period, samples and noise; letters as in the module."""
+    """Steps, period and samples, with the noise of a refresh and of a difference."""
 
-    steps: int
-    period: int
-    batch: int
-    z1: float = math.nan
+    counts: Counts
+    z1: float
     z2: float = math.nan
-
-    @property
-    def refreshes(self) -> int:
-        return -(-self.steps // self.period)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +189,7 @@ class _Problem:
     eta: float
     F0: float | None
     z: float
-    target: tuple[float, float, str]
+    target: Target
 
     @property
     def a(self) -> float:
@@ -202,7 +213,7 @@ class _Problem:
         if self.F0 is None:
             return math.inf
         fresh = self.d * (self.C * choice.z1 / self.n) ** 2
-        return math.sqrt(2 * self.F0 / (self.eta * choice.steps) + fresh)
+        return math.sqrt(2 * self.F0 / (self.eta * choice.counts.steps) + fresh)
 
     def promised(self, size: float) -> float:
         """About what Theorem 9 gives at another size, where 3/5 of the budget is for gradients."""
@@ -213,31 +224,11 @@ class _Problem:
 
     def queries(self, choice: _Choice) -> tuple[Query, ...]:
         """The plan's queries."""
-        refresh = Query(
-            name="refresh",
-            kind="gradient",
-            sampler="full",
-            max_norm=self.C,
-            noise_multiplier=choice.z1,
-            count=choice.refreshes,
-        )
-        if choice.refreshes == choice.steps:
-            return (refresh,)
-        sampler = "fixed-size" if self.target[2] == "replace-one" else "poisson"
-        sampler = "full" if choice.batch == self.n else sampler
-        difference = Query(
-            name="difference",
-            kind="gradient difference",
-            sampler=sampler,
-            sampling_probability=choice.batch / self.n if sampler == "poisson" else None,
-            batch_size=choice.batch if sampler == "fixed-size" else None,
-            max_norm=self.L1,
-            proportional=True,
-            cap=2 * self.C,
-            noise_multiplier=choice.z2,
-            count=choice.steps - choice.refreshes,
-        )
-        return refresh, difference
+        return choice.counts.queries((choice.z1, choice.z2), self.C, self.L1)
+
+    def counts(self, steps: int, period: int, batch: int) -> Counts:
+        """Return counts about this problem's records."""
+        return Counts(n=self.n, steps=steps, period=period, batch=batch, relation=self.target[2])
 
     def split(self, steps: int, period: int, batch: int) -> _Choice | None:
         """Give differences the noise that the condition tolerates and gradients the rest.
@@ -248,43 +239,37 @@ class _Problem:
         if period > 1 and room <= 0:
             return None
         z2 = batch * math.sqrt(room / self.d) if period > 1 else 1.0
-        if z2 < 1e-2:
+        if z2 < _LEAST_MULTIPLIER:
             return None
         epsilon, delta, relation = self.target
-
-        def choice(z1: float) -> _Choice:
-            return _Choice(steps=steps, period=period, batch=batch, z1=z1, z2=z2)
-
-        def event(z1: float, first: int = 0) -> DpEvent:
-            queries = self.queries(choice(z1))[first:]
-            return compose(((query, query.count) for query in queries), self.n, relation)
-
-        alone = epsilon_of(event(1.0, 1), delta=delta, neighboring_relation=relation)
-        if period > 1 and not alone < epsilon:
-            return None
+        counts = self.counts(steps, period, batch)
+        if period > 1:
+            differences = counts.event((1.0, z2), first=1)
+            if not epsilon_of(differences, delta=delta, neighboring_relation=relation) < epsilon:
+                return None
         try:
             z1 = noise_multiplier(
-                event,
+                lambda value: counts.event((value, z2)),
                 epsilon=epsilon,
                 delta=delta,
                 neighboring_relation=relation,
             )
         except TargetUnreachable:
             return None
-        return choice(z1)
+        return _Choice(counts=counts, z1=z1, z2=z2)
 
 
 def _problem(
     constants: Constants,
     n: int,
     dimension: int,
-    target: tuple[float, float, str],
+    target: Target,
     max_norm: float | None,
     learning_rate: float | None,
 ) -> _Problem:
     n, d = _validate.count(n=n), _validate.count(dimension=dimension)
     C = known(constants, "lipschitz", "max_norm", max_norm)
-    L1 = known(constants, "smoothness", "smoothness", None)
+    L1 = known(constants, "smoothness", "smoothness")
     eta = 0.5 / L1 if learning_rate is None else _validate.positive(learning_rate=learning_rate)
     if not eta * L1 < 1:
         raise ValueError(
@@ -298,23 +283,50 @@ def _problem(
 
 def _of_theorem(problem: _Problem) -> _Choice:
     """Steps, period and batch of Theorem 9, corrected."""
-    from dpcal.calibrate.plans.from_schedule import spiderboost_counts
-
-    epsilon, delta, relation = problem.target
-    F0 = _validate.positive(gap=problem.F0)
-    steps, period, batch = spiderboost_counts(
-        n=problem.n,
-        d=problem.d,
-        L0=problem.C,
-        L1=problem.L1,
-        F0=F0,
-        target=(epsilon, delta, relation),
-    )
-    choice = problem.split(steps, period, batch)
-    while choice is None:  # the noise scale of the schedule left too little
+    counts = _counts_of_theorem(problem)
+    period = counts.period
+    choice = problem.split(counts.steps, period, counts.batch)
+    while choice is None:  # the noise scale of the theorem left too little for gradients
         period = max(1, min(period - 1, math.floor(0.95 * period)))
-        choice = problem.split(steps, period, batch)
+        choice = problem.split(counts.steps, period, counts.batch)
     return choice
+
+
+def _counts_of_theorem(p: _Problem) -> Counts:
+    """Return the theorem's counts at the exact noise scale; ``rate`` is its variable abar."""
+    F0 = _validate.positive(gap=p.F0)
+    cap = math.sqrt(F0 * p.L1) / p.C
+
+    def at(rate: float) -> Counts:
+        check_enough_records(p.n, rate, cap, "abar <= 1 and sqrt(F0 L1) abar <= L0", "abar")
+        steps = rounded_up(max(math.cbrt(F0 * p.L1 / p.C**2) * rate ** (-4 / 3), 1 / rate))
+        period = min(steps, rounded_down(1 / (2 * steps * rate**2)))
+        batch = rounded_up(min(p.n, max(1 / (steps * rate**2), p.n / math.sqrt(steps))))
+        return p.counts(steps, period, batch)
+
+    return settled_counts(at, p.target, n=p.n, d=p.d)[0]
+
+
+def check_enough_records(n: int, rate: float, cap: float, condition: str, name: str) -> None:
+    """Refuse a rate variable above 1, or above 1 / cap, and say how many records would do.
+
+    Parameters
+    ----------
+    n
+        Number of records.
+    rate
+        The theorem's rate variable at n; it falls as 1 / n.
+    cap
+        What the rate is multiplied with in the theorem's second condition.
+    condition, name
+        Both conditions, and the rate's name, in the paper's letters.
+    """
+    worst = rate * max(1.0, cap)
+    if worst > 1:
+        raise ValueError(
+            f"n must be at least {math.ceil(n * worst):d} for {condition}, got n={n} ({name} "
+            f"= {rate:.3g})."
+        )
 
 
 def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _Choice:
@@ -337,8 +349,10 @@ def _descent(problem: _Problem, steps: int | None) -> _Choice:
         rate = problem.a * problem.C
         F0 = _validate.positive(gap=problem.F0)
         steps = max(1, math.ceil(math.sqrt(2 * F0 / problem.eta) / rate))
-    z1 = problem.z * math.sqrt(steps) * (1 + 1e-12)
-    return _Choice(steps=_validate.count(steps=steps), period=1, batch=problem.n, z1=z1)
+    count = _validate.count(steps=steps)
+    return _Choice(
+        counts=problem.counts(count, period=1, batch=problem.n), z1=repeated(problem.z, count)
+    )
 
 
 def _closed_form(

@@ -33,14 +33,15 @@ from scipy.special import gammainccinv
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.plan import Parameter, Plan, Query
-from dpcal.calibrate.plans.stationary_points import (
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import (
     PRESETS,
     known,
+    promise,
     replaced_in_place,
     single_release,
-    verdict,
 )
+from dpcal.calibrate.query import Query
 
 __all__ = ["tree_spider"]
 
@@ -111,18 +112,18 @@ def tree_spider(
         n=n,
         d=d,
         L0=known(constants, "lipschitz", "max_norm", max_norm),
-        L1=known(constants, "smoothness", "smoothness", None),
-        F0=known(constants, "gap", "gap", None),
+        L1=known(constants, "smoothness", "smoothness"),
+        F0=known(constants, "gap", "gap"),
         z=single_release(epsilon, delta, neighboring_relation),
         p=0.05 if p is None and preset == "theory" else p,
     )
     parameters: dict[str, Parameter] = {"preset": preset}
     if preset == "theory":
         tree, accuracy = problem.of_theorem(epsilon, delta)
-        parameters |= verdict(
+        parameters |= promise(
             "tree_spider",
             accuracy,
-            problem.L0,
+            ("Lipschitz constant", problem.L0),
             lambda size: problem.at(size).of_theorem(epsilon, delta)[1],
             n,
         )

@@ -1,5 +1,7 @@
 """The papers' parameter schedules as symbolic claims, one module per paper.
 
+A paper's module is data. :func:`load` joins its schedule to the planner that turns it into a plan.
+
 >>> load("kl_condition").citation.split(":")[0]
 'Menart, Ullah, Arora, Bassily, Guzman'
 >>> load("kl_conditon")
@@ -8,14 +10,39 @@ Traceback (most recent call last):
 ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you mean 'kl_condition'?
 """
 
+import dataclasses
+from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
 
-if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.auditing.language import (
+    Balance,
+    Bound,
+    Claim,
+    Enumeration,
+    Erratum,
+    Feasible,
+    Identity,
+    Priced,
+    Private,
+    Prose,
+    Quantity,
+    Rate,
+    Release,
+    Schedule,
+    Setting,
+    Units,
+    erratum,
+    nearest,
+    positive,
+    real,
+)
+from dpcal.calibrate.plans.from_schedule import PLANNERS, plan_from
 
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
-_LANGUAGE = (
+
+__all__ = [
+    "PAPERS",
     "Balance",
     "Bound",
     "Claim",
@@ -32,16 +59,21 @@ _LANGUAGE = (
     "Schedule",
     "Setting",
     "Units",
+    "dp_rgda",
     "erratum",
+    "gauss_psgd",
+    "kan",
+    "kl_condition",
+    "load",
     "positive",
     "real",
-)
+    "spiderboost",
+]
 
-__all__ = ["PAPERS", "load", *PAPERS, *_LANGUAGE]
 
-
-def load(name: str) -> "Schedule":
-    """Return the schedule of a paper.
+@cache
+def load(name: str) -> Schedule:
+    """Return the schedule of a paper, with the planner that turns it into a plan.
 
     Parameters
     ----------
@@ -54,16 +86,18 @@ def load(name: str) -> "Schedule":
         For another name, with the nearest ones.
     """
     if name not in PAPERS:
-        from dpcal.calibrate.auditing.language import nearest
-
         raise ValueError(f"schedule {nearest(name, PAPERS)}")
     schedule: Schedule = import_module(f"dpcal.calibrate.schedules.{name}").SCHEDULE
-    return schedule
+    planner = partial(plan_from, schedule) if name in PLANNERS else None
+    return dataclasses.replace(schedule, planner=planner)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> ModuleType:
+    # A paper's symbols take a while to build, and few questions are about all papers.
     if name in PAPERS:
         return import_module(f"dpcal.calibrate.schedules.{name}")
-    if name in _LANGUAGE:
-        return getattr(import_module("dpcal.calibrate.auditing.language"), name)
     raise AttributeError(f"module 'dpcal.calibrate.schedules' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

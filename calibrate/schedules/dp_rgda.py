@@ -37,7 +37,6 @@ from dpcal.calibrate.auditing.language import (
     positive,
     real,
 )
-from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -1361,5 +1360,4 @@ SCHEDULE = Schedule(
         *_ESCAPE_ERRATA,
         *_OTHER_ERRATA,
     ),
-    planner=_planning.dp_rgda,
 )

@@ -33,7 +33,6 @@ from dpcal.calibrate.auditing.language import (
     erratum,
     positive,
 )
-from dpcal.calibrate.plans import from_schedule as _planning
 
 __all__ = ["SCHEDULE"]
 
@@ -1055,5 +1054,4 @@ SCHEDULE = Schedule(
     settings=SETTINGS,
     claims=(*_ESCAPE, *_E_RATES, *_SELECTION),
     errata=_ERRATA,
-    planner=_planning.gauss_psgd,
 )

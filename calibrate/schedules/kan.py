@@ -35,7 +35,6 @@ from dpcal.calibrate.auditing.language import (
     positive,
     real,
 )
-from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -945,5 +944,4 @@ SCHEDULE = Schedule(
     settings=SETTINGS,
     claims=(*_NOISE, *_ANALYSIS, *_PRIVACY, *_CORRELATED),
     errata=_ERRATA,
-    planner=_planning.kan,
 )

@@ -34,7 +34,6 @@ from dpcal.calibrate.auditing.language import (
     positive,
     real,
 )
-from dpcal.calibrate.plans import from_schedule as _planning
 
 __all__ = ["SCHEDULE"]
 
@@ -1471,5 +1470,4 @@ SCHEDULE = Schedule(
         *_UNITS,
     ),
     errata=(*_PRIVACY_ERRATA, *_ALGORITHM_ERRATA, *_UTILITY_ERRATA, *_LOWER_ERRATA),
-    planner=_planning.kl_condition,
 )

@@ -38,7 +38,6 @@ from dpcal.calibrate.auditing.language import (
     positive,
     real,
 )
-from dpcal.calibrate.plans import from_schedule as _planning
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -1494,5 +1493,4 @@ SCHEDULE = Schedule(
         *_GLM_ERRATA,
         *_OTHER_ERRATA,
     ),
-    planner=_planning.spiderboost,
 )

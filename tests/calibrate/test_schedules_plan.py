@@ -5,8 +5,11 @@ import warnings
 
 import pytest
 
-from dpcal.calibrate.plans.from_schedule import VacuousSchedule, _kl_counts, settle
+from dpcal.calibrate.plans import kl_spider
+from dpcal.calibrate.plans.from_schedule import settle
+from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts
 from dpcal.calibrate.schedules import load
+from dpcal.errors import VacuousSchedule
 
 KL = {"n": 10**7, "d": 100, "rho": 0.5, "beta": 0.05, "F0": 0.5, "gamma": 1.0, "L0": 1.0, "L1": 2.0}
 
@@ -43,7 +46,52 @@ def test_kl_settings_by_hand(kappa, rounds, contraction, level, steps):
     assert values["K"] == rounds
     assert values["c"] - 1 == pytest.approx(contraction, rel=1e-9)
     assert values["level"] == pytest.approx(level, rel=1e-6)
-    assert sum(_kl_counts(values)) == steps
+    assert sum(kl_steps(values)) == steps
+
+
+def kl_steps(values):
+    """Line 10 of Algorithm 1: steps of every round, from the settings."""
+    level = values["F0"]
+    for _ in range(values["K"]):
+        level = max(level / values["c"], values["level"])
+        work = (values["F0"] / level) ** ((2 - values["kappa"]) / values["kappa"])
+        yield max(1, math.ceil(work * (1 - 1e-12)))
+
+
+@pytest.mark.parametrize("kappa", [1.0, 1.5, 2.0])
+def test_the_kl_plan_has_the_rounds_of_the_corrected_settings(kappa):
+    constants = {**CASES["kl_condition"], "kappa": kappa}
+    plan = load("kl_condition").plan(epsilon=2.0, delta=1e-6, **constants)
+    rho = 1 / (2 * plan.query("gradient").budget ** 2)
+    values = {**constants, "rho": rho, "beta": 0.05}
+    settle(load("kl_condition"), ["X", "a", "c", "R", "K", "beta_k", "level"], values)
+    rounds = kl_spider.schedule(plan)
+    assert len(rounds) == values["K"]
+    assert plan.parameters["contraction"] == pytest.approx(values["c"], rel=1e-12)
+    assert plan.parameters["accuracy"] == pytest.approx(values["level"], rel=1e-12)
+    assert [each.steps for each in rounds] == list(kl_steps(values))
+
+
+@pytest.mark.parametrize(("n", "d", "gap"), [(60_000, 784, 1.0), (10**6, 20, 0.1), (10**5, 5, 3.0)])
+def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap):
+    constants = {"n": n, "d": d, "L0": 1.5, "L1": 0.5, "F0": gap}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan = load("spiderboost").plan(epsilon=2.0, delta=1e-6, **constants)
+
+    def counts_at(rate):
+        values = {**constants, "abar": rate}
+        settle(load("spiderboost"), ["T1", "T", "q", "b2"], values)
+        period = min(values["q"], values["T"])
+        relation = plan.neighboring_relation
+        return Counts(n=n, steps=values["T"], period=period, batch=values["b2"], relation=relation)
+
+    target = (2.0, 1e-6, plan.neighboring_relation)
+    counts, _, _ = settled_counts(counts_at, target, n=n, d=d)
+    assert plan.parameters["steps"] == counts.steps
+    assert plan.parameters["batch_size"] == counts.batch
+    # It is shorter where differences would leave too little of the budget for fresh gradients.
+    assert 0.8 * counts.period < plan.parameters["period"] <= counts.period
 
 
 # The minimax schedule at M = L = F0 = K = 1: T from T1 = eb^(-4/3), q = floor(1/(T eb^2)).
@@ -93,9 +141,9 @@ def test_kl_plan_needs_a_floor_below_the_start():
 
 def test_vacuous_theorem_says_where_it_bites():
     constants = {"d": 784, "epsilon": 1.0, "delta": 1e-6, "L0": 1, "L1": 1, "F0": 1}
-    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+    with pytest.warns(VacuousSchedule, match="informative from about n="):
         plan = load("spiderboost").plan(n=400, **constants)
-    size = plan.parameters["bites_at"]
+    size = plan.parameters["informative_from_n"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", VacuousSchedule)
         load("spiderboost").plan(n=int(1.2 * size), **constants)

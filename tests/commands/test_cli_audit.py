@@ -63,7 +63,7 @@ def test_vacuous_schedule_warns_and_names_a_size(capsys):
     assert main(["schedule", "spiderboost", *arguments]) == 0
     captured = capsys.readouterr()
     assert "vacuous at n=400" in captured.err
-    assert json.loads(captured.out)["parameters"]["bites_at"] > 400
+    assert json.loads(captured.out)["parameters"]["informative_from_n"] > 400
 
 
 def test_module_runs():

@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.adaptive_gd import _norms
-from dpcal.calibrate.plans.from_schedule import VacuousSchedule
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
 from dpcal.calibrate.plans.proximal_point import (
@@ -23,7 +22,7 @@ from dpcal.calibrate.plans.proximal_point import (
     _stage_count,
     stage_weights,
 )
-from dpcal.errors import BudgetExceeded, LedgerMismatch
+from dpcal.errors import BudgetExceeded, LedgerMismatch, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
     FromGradients,
@@ -367,7 +366,7 @@ def test_where_the_theory_promises_nothing_it_says_so_and_touches_nothing():
     constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
     w = np.array([0.1, 0.2, 0.3, 0.4])
     for optimizer, options in ((kl_spider, {"gamma": 1.0}), (proximal_point, {"gamma": 1.0})):
-        with pytest.warns(VacuousSchedule, match="it bites from about n="):
+        with pytest.warns(VacuousSchedule, match="informative from about n="):
             plan = plan_for(
                 getattr(calibrate, optimizer.__name__),
                 objective,

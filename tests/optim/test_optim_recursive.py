@@ -9,8 +9,7 @@ from _recording import check_promises
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.calibrate.plans.from_schedule import VacuousSchedule
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, UnsupportedEvent, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
     FromGradients,
@@ -184,7 +183,7 @@ def located(points):
 
 
 def test_the_theorem_is_vacuous_for_few_records():
-    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+    with pytest.warns(VacuousSchedule, match="informative from about n="):
         plan_for(n=30, dimension=100, epsilon=0.5, preset="theory")
 
 

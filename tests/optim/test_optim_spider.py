@@ -12,8 +12,7 @@ from scipy import stats
 from dpcal import calibrate
 from dpcal.accountants.adaptive.filters import PrivacyFilter
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.calibrate.plans.from_schedule import VacuousSchedule
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import (
     Cauchy,
     FromGradients,
@@ -557,9 +556,9 @@ def test_the_tree_s_guarantee_falls_about_as_the_theorem_says():
 
 
 def test_the_theorem_s_tree_is_vacuous_at_practical_sizes():
-    with pytest.warns(VacuousSchedule, match="it bites from about n="):
+    with pytest.warns(VacuousSchedule, match="informative from about n="):
         plan = tree_plan(n=10**6, epsilon=1.0, preset="theory")
-    assert plan.parameters["bites_at"] > 1e12
+    assert plan.parameters["informative_from_n"] > 1e12
     assert plan.price() <= 1.0
 
 

@@ -1,0 +1,183 @@
+"""Every plan that a planner returns can be run, and the run costs no more than the plan."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import Banded, LambdaCGD
+from dpcal.calibrate import schedules
+from dpcal.errors import VacuousSchedule
+from dpcal.optim.registry import OPTIMIZERS
+from dpcal.optim.result import check_ledger
+
+DELTA = 1e-5
+
+
+def logistic(n, d):
+    """Return a logistic regression on rows of norm one."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = X[:, 0] + 0.1 * rng.standard_normal(n) > 0
+    return optim.Logistic(X, y, fit_intercept=False)
+
+
+def target(n, epsilon=4.0, **more):
+    return {"n": n, "epsilon": epsilon, "delta": DELTA, **more}
+
+
+# Public constants of the regression above: its losses are 1-Lipschitz and 1/4-smooth.
+CONSTANTS = calibrate.Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
+DIMENSION = 3
+
+# For each optimizer, its builder's arguments beside the constants and the target.
+PROBLEM = {"dimension": DIMENSION}
+KL = {**PROBLEM, "gamma": 2.0}
+EMBEDDED = {"dimension": 400, "embedding_dimension": 5}
+BUILT = {
+    "dpsgd": [{"batch_size": 100, "epochs": 1}],
+    "noisy_gd": [PROBLEM, {**PROBLEM, "steps": 5, "max_norm": 0.1}],
+    "spiderboost": [
+        PROBLEM,
+        {**PROBLEM, "steps": 200, "batch_size": 50},
+        {**PROBLEM, "preset": "theory"},
+    ],
+    "tree_spider": [PROBLEM, {**PROBLEM, "preset": "theory"}],
+    "recursive_regularization": [
+        PROBLEM,
+        {**PROBLEM, "subsolver": "phased_sgd"},
+        {**PROBLEM, "preset": "theory", "distance": 0.5, "n": 60},
+    ],
+    "jl_glm": [
+        EMBEDDED,
+        {**EMBEDDED, "matrix": "sparse", "inner": "noisy_gd"},
+        {**EMBEDDED, "inner": "tree_spider"},
+        {**EMBEDDED, "inner": "recursive_regularization"},
+        {**EMBEDDED, "preset": "theory"},
+    ],
+    "kl_spider": [KL, {**KL, "kappa": 1.0}, {**KL, "preset": "theory"}],
+    "adaptive_gd": [KL, {**KL, "preset": "theory"}],
+    "proximal_point": [
+        {**KL, "kappa": 3.0, "inner_steps": 32},
+        {**KL, "kappa": 3.0, "preset": "theory"},
+    ],
+    "correlated_dpsgd": [
+        {"strategy": LambdaCGD(20, 0.5), "batch_size": 100, "statistics": False},
+        {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full"},
+        {
+            "strategy": Banded(20, 2, [1.0, 0.4]),
+            "batch_size": 100,
+            "sampler": "cyclic-poisson",
+            "statistics": False,
+        },
+        {
+            "strategy": LambdaCGD(20, 0.5),
+            "batch_size": 100,
+            "sampler": "balls-in-bins",
+            "separation": 20,
+            "statistics": "asymptotic",
+            "draws": 2_000,
+            "seed": 3,
+            "delta": 1e-2,
+        },
+    ],
+}
+RECORDS = {"tree_spider": 20_000}
+
+# A paper's constants, and sizes at which its theorem promises something.
+PLANNED = {
+    "spiderboost": {"n": 2_000, "d": DIMENSION, "L0": 1, "L1": 0.25, "F0": 0.7},
+    "kl_condition": {"n": 40_000, "d": DIMENSION, "L0": 1, "L1": 0.25, "F0": 0.7, "gamma": 1.5},
+    "kan": {"n": 2_000, "d": DIMENSION, "gamma": 0.5},
+    "gauss_psgd": {"n": 10**6, "d": 100, "G": 1, "M": 1, "U": 1, "rho": 1},
+    "dp_rgda": {"n": 100_000, "d": 20, "M": 1, "L": 1, "F0": 1},
+}
+WITHOUT_OPTIMIZER = {
+    "gauss_psgd": "its optimizer, which escapes saddle points, is not written yet",
+    "dp_rgda": "its optimizer, for minimax problems, is not written yet",
+}
+
+
+
+def relations(name, number, options):
+    """Return every relation for an optimizer's first case, and one in turn for each other case."""
+    known = OPTIMIZERS[name].relations
+    if options.get("inner") in ("tree_spider", "recursive_regularization"):
+        known = OPTIMIZERS[options["inner"]].relations
+    return known if number == 0 else [known[number % len(known)]]
+
+
+CASES = [
+    pytest.param(name, options, relation, id=f"{name} {number} {relation}")
+    for name, rows in BUILT.items()
+    for number, options in enumerate(rows)
+    for relation in relations(name, number, options)
+]
+
+
+def built(name, options, relation):
+    """Return the plan of an optimizer's own builder, and an objective that fits it."""
+    n = RECORDS.get(name, 2_000)
+    asked = {**target(n, neighboring_relation=relation), **options}
+    build = getattr(calibrate, name)
+    if not OPTIMIZERS[name].constants:
+        asked["batch_size"] = asked["batch_size"] or n
+        first = [asked.pop("strategy")] if "strategy" in asked else []
+        return build(*first, **asked), logistic(n, DIMENSION)
+    return build(CONSTANTS, **asked), logistic(asked["n"], asked["dimension"])
+
+
+def check_run(plan, objective):
+    """Run a plan to its end, and compare what its ledger holds with the plan."""
+    assert plan.price() <= plan.epsilon
+    result = getattr(optim, plan.optimizer)(objective, plan, seed=1)
+    assert result.complete, result.message
+    assert result.plan == plan
+    assert np.isfinite(result.w).all()
+    result.verify()
+    assert result.ledger.epsilon(plan.delta) <= plan.price()
+    assert result.epsilon(plan.delta) <= plan.price()
+    replayed = optim.Ledger(plan.n, plan.neighboring_relation)
+    entries = result.ledger.entries
+    for number, entry in enumerate(entries):
+        replayed.record(entry, entry.count)
+        if number % max(1, len(entries) // 10) == 0:
+            check_ledger(replayed, plan, exact=False)
+    assert replayed == result.ledger
+    again = calibrate.Plan.from_json(plan.to_json())
+    check_ledger(optim.Ledger.from_json(result.ledger.to_json()), again, exact=False)
+
+
+def test_every_optimizer_and_every_paper_has_a_case():
+    assert set(BUILT) == set(OPTIMIZERS)
+    assert set(PLANNED) == set(schedules.PAPERS)
+
+
+@pytest.mark.parametrize(("name", "options", "relation"), CASES)
+def test_an_optimizer_runs_what_its_builder_planned(name, options, relation):
+    with warnings.catch_warnings():
+        # Where a theorem promises nothing, its plan can be run all the same.
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan, objective = built(name, options, relation)
+    assert plan.optimizer == name
+    check_run(plan, objective)
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+@pytest.mark.parametrize("paper", sorted(set(PLANNED) - set(WITHOUT_OPTIMIZER)))
+def test_an_optimizer_runs_what_its_paper_planned(paper, relation):
+    asked = target(**PLANNED[paper], epsilon=8.0, neighboring_relation=relation)
+    plan = schedules.load(paper).plan(**asked)
+    assert plan.parameters["vacuous"] is False
+    check_run(plan, logistic(plan.n, DIMENSION))
+
+
+@pytest.mark.parametrize("paper", WITHOUT_OPTIMIZER)
+def test_a_plan_without_an_optimizer_is_an_exception_with_a_reason(paper):
+    plan = schedules.load(paper).plan(
+        **target(**PLANNED[paper]), neighboring_relation="replace-one"
+    )
+    assert plan.price() <= plan.epsilon
+    assert not hasattr(optim, plan.optimizer), "it has an optimizer now: run its plan above"
