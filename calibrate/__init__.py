@@ -19,7 +19,7 @@ from dpcal.calibrate.noise import (
     sampling_probability,
     steps,
 )
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
@@ -30,7 +30,9 @@ from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
+from dpcal.calibrate.query import Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk
+from dpcal.errors import VacuousSchedule
 
 __all__ = [
     "Constants",
@@ -40,6 +42,7 @@ __all__ = [
     "Plan",
     "Query",
     "SampledBatches",
+    "VacuousSchedule",
     "adaptive_gd",
     "audit",
     "batch_size",

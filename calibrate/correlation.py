@@ -13,12 +13,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcal import _validate
-
-if TYPE_CHECKING:
-    from dpcal.accountants.matrix import Strategy
+from dpcal.accountants.matrix import Strategy
 
 __all__ = ["STATISTICS", "Correlation"]
 
@@ -58,8 +56,6 @@ class Correlation:
     confirmations: int = 1
 
     def __post_init__(self) -> None:
-        from dpcal.accountants.matrix import Strategy
-
         if isinstance(self.strategy, Mapping):
             object.__setattr__(self, "strategy", Strategy.from_dict(self.strategy))
         if not isinstance(self.strategy, Strategy):

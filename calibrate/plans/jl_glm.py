@@ -126,43 +126,28 @@ def jl_glm(
     C = known(constants, "lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
         raise ValueError(f"matrix_seed must be a whole number >= 0, got {matrix_seed!r}.")
-    relation = neighboring_relation or (
-        "replace-one" if inner in ("recursive_regularization", "tree_spider") else _DEFAULT
-    )
+    relation = neighboring_relation or _RELATIONS.get(inner, "add-or-remove-one")
     z = single_release(epsilon, delta, relation)
     logarithm = math.log(n) if preset == "theory" else 1.0
 
     def error(k: float) -> float:
         return _growth(inner, constants, C, math.sqrt(k) * z / n) + C * logarithm / math.sqrt(k)
 
-    if embedding_dimension is None:
-        k = _least(error, d)
-        if rank is not None:
-            k = min(k, math.ceil(_validate.count(rank=rank) * math.log(2 * n / delta)))
-    else:
-        k = _validate.count(embedding_dimension=embedding_dimension)
-    k = min(k, d)
-    embedded = k < d
+    enough = d
+    if rank is not None and embedding_dimension is None:
+        enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / delta))
+    wanted = _least(error, d) if embedding_dimension is None else embedding_dimension
+    k = min(_validate.count(embedding_dimension=wanted), enough, d)
     parameters: dict[str, Parameter] = {}
     if preset == "theory":
-        options = {"preset": "theory", **options} if inner != "noisy_gd" else options
+        trivial = ("Lipschitz constant", C)
         parameters |= promise(
-            "jl_glm",
-            error(k),
-            ("Lipschitz constant", C),
-            lambda size: error(k) * math.sqrt(n / size),
-            n,
+            "jl_glm", error(k), trivial, lambda size: error(k) * math.sqrt(n / size), n
         )
-    elif inner != "noisy_gd":
-        options = {"preset": "practical", **options}
-    if embedded:
-        constants = dataclasses.replace(
-            constants,
-            lipschitz=math.sqrt(2) * constants.lipschitz,
-            smoothness=2 * constants.smoothness,
-        )
+    if inner != "noisy_gd":
+        options = {"preset": preset, **options}
     plan = INNER[inner](
-        constants,
+        _embedded(constants) if k < d else constants,
         n=n,
         dimension=k,
         epsilon=epsilon,
@@ -180,8 +165,19 @@ def jl_glm(
     return dataclasses.replace(plan, optimizer="jl_glm", parameters=parameters)
 
 
-_DEFAULT = "add-or-remove-one"
-# What a theorem says of the inner optimizer's error is not about the lifted solution.
+def _embedded(constants: Constants) -> Constants:
+    """Return the constants of embedded records, which are at most sqrt(2) times as long."""
+    return dataclasses.replace(
+        constants,
+        lipschitz=math.sqrt(2) * constants.lipschitz,
+        smoothness=2 * constants.smoothness,
+    )
+
+
+# Of inner optimizers whose batches are disjoint, where nobody chose another relation.
+_RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace-one"}
+# Parameters of the inner plan that are left out: its theorem's error is not that of the lifted
+# solution.
 _OWN = ("accuracy", "vacuous", "informative_from_n")
 
 

@@ -13,8 +13,9 @@ ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you me
 import dataclasses
 from functools import cache, partial
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING
 
+from dpcal import _lazy
 from dpcal.calibrate.auditing.language import (
     Balance,
     Bound,
@@ -38,6 +39,9 @@ from dpcal.calibrate.auditing.language import (
     real,
 )
 from dpcal.calibrate.plans.from_schedule import PLANNERS, plan_from
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.schedules import dp_rgda, gauss_psgd, kan, kl_condition, spiderboost
 
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 
@@ -92,12 +96,7 @@ def load(name: str) -> Schedule:
     return dataclasses.replace(schedule, planner=planner)
 
 
-def __getattr__(name: str) -> ModuleType:
-    # A paper's symbols take a while to build, and few questions are about all papers.
-    if name in PAPERS:
-        return import_module(f"dpcal.calibrate.schedules.{name}")
-    raise AttributeError(f"module 'dpcal.calibrate.schedules' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# A paper's symbols take a while to build, and few questions are about all papers.
+__getattr__, __dir__ = _lazy.attributes(
+    __name__, {name: f"dpcal.calibrate.schedules.{name}" for name in PAPERS}
+)

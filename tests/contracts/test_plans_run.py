@@ -100,7 +100,6 @@ WITHOUT_OPTIMIZER = {
 }
 
 
-
 def relations(name, number, options):
     """Return every relation for an optimizer's first case, and one in turn for each other case."""
     known = OPTIMIZERS[name].relations

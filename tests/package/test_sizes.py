@@ -28,7 +28,6 @@ KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal.calibrate.auditing.checker": (734, MOVING),
     "dpcal.calibrate.auditing.language": (701, MOVING),
     "dpcal.calibrate.auditing.prover": (1101, MOVING),
-    "dpcal.calibrate.plans.from_schedule": (668, MOVING),
     "dpcal.calibrate.schedules.dp_rgda": (1365, MOVING),
     "dpcal.calibrate.schedules.gauss_psgd": (1059, MOVING),
     "dpcal.calibrate.schedules.kan": (949, MOVING),
@@ -45,9 +44,7 @@ KNOWN_CLASSES: dict[str, tuple[int, str]] = {
     "dpcal.optim.boundary.oracle:PrivateOracle": (803, MOVING),
 }
 
-KNOWN_FUNCTIONS: dict[str, tuple[int, str]] = {
-    "dpcal.calibrate.plans.jl_glm:jl_glm": (69, MOVING),
-}
+KNOWN_FUNCTIONS: dict[str, tuple[int, str]] = {}
 
 
 def lines_of(node):
