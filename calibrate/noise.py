@@ -37,20 +37,38 @@ __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_prob
 EventOf = Callable[[float], DpEvent]
 EventOfCount = Callable[[int], DpEvent]
 
-# The answer is within this relative distance of a value that misses the target.
+# Relative: an answer is within this distance of a value that misses the target, so that with its
+# own rounding it is within the documented 1e-6. Half of it costs one more evaluation in some cases;
+# twice as much would break the documented width.
 _RELATIVE_WIDTH = 5e-7
 
-# A root further away than this, in the logarithm, is sought anew.
+# In the logarithm of the noise multiplier: a root further than this from its guess is sought anew,
+# because Newton's steps from so far may run away. With half of it more points of a grid start
+# afresh; with twice as much a bad guess costs more evaluations before it is given up.
 _NEAR = 0.5
-# By how much log delta must stay below its target to be taken without asking for epsilon.
+
+# In log delta: a point whose log delta stays below its target by more is taken without asking for
+# epsilon. Two ways to answer one question agree to about half of it, so with much less an answer
+# could miss its target in epsilon; with much more the second question is asked more often.
 _MARGIN = 1e-9
-# A guess is moved by this to the side where Newton's method asks one direction only.
+
+# In the logarithm of the noise multiplier: a guess is moved by this towards less noise. Such a
+# point misses the target, and a miss is known as soon as one direction misses it.
 _BIAS = 3e-5
-# Neighbors from which the next answer of a grid is extrapolated.
+
+# Answers from which the next one of a grid is extrapolated, by a cubic polynomial. With fewer the
+# guess is coarser; with more it follows the rounding of the answers.
 _NEIGHBORS = 4
 
-# Noise multipliers are sought between these.
+# Noise multipliers are sought between these. No accountant here has useful bounds beyond them.
 _LEAST, _MOST = 1e-5, 1e9
+
+# Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
+# search only, so a coarser one costs steps and no correctness.
+_CHANGE = 1e-6
+
+# Sampling probabilities are sought down to this. Below it a run is as good as not asking.
+_LEAST_PROBABILITY = 1e-12
 
 _TOO_MUCH_BESIDES = (
     "No noise multiplier up to 1e9 gives epsilon={epsilon!r} at delta={delta!r}: what the event "
@@ -319,8 +337,9 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
     """Solve for one target, from a guess of the logarithm if there is one."""
 
     def excess(x: float) -> tuple[float, float | None]:
-        sigma, change = math.exp(x), 1e-6
-        return target(event_of_sigma(sigma), event_of_sigma(sigma * math.exp(change)), change)
+        sigma = math.exp(x)
+        moved = event_of_sigma(sigma * math.exp(_CHANGE))
+        return target(event_of_sigma(sigma), moved, _CHANGE)
 
     epsilon, delta = target.epsilon, target.delta
     if target.met_by_sampling(event_of_sigma(1.0)):
@@ -398,10 +417,11 @@ def sampling_probability(
     target = _Target(epsilon, delta, neighboring_relation)
 
     def excess(x: float) -> tuple[float, float | None]:
-        q, change = math.exp(-x), 1e-6
-        return target(event_of_probability(q), event_of_probability(q * math.exp(-change)), change)
+        q = math.exp(-x)
+        moved = event_of_probability(q * math.exp(-_CHANGE))
+        return target(event_of_probability(q), moved, _CHANGE)
 
-    highest = -math.log(1e-12)
+    highest = -math.log(_LEAST_PROBABILITY)
     miss, meet = safe_root(excess, -math.log(1e-2), 0.0, highest, _RELATIVE_WIDTH)
     if math.isnan(meet):
         raise TargetUnreachable(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpcal.calibrate.schedules import PAPERS, load
+from dpcal.calibrate.plans.from_schedule import PLANNERS
+from dpcal.calibrate.schedules import PAPERS
 from dpcal.cli import main
 from dpcal.commands.schedule import CONSTANTS
 
@@ -82,6 +83,7 @@ def test_module_runs():
 
 
 def test_every_constant_of_a_planner_has_an_option():
-    for paper in PAPERS:
-        wanted = inspect.signature(load(paper).planner).parameters
-        assert set(wanted) <= {*CONSTANTS, "n", "epsilon", "delta", "neighboring_relation"}
+    assert set(PLANNERS) == set(PAPERS)
+    given = {*CONSTANTS, "schedule", "n", "epsilon", "delta", "neighboring_relation"}
+    for planner in PLANNERS.values():
+        assert set(inspect.signature(planner).parameters) <= given
