@@ -38,7 +38,7 @@ _ROOMS = {
     },
     "dpcal.optim": {
         "oracle": "boundary.oracle",
-        "noise": "boundary.noise",
+        "noise": "boundary.streams",
         "ledger": "boundary.ledger",
         "robust": "objectives.robust",
         "softmax": "objectives.softmax",

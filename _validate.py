@@ -88,6 +88,14 @@ def noise(**argument: Any) -> float:
     return within(1e-6, 1e12, **argument)
 
 
+def radius(**argument: Any) -> float:
+    """A number > 0, or infinity where there is no ball."""
+    name, value = _single(argument)
+    if not value > 0:
+        raise ValueError(f"{name} must be a number > 0 or infinite, got {value!r}.")
+    return float(value)
+
+
 def count(**argument: Any) -> int:
     """A whole number >= 1; whole floats such as ``1e4`` are accepted."""
     name, value = _single(argument)

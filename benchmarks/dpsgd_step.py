@@ -50,6 +50,7 @@ def contestants(steps):
 
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
+    from dpcal.optim.boundary.fused import Loops
 
     X, y = problem()
     query = Query(
@@ -68,7 +69,7 @@ def contestants(steps):
     rng = np.random.default_rng(1)
 
     def ours():
-        oracle.descend(w, "gradient", learning_rates=np.full(steps, 0.1))
+        Loops(oracle).descend(w, "gradient", learning_rates=np.full(steps, 0.1))
 
     def yardstick(batch_at):
         def run():

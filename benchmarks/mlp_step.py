@@ -58,7 +58,13 @@ def ours(X, y, steps):
     plan = Plan(optimizer="dpsgd", n=N, queries=(query,), epsilon=1.0, delta=1e-6)
     oracle = PrivateOracle(network, plan, seed=0)
     start, rates = network.initial(seed=0), np.full(steps, 0.1)
-    return lambda: oracle.descend(start, "gradient", learning_rates=rates)
+
+    def run():
+        w = start
+        for rate in rates:
+            w = w - rate * oracle.gradient(w, "gradient")
+
+    return run
 
 
 def yardstick(X, y, steps):

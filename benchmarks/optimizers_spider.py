@@ -156,7 +156,7 @@ def step_times(n, d, b, *, steps, rounds):
 
     from dpcal.calibrate import Plan, Query
     from dpcal.optim import Logistic, PrivateOracle
-    from dpcal.optim.boundary.oracle import Estimate
+    from dpcal.optim.boundary.fused import Estimate, Loops
 
     rng = np.random.default_rng(0)
     X, signs = rng.standard_normal((n, d)) / math.sqrt(d), rng.choice([-1.0, 1.0], size=n)
@@ -177,10 +177,10 @@ def step_times(n, d, b, *, steps, rounds):
     oracle = PrivateOracle(Logistic(X, signs, fit_intercept=False), plan, seed=0)
     walk = {"period": 10**9, "learning_rate": 1e-3}
     names = ("refresh", "difference")
-    state = oracle.follow(Estimate.start(rng.standard_normal(d)), *names, steps=2, **walk)
+    state = Loops(oracle).follow(Estimate.start(rng.standard_normal(d)), *names, steps=2, **walk)
 
     def ours():
-        oracle.follow(state, *names, steps=steps, **walk)
+        Loops(oracle).follow(state, *names, steps=steps, **walk)
 
     def with_numpy(clipped):
         def run():

@@ -6,18 +6,20 @@ turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``regis
 a table of the optimizers.
 """
 
+from dpcal.calibrate.constants import Constants
 from dpcal.optim import registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import NoiseStream
 from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.streams import NoiseStream
 from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.noisy_gd import noisy_gd
-from dpcal.optim.objectives.base import Constants, Logistic, Objective, Squared
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.custom import FromGradients
+from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.networks import KAN, MLP
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.objectives.softmax import Softmax

@@ -30,8 +30,11 @@ from dpcal import _validate
 from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed
-from dpcal.optim.objectives.base import Objective, Vector
+from dpcal.optim.boundary.adaptive import AdaptiveLoops
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
 
@@ -113,7 +116,7 @@ def adaptive_gd(
         callback_every=callback_every,
     )
     unit = plan.n / (shrink * quantile * query.max_norm)  # multiplier of a gradient per unit of N_t
-    walk = _fused if oracle.compiled else _walk
+    walk = _fused if AdaptiveLoops.fit(oracle, "norm", "gradient") else _walk
     best = run.w
     with run.answering():
         best = walk(oracle, run, z_norm, unit, eta)
@@ -144,10 +147,11 @@ def _walk(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: floa
 
 
 def _fused(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
-    """Do the same, many steps at a time."""
+    """Make the steps of Algorithm 3 in fused loops; return what :func:`_walk` returns."""
+    loops = AdaptiveLoops(oracle)
     smallest, best = math.inf, run.w
     while run.going:
-        stretch = oracle.adapt(
+        taken = loops.adapt(
             run.w,
             "norm",
             "gradient",
@@ -156,10 +160,10 @@ def _fused(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: flo
             unit=unit,
             learning_rate=eta,
         )
-        if stretch.smallest < smallest:
-            smallest, best = stretch.smallest, stretch.best
-        if stretch.moves:
-            run.move(stretch.w, stretch.moves)
-        if run.going and stretch.ended in _ENDS:
-            run.finish(_ENDS[stretch.ended].format(run.step))
+        if taken.smallest < smallest:
+            smallest, best = taken.smallest, taken.best
+        if taken.moves:
+            run.jump(taken.w, taken.moves)
+        if run.going and taken.ended in _ENDS:
+            run.finish(_ENDS[taken.ended].format(run.step))
     return best

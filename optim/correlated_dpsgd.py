@@ -22,11 +22,14 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.descent import projected_descent
 from dpcal.optim.dpsgd import default_learning_rate
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -120,8 +123,5 @@ def correlated_dpsgd(
         callback=callback,
         callback_every=callback_every,
     )
-    while run.going:
-        with run.answering():
-            gradient = oracle.gradient(run.w, query.name)
-            run.move(run.w - eta * gradient)
+    projected_descent(run, query.name, np.full(query.count, eta))
     return run.result()

@@ -20,19 +20,19 @@ True
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed, check_radius, expected_batch_size
-from dpcal.optim.objectives.base import Objective, Vector, numbers, parameters
-from dpcal.optim.result import Result, Trace
-from dpcal.optim.run import Progress
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.descent import projected_descent
+from dpcal.optim.objectives.arrays import Vector, numbers
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Progress, Run, planned
 
 __all__ = ["Progress", "default_learning_rate", "dpsgd"]
 
@@ -48,7 +48,7 @@ def dpsgd(
     initial: ArrayLike | None = None,
     averaging: str = "none",
     radius: float = math.inf,
-    callback: Callable[[Progress], object] | None = None,
+    callback: Callback | None = None,
     callback_every: int | None = None,
 ) -> Result:
     """Minimise an objective by DP-SGD, spending a plan.
@@ -92,8 +92,7 @@ def dpsgd(
     -------
     Result
         If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
-        the last iterate before that callback interval; so it does if a record's gradient is not
-        finite.
+        a finite iterate since the last callback; so it does if a record's gradient is not finite.
 
     Raises
     ------
@@ -105,44 +104,22 @@ def dpsgd(
     Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1; averaging: Polyak and
     Juditsky 1992, Rakhlin, Shamir and Sridharan 2012.
     """
-    query = _planned_query(plan)
-    steps = query.count
+    (query,) = planned(plan, "dpsgd", "gradient")
+    _check_parameters(plan, query)
     rates = _schedule(learning_rate, objective, plan, query, radius)
-    start = np.zeros(objective.dimension) if initial is None else numbers("initial", initial)
     _validate.choice(AVERAGING, averaging=averaging)
-    every = _validate.count(
-        callback_every=max(1, steps // 100) if callback_every is None else callback_every
-    )
-    run = _Run(
+    run = Run(
         PrivateOracle(objective, plan, seed=seed),
-        query=query,
-        w=parameters(start, objective.dimension),
+        steps=query.count,
+        initial=initial,
         radius=radius,
-        average_after={"none": steps, "uniform": 0, "tail": steps // 2}[averaging],
+        callback=callback,
+        callback_every=callback_every,
     )
-    message = f"took all {steps} planned steps"
-    for first in range(0, steps, every):
-        try:
-            run.advance(rates[first : first + every])
-        except NonFiniteAnswer as error:
-            message = f"stopped after {run.step} of {steps} planned steps: {error}"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
-            run.finite, run.early = False, True
-            break
-        if not run.finite:
-            run.early = True
-            message = (
-                f"stopped after {run.step} of {steps} planned steps, because iterates became "
-                "infinite: the learning rate is too large"
-            )
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
-            break
-        progress = Progress(step=run.step, steps=steps, w=run.w.copy())
-        if callback is not None and callback(progress) and run.step < steps:
-            run.early = True
-            message = f"stopped by the callback after {run.step} of {steps} planned steps"
-            break
-    return run.result(message)
+    first = {"none": query.count, "uniform": 0, "tail": query.count // 2}[averaging]
+    projected_descent(run, query.name, rates, until=first)
+    w = projected_descent(run, query.name, rates, mean=averaging != "none")
+    return run.result(w)
 
 
 def default_learning_rate(
@@ -174,90 +151,22 @@ def default_learning_rate(
     >>> default_learning_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
     0.1414213562373095
     """
-    check_radius(radius)
+    radius = _validate.radius(radius=radius)
     dimension = _validate.count(dimension=dimension)
     distance = radius if math.isfinite(radius) else math.sqrt(dimension)
-    batch_size = expected_batch_size(query, _validate.count(n=n))
+    batch_size = query.expected_batch_size(_validate.count(n=n))
     noise = dimension * (query.noise_multiplier / batch_size) ** 2
     return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
 
 
-class _Run:
-    """The state of a run between callbacks."""
-
-    def __init__(
-        self, oracle: PrivateOracle, *, query: Query, w: Vector, radius: float, average_after: int
-    ) -> None:
-        self.oracle = oracle
-        self.query = query
-        self.w = w
-        self.mean = np.zeros_like(w)
-        self.radius = radius
-        self.average_after = average_after
-        self.step = 0
-        self.finite = True
-        self.early = False
-        self.rows: list[tuple[int, float, float]] = []
-
-    def advance(self, learning_rates: Vector) -> None:
-        """Take one step per learning rate; keep the last finite iterate."""
-        before = self.average_after - self.step
-        for rates in (learning_rates[: max(before, 0)], learning_rates[max(before, 0) :]):
-            if len(rates) and self.finite:
-                self._descend(rates)
-
-    def _descend(self, learning_rates: Vector) -> None:
-        averaged = self.step - self.average_after
-        w, mean = self.oracle.descend(
-            self.w,
-            self.query.name,
-            learning_rates=learning_rates,
-            radius=self.radius,
-            average=(self.mean, averaged) if averaged >= 0 else None,
-        )
-        self.step += len(learning_rates)
-        with np.errstate(over="ignore", invalid="ignore"):
-            norm, distance = float(np.linalg.norm(w)), float(np.linalg.norm(w - self.w))
-        self.finite = math.isfinite(norm)
-        if self.finite:
-            self.w = w
-            self.mean = self.mean if mean is None else mean
-            self.rows.append((self.step, norm, distance))
-
-    def result(self, message: str) -> Result:
-        step, norm, distance = zip(*self.rows, strict=True) if self.rows else ((), (), ())
-        return Result(
-            w=self.mean if self.step > self.average_after else self.w,
-            trace=Trace(
-                step=np.array(step, dtype=np.int64),
-                norm=np.array(norm),
-                distance=np.array(distance),
-            ),
-            ledger=self.oracle.ledger,
-            plan=self.oracle.plan,
-            complete=self.finite and self.step == self.query.count,
-            message=message,
-            early=self.early,
-        )
-
-
-def _planned_query(plan: Plan) -> Query:
-    """Return the query that steps are made of, or say why the plan does not fit."""
-    if plan.optimizer != "dpsgd":
-        raise ValueError(f"plan must be for optimizer 'dpsgd', got one for {plan.optimizer!r}.")
-    if len(plan.queries) != 1 or plan.queries[0].kind != "gradient":
-        raise ValueError(
-            "plan must have one query, of kind 'gradient', got "
-            f"{[(query.name, query.kind) for query in plan.queries]}."
-        )
-    (query,) = plan.queries
-    for name, planned in (("steps", query.count), ("max_norm", query.max_norm)):
-        if plan.parameters.get(name, planned) != planned:
+def _check_parameters(plan: Plan, query: Query) -> None:
+    """Refuse parameters that disagree with the query that steps are made of."""
+    for name, planned_value in (("steps", query.count), ("max_norm", query.max_norm)):
+        if plan.parameters.get(name, planned_value) != planned_value:
             raise ValueError(
-                f"plan.parameters[{name!r}] must agree with the plan's query, which has {planned}, "
-                f"got {plan.parameters[name]!r}."
+                f"plan.parameters[{name!r}] must agree with the plan's query, which has "
+                f"{planned_value}, got {plan.parameters[name]!r}."
             )
-    return query
 
 
 def _schedule(

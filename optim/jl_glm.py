@@ -34,8 +34,10 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
-from dpcal.optim.boundary.oracle import Seed
-from dpcal.optim.objectives.base import Linear, Objective, Vector
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.linear import Linear
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Progress
 

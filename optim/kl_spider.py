@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned

@@ -23,11 +23,14 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.descent import projected_descent
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
@@ -111,11 +114,7 @@ def noisy_gd(
         callback_every=callback_every,
     )
     drawn = int(oracle.public.integers(query.count)) if output == "random" else query.count
-    picked = run.w
-    while run.going:
-        if run.step <= drawn:
-            picked = run.w
-        with run.answering():
-            gradient = oracle.gradient(run.w, query.name)
-            run.move(run.w - eta * gradient)
+    rates = np.full(query.count, eta)
+    picked = projected_descent(run, query.name, rates, until=drawn)
+    projected_descent(run, query.name, rates)
     return run.result(picked if output == "random" else None)

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.base import Objective, Vector, clipped_rows, parameters, records
+from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters, records
+from dpcal.optim.objectives.base import Objective
 
 __all__ = ["PowerNorm", "Ripples", "balanced"]
 

@@ -31,8 +31,11 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.boundary.oracle import PrivateOracle, Seed
-from dpcal.optim.objectives.base import Objective, Vector
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
 
@@ -118,8 +121,8 @@ def regularized_descent(oracle: PrivateOracle, center: Vector, weight: float, st
     numpy.ndarray
         The mean of the iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1.
     """
-    if oracle.compiled:
-        return oracle.descend_pulled(center, "gradient", weight=weight, steps=steps)
+    if Loops.fit(oracle, "gradient"):
+        return Loops(oracle).descend_pulled(center, "gradient", weight=weight, steps=steps)
     radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
     w, mean = center, center
     for t in range(1, steps + 1):  # 4

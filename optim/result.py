@@ -18,16 +18,14 @@ dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import LedgerMismatch
-from dpcal.optim.boundary.ledger import Ledger
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.ledger import Ledger, check_ledger
 
 if TYPE_CHECKING:
     from dpcal.accountants import Epsilon
@@ -130,35 +128,3 @@ class Result:
         """
         self.verify()
         return (self.plan.price if self.early else self.ledger.epsilon)(delta, **options)
-
-
-def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
-    """Refuse a ledger that is not within a plan; if ``exact``, one that is not all of it."""
-    about = (ledger.n, ledger.neighboring_relation)
-    if about != (plan.n, plan.neighboring_relation):
-        raise LedgerMismatch(
-            f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
-            f"n={plan.n} under {plan.neighboring_relation!r}."
-        )
-    planned = {query.name: query for query in plan.queries}
-    for released in ledger.totals:
-        query = planned.get(released.name)
-        if query is None or not _allows(query, released):
-            raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
-        if query.budget is not None and ledger.share(query.budget) > 1:
-            raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
-    for name, query in planned.items():
-        spent = ledger.count(name)
-        missing = exact and query.budget is None and spent < query.count
-        if spent > query.count or missing:
-            raise LedgerMismatch(
-                f"query {name!r} was planned {query.count} times and answered {spent} times."
-            )
-
-
-def _allows(query: Query, released: Query) -> bool:
-    """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
-    same = dataclasses.replace(query, count=released.count)
-    if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
-        same = dataclasses.replace(same, noise_multiplier=released.noise_multiplier)
-    return same == released

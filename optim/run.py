@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.oracle import PrivateOracle, check_radius
-from dpcal.optim.objectives.base import Vector, numbers, parameters
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.result import Result, Trace
 
 __all__ = ["Progress", "Run", "planned"]
@@ -87,6 +87,8 @@ class Run:
         The iterate, shape (dimension,).
     step
         Moves made.
+    radius
+        As given.
     going
         Whether moves remain, and nothing stopped the run.
     """
@@ -102,14 +104,13 @@ class Run:
         callback: Callback | None = None,
         callback_every: int | None = None,
     ) -> None:
-        check_radius(radius)
         dimension = oracle.objective.dimension
         start = np.zeros(dimension) if initial is None else numbers("initial", initial)
         self.oracle = oracle
         self.w = parameters(start, dimension)
         self.step = 0
         self._steps = _validate.count(steps=steps)
-        self._radius = radius
+        self.radius = _validate.radius(radius=radius)
         self._center = None if center is None else parameters(numbers("center", center), dimension)
         self._callback = callback
         self._every = _validate.count(
@@ -130,17 +131,31 @@ class Run:
         """Moves until the next row of the trace, that move included; at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
 
-    def move(self, w: Vector, moves: int = 1) -> None:
-        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite.
+    @property
+    def projects_around_origin(self) -> bool:
+        """Whether there is no ball, or its centre is the origin."""
+        return self._center is None or not math.isfinite(self.radius)
 
-        With ``moves`` it is the one after so many moves, at most :attr:`until_noted`.
-        """
+    def move(self, w: Vector) -> None:
+        """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             norm = float(np.linalg.norm(w))
-        if not math.isfinite(norm):
+        if math.isfinite(norm):
+            self.jump(self._projected(w), 1)
+        else:
             self.overflow(self.w, 0)
-            return
-        self.w = self._projected(w)
+
+    def jump(self, w: Vector, moves: int) -> None:
+        """Take ``w``, finite and inside the ball, as the iterate after so many more moves.
+
+        Parameters
+        ----------
+        w
+            Shape (dimension,).
+        moves
+            At least 1 and at most :attr:`until_noted`.
+        """
+        self.w = w
         self.step += moves
         if self.step % self._every == 0 or self.step == self._steps:
             self._note()
@@ -157,9 +172,9 @@ class Run:
         """The nearest point of the ball."""
         away = w if self._center is None else w - self._center
         norm = float(np.linalg.norm(away))
-        if not norm > self._radius:
+        if not norm > self.radius:
             return w
-        inside: Vector = away * (self._radius / norm)
+        inside: Vector = away * (self.radius / norm)
         return inside if self._center is None else self._center + inside
 
     def finish(self, message: str) -> None:

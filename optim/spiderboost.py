@@ -31,7 +31,9 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import Estimate, PrivateOracle, Seed
+from dpcal.optim.boundary.fused import Estimate, Loops
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
@@ -117,7 +119,7 @@ def spiderboost(
     )
     drawn = int(oracle.public.integers(steps)) if output == "random" else steps
     difference = rest[0].name if rest else None
-    fused = objective.kernel is not None
+    fused = Loops.fit(oracle, *(query.name for query in plan.queries))
     estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
     while run.going:
         if run.step == drawn:
@@ -126,13 +128,13 @@ def spiderboost(
             until = min(run.until_noted, drawn - run.step if run.step < drawn else steps)
             until = 1 if output == "smallest-norm" else until
             before = estimate.step
-            estimate = oracle.follow(
+            estimate = Loops(oracle).follow(
                 estimate, refresh.name, difference, steps=until, period=period, learning_rate=eta
             )
             if estimate.step - before < until:
                 run.overflow(estimate.w, estimate.step - before)
             else:
-                run.move(estimate.w, until)
+                run.jump(estimate.w, until)
         else:
             with run.answering():
                 estimate = _step(oracle, estimate, refresh.name, difference, period, eta)

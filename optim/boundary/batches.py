@@ -1,7 +1,7 @@
-"""Which records and which noise belong to round t? Batches and rows of a query's correlated noise.
+"""Which records is an answer about? Samples, parts of a partition, rounds of correlated noise.
 
-Who takes part when is drawn here for every record by itself, from the law that the accountant
-prices: no record's participation depends on another record.
+Who takes part when is drawn from the law that the accountant prices. It never depends on what the
+records hold; where records are sampled independently, it does not depend on other records either.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.calibrate import Correlation, Query
@@ -20,13 +20,17 @@ prices: no record's participation depends on another record.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.noise import poisson_sample
-from dpcal.calibrate.plan import Query
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import BudgetExceeded
+from dpcal.optim.boundary.streams import NoiseStream
 
-__all__ = ["Rounds"]
+__all__ = ["Batches", "Parts", "Rounds"]
 
 Rows = NDArray[np.intp]
 
@@ -64,9 +68,6 @@ class Rounds:
     ) -> None:
         if query.correlation is None:
             raise ValueError(f"query {query.name!r} has independent noise.")
-        # Heavy, and not needed where noise is independent.
-        from dpcal.optim.boundary.noise import NoiseStream
-
         self._query, self._n = query, n
         self._sampling = sampling
         self._stream = NoiseStream(query.correlation.strategy, dimension, noise)
@@ -121,3 +122,112 @@ class Rounds:
             self._due[joined] -= 1
             return joined
         return poisson_sample(self._n, q, self._sampling)
+
+
+class Batches:
+    """Draws the rows that each answer of a plan is about.
+
+    Parameters
+    ----------
+    plan
+        Whose queries are answered.
+    dimension
+        Number of parameters.
+    sampling, parting, noise
+        Generators of samples, of partitions, and of the noise of queries with correlation.
+
+    Attributes
+    ----------
+    parts
+        The partitions of the plan's disjoint queries.
+    rounds
+        The rounds of each query with correlated noise, by its name.
+    sampling
+        As given; fused loops draw independent samples from it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        dimension: int,
+        *,
+        sampling: np.random.Generator,
+        parting: np.random.Generator,
+        noise: np.random.Generator,
+    ) -> None:
+        self._n = plan.n
+        self.sampling = sampling
+        self.parts = Parts(plan, parting)
+        correlated = [query for query in plan.queries if query.correlation is not None]
+        # Batches from a stream of its own: what others ask must not change them, nor a resumption.
+        streams = sampling.spawn(len(correlated))
+        self.rounds = {
+            query.name: Rounds(query, plan.n, dimension, sampling=stream, noise=noise)
+            for query, stream in zip(correlated, streams, strict=True)
+        }
+
+    def sample(self, query: Query) -> Rows:
+        """Return the row numbers of the query's next answer.
+
+        A query with correlated noise is about the round that was begun last.
+        """
+        if query.correlation is not None:
+            return self.rounds[query.name].batch
+        if query.composition == "disjoint":
+            return self.parts.take(query)
+        if query.batch_size is not None:
+            rows = self.sampling.choice(self._n, query.batch_size, replace=False, shuffle=False)
+            return rows.astype(np.intp)
+        return poisson_sample(self._n, query.sampling_probability or 1.0, self.sampling)
+
+
+class Parts:
+    """Disjoint parts of the records, handed out in the order of a random permutation.
+
+    The permutation does not depend on what the records hold, so a record that is replaced in place
+    stays in the same part.
+    """
+
+    def __init__(self, plan: Plan, generator: np.random.Generator) -> None:
+        disjoint = [query for query in plan.queries if query.composition == "disjoint"]
+        names = dict.fromkeys(_partition(query) for query in disjoint)
+        self._n = plan.n
+        self._order = {name: generator.permutation(plan.n).astype(np.intp) for name in names}
+        self._handed_out = dict.fromkeys(names, 0)
+        self._waiting: dict[str, deque[Rows]] = defaultdict(deque)
+        self._last: dict[str, Rows] = {}
+
+    def check(self, query: Query, count: int, spent: int) -> None:
+        """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""
+        needed = len(_new_parts(query, count, spent)) * (query.batch_size or 0)
+        handed_out = self._handed_out[_partition(query)]
+        if handed_out + needed > self._n:
+            raise BudgetExceeded(
+                f"query {query.name!r} needs {needed} records, partition {_partition(query)!r} of "
+                f"n={self._n} has {self._n - handed_out} left."
+            )
+
+    def allot(self, query: Query, count: int, spent: int) -> None:
+        """Set the parts of ``count`` answers aside, to be taken one by one."""
+        name, size = _partition(query), query.batch_size or 0
+        fresh = set(_new_parts(query, count, spent))
+        for answer in range(spent, spent + count):
+            if answer in fresh:
+                first = self._handed_out[name]
+                self._last[query.name] = self._order[name][first : first + size]
+                self._handed_out[name] = first + size
+            self._waiting[query.name].append(self._last[query.name])
+
+    def take(self, query: Query) -> Rows:
+        """Return the records of the next answer."""
+        return self._waiting[query.name].popleft()
+
+
+def _partition(query: Query) -> str:
+    return query.partition or query.name
+
+
+def _new_parts(query: Query, count: int, spent: int) -> range:
+    """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
+    first = -(-spent // query.answers_per_part) * query.answers_per_part
+    return range(first, spent + count, query.answers_per_part)

@@ -20,17 +20,16 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.plan import RELATIONS, Query, compose
+from dpcal.accountants import Epsilon
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate.plan import RELATIONS, Plan, Query, compose
 from dpcal.errors import LedgerMismatch
 
-if TYPE_CHECKING:
-    from dpcal.accountants import Epsilon
-    from dpcal.accountants.events import DpEvent
-
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "check_ledger"]
 
 
 class Ledger:
@@ -202,10 +201,8 @@ class Ledger:
             Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the ledger's
             unless given. Answers are composed as theorems for the relation in use allow.
         """
-        from dpcal.accountants import epsilon
-
         relation = options.setdefault("neighboring_relation", self._relation)
-        return epsilon(self._composed(relation), delta=delta, **options)
+        return epsilon_of(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the ledger as a JSON document."""
@@ -247,3 +244,35 @@ class Ledger:
     def __repr__(self) -> str:
         answers = sum(entry.count for entry in self._entries)
         return f"<Ledger of {answers} answers about {self._n} records, {self._relation}>"
+
+
+def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
+    """Refuse a ledger that is not within a plan; if ``exact``, one that is not all of it."""
+    about = (ledger.n, ledger.neighboring_relation)
+    if about != (plan.n, plan.neighboring_relation):
+        raise LedgerMismatch(
+            f"the ledger is about n={about[0]} under {about[1]!r}, the plan about "
+            f"n={plan.n} under {plan.neighboring_relation!r}."
+        )
+    planned = {query.name: query for query in plan.queries}
+    for released in ledger.totals:
+        query = planned.get(released.name)
+        if query is None or not _allows(query, released):
+            raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
+        if query.budget is not None and ledger.share(query.budget) > 1:
+            raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
+    for name, query in planned.items():
+        spent = ledger.count(name)
+        missing = exact and query.budget is None and spent < query.count
+        if spent > query.count or missing:
+            raise LedgerMismatch(
+                f"query {name!r} was planned {query.count} times and answered {spent} times."
+            )
+
+
+def _allows(query: Query, released: Query) -> bool:
+    """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
+    same = dataclasses.replace(query, count=released.count)
+    if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
+        same = dataclasses.replace(same, noise_multiplier=released.noise_multiplier)
+    return same == released

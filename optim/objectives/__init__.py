@@ -1,14 +1,9 @@
 """Objectives: a mean of losses over records, with gradients per record and constants."""
 
-from dpcal.optim.objectives.base import (
-    Constants,
-    Linear,
-    Logistic,
-    Objective,
-    Squared,
-    TwoClass,
-)
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.custom import FromGradients
+from dpcal.optim.objectives.linear import Linear, Logistic, Squared, TwoClass
 from dpcal.optim.objectives.networks import KAN, MLP
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.objectives.softmax import Softmax

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.objectives.base import Objective, Vector, clipped_rows, parameters
+from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters
+from dpcal.optim.objectives.base import Objective
 
 __all__ = ["FromGradients"]
 

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.base import Objective, Vector, classes, parameters, records, row_norms
+from dpcal.optim.objectives.arrays import Vector, classes, parameters, records, row_norms
+from dpcal.optim.objectives.base import Objective
 
 __all__ = ["KAN", "MLP"]
 

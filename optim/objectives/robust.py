@@ -32,7 +32,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.base import Linear, TwoClass, numbers
+from dpcal.optim.objectives.arrays import numbers
+from dpcal.optim.objectives.linear import Linear, TwoClass
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
 

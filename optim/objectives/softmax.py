@@ -23,14 +23,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.base import (
-    Objective,
-    Vector,
-    classes,
-    parameters,
-    records,
-    row_norms,
-)
+from dpcal.optim.objectives.arrays import Vector, classes, parameters, records, row_norms
+from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Softmax"]
 

@@ -23,7 +23,7 @@ from dpcal.accountants.matrix import (
     recurrences,
 )
 from dpcal.optim import NoiseStream
-from dpcal.optim.boundary import noise
+from dpcal.optim.boundary import streams as noise
 
 T = 13
 STRATEGIES = [

@@ -15,6 +15,10 @@ from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, Result, Trace
+from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.descent import projected_descent
+from dpcal.optim.run import Run
 
 RNG = np.random.default_rng(0)
 N, D = 60, 4
@@ -306,11 +310,10 @@ def test_partitions_are_random_reproducible_and_of_their_own():
     assert (np.concatenate(first[:2]) != first[2]).any()
 
 
-def test_fused_steps_go_through_the_parts_in_turn():
+def test_steps_go_through_the_parts_in_turn():
     objective = Watched()
     oracle = oracle_for(parted("a", 20, 6, each=2), objective=objective)
-    oracle.descend(W, "a", learning_rates=[0.1] * 5)
-    oracle.gradient(W, "a")
+    projected_descent(Run(oracle, steps=6), "a", np.full(6, 0.1))
     pairs = objective.seen[::2], objective.seen[1::2]
     assert all((a == b).all() for a, b in zip(*pairs, strict=True))
     assert set(np.concatenate(pairs[0])) == set(range(N))
@@ -464,8 +467,7 @@ def test_a_filter_is_not_paid_for_samples_where_parts_are_asked():
     assert asked.event(N) == events.GaussianDpEvent(6.0)
     many = parted("q", 2, 20, noise_multiplier=6.0)
     budget = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
-    oracle = oracle_for(many, relation="replace-one", filter=budget)
-    oracle.descend(W, "q", learning_rates=[0.1] * 20)
+    Admission(plan_for(many, relation="replace-one"), filter=budget).spend(many, 20)
     assert budget.spent == pytest.approx(budget.order * (2 / 6.0) ** 2 / 2, rel=1e-12)
 
 
@@ -473,9 +475,8 @@ def test_two_runs_may_share_a_filter():
     purse = PrivacyFilter(epsilon=1.0, delta=1e-5, kind="gdp", neighboring_relation="replace-one")
     asked = query(noise_multiplier=30.0, count=5)
     for _ in range(2):
-        oracle_for(asked, relation="replace-one", filter=purse).descend(
-            W, "q", learning_rates=[0.1] * 5
-        )
+        oracle = oracle_for(asked, relation="replace-one", filter=purse)
+        Loops(oracle).descend(W, "q", learning_rates=[0.1] * 5)
     assert purse.spent == pytest.approx(10 * (2 / 30) ** 2, rel=1e-12)
 
 
@@ -485,7 +486,7 @@ def test_adaptive_noise_is_required_checked_and_used():
     with pytest.raises(ValueError, match="noise_multiplier must be given for adaptive query 'g'"):
         oracle.gradient(W, "g")
     with pytest.raises(ValueError, match="noise_multiplier must be given for adaptive query 'g'"):
-        oracle.descend(W, "g", learning_rates=[0.1])
+        Loops(PrivateOracle(Logistic(X, Y), plan)).descend(W, "g", learning_rates=[0.1])
     with pytest.raises(ValueError, match=r"at least the planned 2.0 for query 'g', got 1.9"):
         oracle.gradient(W, "g", noise_multiplier=1.9)
     assert oracle.ledger.entries == ()

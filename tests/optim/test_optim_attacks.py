@@ -13,6 +13,7 @@ from dpcal._ext.noise import add_gaussian
 from dpcal.calibrate import Constants
 from dpcal.optim import FromGradients, Huber, PrivateOracle
 from dpcal.optim.boundary import oracle as oracle_module
+from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.jl_glm import embedding
 
 N, RUNS, DELTA = 16, 700, 1e-3
@@ -209,7 +210,7 @@ def test_attacks_on_a_tree_stay_below_the_claim_and_find_each_mistake():
     assert follows(honest, tree_of(2, claim).query("root").noise_multiplier)
     with mock.patch.object(oracle_module, "add_gaussian", quieter):
         assert proved(*evidence(2, 300)) > claim
-    with mock.patch.object(oracle_module._Parts, "allot", shared):
+    with mock.patch.object(Parts, "allot", shared):
         assert proved(*evidence(6, 200)) > claim
 
 

@@ -35,7 +35,7 @@ from dpcal.errors import (
     UnsupportedEvent,
 )
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, correlated_dpsgd
-from dpcal.optim.boundary.oracle import Estimate, expected_batch_size
+from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.report import released, verify
 
 N, T = 120, 12
@@ -252,9 +252,11 @@ def test_fused_loops_refuse_correlated_noise():
     oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
     w = np.zeros(OBJECTIVE.dimension)
     with pytest.raises(ValueError, match="independent noise"):
-        oracle.follow(Estimate.start(w), "gradient", None, steps=2, period=1, learning_rate=0.1)
+        Loops(oracle).follow(
+            Estimate.start(w), "gradient", None, steps=2, period=1, learning_rate=0.1
+        )
     with pytest.raises(ValueError, match="independent noise"):
-        oracle.descend_pulled(w, "gradient", weight=1.0, steps=2)
+        Loops(oracle).descend_pulled(w, "gradient", weight=1.0, steps=2)
     assert oracle.ledger.entries == ()
 
 
@@ -368,7 +370,7 @@ def test_batches_follow_the_law_that_is_priced():
         else:
             law = np.exp(query.participation().automaton(T).counts())
         # False alarm of the total, 5 standard deviations of dependent counts at most: below 1e-6.
-        expected = T * expected_batch_size(query, records)
+        expected = T * query.expected_batch_size(records)
         spread = math.sqrt(records * (law @ np.arange(T + 1) ** 2 - (law @ np.arange(T + 1)) ** 2))
         assert abs(seen.sum() - expected) <= 5 * spread + 1e-6
         counts = Counter(seen.astype(int).tolist())

@@ -265,7 +265,7 @@ def test_plans_that_do_not_fit_are_refused(cancer):
         (dataclasses.replace(plan, n=570), "n=569 records, got one for n=570"),
         (
             dataclasses.replace(plan, queries=(query, dataclasses.replace(query, name="b"))),
-            "plan must have one query, of kind 'gradient'",
+            r"plan must have queries of kinds \['gradient'\]",
         ),
         (plan_for(objective.n, learning_rate=-1.0), "learning_rate must be a number > 0"),
         (dataclasses.replace(plan, parameters={"steps": 7}), r"parameters\['steps'\] must agree"),

@@ -29,10 +29,12 @@ from dpcal.optim import (
     Ledger,
     Logistic,
     PrivateOracle,
+    Squared,
     adaptive_gd,
     kl_spider,
     proximal_point,
 )
+from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.problems import PowerNorm, Ripples, balanced
 from dpcal.optim.proximal_point import regularized_descent
 
@@ -767,11 +769,12 @@ def test_all_shares_of_a_plan_are_its_budget():
 def test_fused_loops_are_refused_where_they_cannot_run():
     plan = plan_for(calibrate.adaptive_gd, power(2.0, n=20), steps=3)
     given = {"steps": 2, "norm_multiplier": 50.0, "unit": 1.0, "learning_rate": 0.1}
-    oracle = PrivateOracle(power(2.0, n=20), plan, seed=0)
-    with pytest.raises(ValueError, match="fused loops need an objective with a kernel"):
-        oracle.adapt(np.zeros(5), "norm", "gradient", **given)
+    with pytest.raises(TypeError, match="about an objective with a kernel"):
+        AdaptiveLoops(PrivateOracle(power(2.0, n=20), plan, seed=0))
+    squared = Squared(np.ones((20, 5)), np.zeros(20), fit_intercept=False)
+    oracle = PrivateOracle(squared, plan, seed=0)
     with pytest.raises(ValueError, match="must be adaptive with one budget"):
-        oracle.adapt(np.zeros(5), "norm", "norm", **given)
+        AdaptiveLoops(oracle).adapt(np.zeros(5), "norm", "norm", **given)
     assert oracle.ledger.entries == ()
     query = dataclasses.replace(plan.query("gradient"), budget=None)
     with pytest.raises(ValueError, match="query must be adaptive"):

@@ -20,6 +20,7 @@ from dpcal.optim import (
     dpsgd,
     noisy_gd,
 )
+from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.registry import OPTIMIZERS, find
 
 RNG = np.random.default_rng(0)
@@ -114,7 +115,7 @@ def test_the_recorder_catches_an_oracle_that_breaks_its_promise(monkeypatch):
         check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)
     monkeypatch.undo()
     monkeypatch.setattr(
-        PrivateOracle, "_sample", lambda *_: np.repeat(np.arange(N // 2, dtype=np.intp), 2)
+        Batches, "sample", lambda *_: np.repeat(np.arange(N // 2, dtype=np.intp), 2)
     )
     with pytest.raises(AssertionError, match="a record is sampled twice"):
         check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)

@@ -12,6 +12,9 @@ from dpcal._ext.noise import poisson_sample
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import Logistic, Objective, PrivateOracle, Squared
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.descent import projected_descent
+from dpcal.optim.run import Run
 
 RNG = np.random.default_rng(0)
 X = 2 * RNG.standard_normal((40, 5))
@@ -92,11 +95,9 @@ def test_steps_are_the_textbook_algorithm(sampler, radius, kernel):
     iterates = replay(
         Plain(l2=0.2), plan.query("gradient"), np.ones(6), rates, seed=7, radius=radius
     )
-    oracle = PrivateOracle(objective, plan, seed=7)
-    w, mean = oracle.descend(
-        np.ones(6), "gradient", learning_rates=rates, radius=radius, average=(np.zeros(6), 0)
-    )
-    np.testing.assert_allclose(w, iterates[-1], rtol=1e-10)
+    run = Run(PrivateOracle(objective, plan, seed=7), steps=30, initial=np.ones(6), radius=radius)
+    mean = projected_descent(run, "gradient", rates, mean=True)
+    np.testing.assert_allclose(run.w, iterates[-1], rtol=1e-10)
     np.testing.assert_allclose(mean, np.mean(iterates, axis=0), rtol=1e-10)
 
 
@@ -107,7 +108,7 @@ def test_gradients_one_by_one_are_the_fused_steps():
     w = np.zeros(6)
     for _ in range(8):
         w = w - 0.4 * single.gradient(w, "gradient")
-    moved, mean = fused.descend(np.zeros(6), "gradient", learning_rates=[0.4] * 8)
+    moved, mean = Loops(fused).descend(np.zeros(6), "gradient", learning_rates=[0.4] * 8)
     np.testing.assert_allclose(w, moved, rtol=1e-12)
     assert mean is None
     assert single.ledger == fused.ledger
@@ -144,9 +145,9 @@ def test_one_record_moves_an_answer_by_at_most_its_share(gone, seed, scale):
 
 
 def test_the_budget_is_refused_before_any_record_is_touched():
-    oracle = PrivateOracle(Untouchable(), plan_for(count=4), seed=0)
+    oracle = PrivateOracle(Logistic(X, Y), plan_for(count=4), seed=0)
     with pytest.raises(BudgetExceeded, match="may be asked 4 times, 0 are spent, 5 more asked for"):
-        oracle.descend(np.zeros(6), "gradient", learning_rates=[0.1] * 5)
+        Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=[0.1] * 5)
     assert oracle.ledger.entries == ()
     assert oracle.remaining("gradient") == 4
 
@@ -160,7 +161,7 @@ def test_the_ledger_is_written_before_a_record_is_touched():
 
 def test_gradient_and_descend_share_one_budget():
     oracle = PrivateOracle(Logistic(X, Y), plan_for(count=4), seed=0)
-    oracle.descend(np.zeros(6), "gradient", learning_rates=[0.1] * 3)
+    Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=[0.1] * 3)
     oracle.gradient(np.zeros(6), "gradient")
     assert oracle.remaining("gradient") == 0
     with pytest.raises(BudgetExceeded):
@@ -209,16 +210,18 @@ def test_bad_parameters_spend_nothing(w):
     oracle = PrivateOracle(Untouchable(), plan_for())
     with pytest.raises(ValueError, match="w must"):
         oracle.gradient(w, "gradient")
+    assert oracle.ledger.entries == ()
+    oracle = PrivateOracle(Logistic(X, Y), plan_for())
     with pytest.raises(ValueError, match="w must"):
-        oracle.descend(w, "gradient", learning_rates=[0.1])
+        Loops(oracle).descend(w, "gradient", learning_rates=[0.1])
     assert oracle.ledger.entries == ()
 
 
 @pytest.mark.parametrize("rates", [[], [[0.1]], [-0.1], [np.nan]])
 def test_bad_learning_rates_spend_nothing(rates):
-    oracle = PrivateOracle(Untouchable(), plan_for())
+    oracle = PrivateOracle(Logistic(X, Y), plan_for())
     with pytest.raises(ValueError, match="learning_rates must be"):
-        oracle.descend(np.zeros(6), "gradient", learning_rates=rates)
+        Loops(oracle).descend(np.zeros(6), "gradient", learning_rates=rates)
     assert oracle.ledger.entries == ()
 
 

@@ -24,7 +24,7 @@ from dpcal.optim import (
     spiderboost,
     tree_spider,
 )
-from dpcal.optim.boundary.oracle import Estimate
+from dpcal.optim.boundary.fused import Estimate, Loops
 
 RNG = np.random.default_rng(0)
 N = 400
@@ -215,17 +215,18 @@ def test_overflow_stops_the_run_at_a_finite_iterate(wrap):
 def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
     plan = boost_plan(steps=20, batch_size=60)
     oracle = PrivateOracle(OBJECTIVE, plan, seed=0)
+    start = Estimate.start(np.zeros(4))
     walk = {"period": plan.parameters["period"], "learning_rate": 1.0}
     with pytest.raises(BudgetExceeded, match="may be asked"):
-        oracle.follow(Estimate.start(np.zeros(4)), "refresh", "difference", steps=21, **walk)
+        Loops(oracle).follow(start, "refresh", "difference", steps=21, **walk)
     assert not oracle.ledger.entries
-    state = oracle.follow(Estimate.start(np.zeros(4)), "refresh", "difference", steps=20, **walk)
+    state = Loops(oracle).follow(start, "refresh", "difference", steps=20, **walk)
     with pytest.raises(BudgetExceeded, match="may be asked"):
-        oracle.follow(state, "refresh", "difference", steps=1, **walk)
+        Loops(oracle).follow(state, "refresh", "difference", steps=1, **walk)
     small = PrivacyFilter(epsilon=0.1, delta=1e-5, kind="gdp")
     oracle = PrivateOracle(OBJECTIVE, boost_plan(steps=20, batch_size=N), seed=0, filter=small)
     with pytest.raises(BudgetExceeded, match="would exceed the remaining"):
-        oracle.follow(Estimate.start(np.zeros(4)), "refresh", "difference", steps=20, **walk)
+        Loops(oracle).follow(start, "refresh", "difference", steps=20, **walk)
     assert not oracle.ledger.entries
     assert small.spent == 0
 
@@ -233,12 +234,10 @@ def test_a_walk_beyond_its_budget_is_refused_before_anything_is_spent():
 def test_a_walk_needs_a_kernel_and_differences():
     plan = boost_plan(steps=20, batch_size=60)
     start = Estimate.start(np.zeros(4))
-    with pytest.raises(TypeError, match="objective must have a kernel"):
-        PrivateOracle(Interpreted(OBJECTIVE), plan).follow(
-            start, "refresh", "difference", steps=1, period=2, learning_rate=1.0
-        )
+    with pytest.raises(TypeError, match="about an objective with a kernel"):
+        Loops(PrivateOracle(Interpreted(OBJECTIVE), plan))
     with pytest.raises(ValueError, match="period must be 1 where no difference is asked"):
-        PrivateOracle(OBJECTIVE, plan).follow(
+        Loops(PrivateOracle(OBJECTIVE, plan)).follow(
             start, "refresh", None, steps=3, period=2, learning_rate=1.0
         )
 

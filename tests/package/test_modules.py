@@ -78,8 +78,6 @@ KNOWN_INSIDE_FUNCTIONS = {
     "dpcal.calibrate.schedules.kan": MOVING,
     "dpcal.calibrate.schedules.spiderboost": MOVING,
     "dpcal.calibrate.strategies": MOVING,
-    "dpcal.optim.boundary.batches": MOVING,
-    "dpcal.optim.boundary.ledger": MOVING,
 }
 
 

@@ -1,0 +1,223 @@
+"""May this be asked? What the plan, the adaptive budget, the partitions and the filter still allow.
+
+Nothing here sees a record. An answer is admitted, and stands in the ledger, before any record is
+read for it; or it is refused, and nothing has changed.
+
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=3)
+>>> plan = Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=9.0, delta=1e-6)
+>>> admission = Admission(plan)
+>>> admission.spend(admission.asked("gradient", "gradient"), 2)
+>>> admission.remaining("gradient")
+1
+>>> admission.spend(query, 2)
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: query 'gradient' may be asked 3 times, 2 are spent, 2 more asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan, Query, compose
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim.boundary.batches import Parts
+from dpcal.optim.boundary.ledger import Ledger, check_ledger
+
+if TYPE_CHECKING:
+    from dpcal.accountants.adaptive.filters import PrivacyFilter
+
+__all__ = ["Admission"]
+
+
+class Admission:
+    """Admits answers to a plan's queries into a ledger, or refuses them.
+
+    Parameters
+    ----------
+    plan
+        What may be asked, how often, with how much noise.
+    filter
+        A budget that every answer is paid from besides the plan; None for the plan alone.
+    parts
+        The plan's partitions; None where no query is disjoint.
+    ledger
+        What was released already, within the plan; a new ledger when omitted.
+
+    Attributes
+    ----------
+    plan, ledger
+        As given.
+    filtered
+        Whether there is a filter.
+
+    Raises
+    ------
+    ValueError
+        If the filter is for another neighboring relation than the plan.
+    UnsupportedEvent
+        If there is a filter and a query with correlated noise.
+    LedgerMismatch
+        If the ledger is not within the plan.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
+        parts: Parts | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        if filter is not None and filter.neighboring_relation != plan.neighboring_relation:
+            raise ValueError(
+                f"filter must be for the plan's relation {plan.neighboring_relation!r}, got one "
+                f"for {filter.neighboring_relation!r}."
+            )
+        if filter is not None and any(query.correlation for query in plan.queries):
+            raise UnsupportedEvent(
+                "A filter prices answers one by one, and those with correlated noise have no price "
+                "of their own."
+            )
+        if ledger is not None:
+            check_ledger(ledger, plan, exact=False)
+        self.plan = plan
+        self.ledger = Ledger(plan.n, plan.neighboring_relation) if ledger is None else ledger
+        self.filtered = filter is not None
+        self._filter = filter
+        self._parts = parts
+
+    def asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
+        """Return the query called ``name`` as it is asked now, or refuse it.
+
+        Parameters
+        ----------
+        name
+            Of a query in the plan.
+        kind
+            Of answer that is wanted.
+        noise_multiplier
+            For adaptive queries, and needed by them: the noise that was chosen for this answer.
+        """
+        query = self.plan.query(name)
+        if query.kind != kind:
+            raise ValueError(
+                f"query must be of kind {kind!r}, got {name!r} of kind {query.kind!r}."
+            )
+        if query.composition == "disjoint" and (
+            query.sampler != "fixed-size" or self.plan.neighboring_relation == "add-or-remove-one"
+        ):
+            raise ValueError(
+                f"query must be of kind {kind!r} and, with composition 'disjoint', have sampler "
+                "'fixed-size' under 'replace-one' or 'replace-special', got "
+                f"{name!r} with sampler {query.sampler!r} under "
+                f"{self.plan.neighboring_relation!r}."
+            )
+        if query.budget is not None:
+            return self._chosen(query, noise_multiplier)
+        if noise_multiplier is not None:
+            raise ValueError(
+                f"noise_multiplier is for adaptive queries, got {noise_multiplier!r} for {name!r}, "
+                "whose noise is planned."
+            )
+        return query
+
+    def remaining(self, name: str) -> int:
+        """Return how often the query called ``name`` may still be asked."""
+        return self.plan.query(name).count - self.ledger.count(name)
+
+    def affords(self, name: str, noise_multiplier: float) -> bool:
+        """Return whether an adaptive query could be asked once more, with this noise."""
+        asked = self._chosen(self.plan.query(name), noise_multiplier)
+        spent = self.ledger.share(asked.budget or 0.0)
+        fits = self.remaining(name) >= 1 and spent + _once(asked).share <= 1
+        if self._filter is not None and fits:
+            return not self._filter.would_exceed(asked.event(self.plan.n))
+        return fits
+
+    def spend(self, query: Query, count: int) -> None:
+        """Write ``count`` answers into the ledger, or refuse them all and change nothing.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan's count, its adaptive budget, the records of a partition or the filter do
+            not allow all of them.
+        """
+        spent = self._check_count(query, count)
+        if query.budget is not None:
+            share, more = self.ledger.share(query.budget), count * _once(query).share
+            if share + more > 1:
+                raise BudgetExceeded(
+                    f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
+                    f"spend {float(more):.6g} of the adaptive budget, {float(share):.6g} of it is "
+                    "spent."
+                )
+        disjoint = query.composition == "disjoint"
+        if disjoint and self._parts is not None:
+            self._parts.check(query, count, spent)
+        if self._filter is not None:
+            self._pay(self._filter, query, count)
+        self.ledger.record(query, count)
+        if disjoint and self._parts is not None:
+            self._parts.allot(query, count, spent)
+
+    def spend_in_order(self, answers: Iterable[tuple[Query, int]]) -> None:
+        """Write answers to several sequential queries, or refuse them all and change nothing.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan's counts or the filter do not allow all of them.
+        """
+        answers = list(answers)
+        totals: dict[Query, int] = {}
+        for query, count in answers:
+            totals[query] = totals.get(query, 0) + count
+        for query, count in totals.items():
+            self._check_count(query, count)
+        if self._filter is not None:
+            plan = self.plan
+            self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
+        for query, count in answers:
+            self.ledger.record(query, count)
+
+    def _chosen(self, query: Query, noise_multiplier: float | None) -> Query:
+        """Return an adaptive query with the noise that was chosen for it."""
+        if query.budget is None:
+            raise ValueError(f"query must be adaptive, got {query.name!r}, whose noise is planned.")
+        if noise_multiplier is None:
+            raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
+        if not _validate.positive(noise_multiplier=noise_multiplier) >= query.noise_multiplier:
+            raise ValueError(
+                f"noise_multiplier must be at least the planned {query.noise_multiplier!r} for "
+                f"query {query.name!r}, got {noise_multiplier!r}."
+            )
+        return dataclasses.replace(query, noise_multiplier=float(noise_multiplier))
+
+    def _pay(self, budget: PrivacyFilter, query: Query, count: int) -> None:
+        if query.composition != "disjoint":
+            budget.spend(query.event(self.plan.n), count)
+            return
+        # Of parts that share no record the worst one counts; a filter forgets them between calls.
+        parts = [(query, count)]
+        budget.spend(compose(parts, self.plan.n, self.plan.neighboring_relation))
+
+    def _check_count(self, query: Query, count: int) -> int:
+        """Return how often the query was answered, if its plan allows ``count`` more answers."""
+        spent = self.ledger.count(query.name)
+        if spent + count > query.count:
+            raise BudgetExceeded(
+                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
+                f"{count} more asked for."
+            )
+        return spent
+
+
+def _once(query: Query) -> Query:
+    return dataclasses.replace(query, count=1)

@@ -1,0 +1,146 @@
+"""Where does one pass of gradient descent lead on average, if no record moves it far?
+
+Where every step is a contraction, replacing a record moves all later iterates, and their mean, by
+at most 2 eta times the clipping bound (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman, Koren and
+Talwar 2020). That holds for losses that are convex and L-smooth with eta <= 2 / L, also after
+clipping where clipped gradients are those of such a loss. Nothing here is private by itself: the
+oracle adds the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal._ext.spider import one_pass
+from dpcal.calibrate.plan import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["Pass"]
+
+Rows = NDArray[np.intp]
+
+# Share of the largest step size 2 / L that is given away, so that rounding in the sum of the
+# smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
+# With 0 a step could be longer by an ulp; 2^-20 would scale more losses down for nothing.
+_MARGIN = 2.0**-40
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pass:
+    """One pass over records in order, a projected gradient step for each.
+
+    Parameters
+    ----------
+    learning_rate
+        eta > 0.
+    max_norm
+        Clipping bound > 0 on each record's gradient.
+    pull, target
+        Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
+    radius
+        Radius > 0 of the ball around the origin that each iterate is projected onto; infinite for
+        none.
+    """
+
+    learning_rate: float
+    max_norm: float
+    pull: Vector
+    target: Vector
+    radius: float
+
+    @classmethod
+    def planned(
+        cls,
+        query: Query,
+        objective: Objective,
+        *,
+        learning_rate: float,
+        strength: float,
+        center: Vector | None,
+        radius: float,
+    ) -> Self:
+        """Return the pass that answers a query, which bounds how far a record moves its mean.
+
+        Parameters
+        ----------
+        query
+            Its ``max_norm`` is the learning rate times the bound on gradients.
+        objective
+            Gives the regulariser that every step includes.
+        learning_rate, radius
+            Of the pass.
+        strength, center
+            Of a further regulariser ``strength / 2 ||w - center||^2``; the origin for None.
+        """
+        eta = _validate.positive(learning_rate=learning_rate)
+        pull = np.full(objective.dimension, _validate.non_negative(strength=strength))
+        target = np.zeros_like(pull) if center is None else center * pull
+        pull[: objective.penalized] += objective.l2
+        np.divide(target, pull, out=target, where=pull > 0)
+        return cls(
+            learning_rate=eta,
+            max_norm=query.max_norm / eta,
+            pull=pull,
+            target=target,
+            radius=_validate.radius(radius=radius),
+        )
+
+    @property
+    def room(self) -> float:
+        """How smooth one record's loss may be for its step to be a contraction."""
+        return 2 / self.learning_rate * (1 - _MARGIN) - float(self.pull.max())
+
+    def check(self, objective: Objective) -> None:
+        """Refuse an objective, or a step size, for which no theorem says that steps contract."""
+        known = objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is not None
+        if not known or not self.room > 0:
+            raise UnsupportedEvent(
+                "one pass needs a convex loss of a linear model, and a learning rate below 2 over "
+                "the regulariser's smoothness: then its steps are contractions. Got "
+                f"{type(objective).__name__} and learning_rate={self.learning_rate!r}, with a "
+                f"regulariser of smoothness {self.pull.max():.6g}."
+            )
+
+    def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
+        """Return the mean of the iterates at which gradients are taken, from ``w`` on.
+
+        A record whose loss is less smooth than there is room for has its loss scaled down.
+        """
+        smoothness = np.asarray(objective.smoothness_when_convex(rows))
+        scales = np.divide(
+            self.room, smoothness, out=np.ones_like(smoothness), where=smoothness > self.room
+        )
+        if objective.kernel is None:
+            return self._interpreted(objective, w, rows, scales)
+        mean: Vector = one_pass(
+            objective.kernel,
+            w,
+            rows,
+            scales,
+            self.pull,
+            self.target,
+            learning_rate=self.learning_rate,
+            max_norm=self.max_norm,
+            radius=self.radius,
+        )
+        return mean
+
+    def _interpreted(self, objective: Objective, w: Vector, rows: Rows, scales: Vector) -> Vector:
+        """Return the mean iterate for an objective that has no kernel."""
+        mean = np.zeros_like(w)
+        for i, row in enumerate(rows):
+            mean += (w - mean) / (i + 1)
+            gradient = objective.clipped_sum(w, np.array([row], dtype=np.intp), self.max_norm)
+            w = w - self.learning_rate * (scales[i] * gradient + self.pull * (w - self.target))
+            norm = math.sqrt(w @ w)
+            if norm > self.radius:
+                w *= self.radius / norm
+        return mean

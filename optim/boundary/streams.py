@@ -1,0 +1,306 @@
+"""The noise of a matrix mechanism, row by row: C^-1 z in little memory, repeatable, restartable.
+
+Row t of z is a function of the seed and t alone: numpy's counter-based Philox generator (Salmon et
+al. 2011) with the step in its counter. A stream can so be opened at any step, and the rows of z
+that a step reuses can be drawn again instead of being stored.
+
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> stream = NoiseStream(LambdaCGD(100, 0.9), dimension=3, seed=0)
+>>> first, second = next(stream), next(stream)
+>>> bool((next(stream.at(1)) == second).all())
+True
+>>> again = NoiseStream.from_json(stream.to_json())
+>>> bool((next(again) == next(stream)).all())
+True
+
+What the privacy claim needs of the one who runs it: the seed is secret (None takes it from the
+operating system), serves one run only, and no step's noise is skipped or used twice with other
+data: a run that is resumed continues at the step where it stopped. Outside the claim are, as for
+all noise here, attacks on the generator and on floating point (Mironov 2012).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal.accountants.matrix import Strategy
+from dpcal.accountants.matrix.recurrences import Recurrence
+
+__all__ = ["NoiseStream"]
+
+Vector = NDArray[np.float64]
+Key = NDArray[np.uint64]
+Seed = int | np.random.SeedSequence | np.random.Generator | None
+
+# Columns that are drawn and used at once: they stay in a processor's second cache.
+_CHUNK = 1 << 14
+# Rows shorter than this share a position of the counter, because opening one takes as long as
+# drawing about a thousand numbers.
+_BLOCK = 1 << 12
+
+
+class _Normals:
+    """Rows of independent standard normals, each a function of the key and the row's number."""
+
+    def __init__(self, key: Key, dimension: int) -> None:
+        self._key, self._dimension = key, dimension
+        self._together = max(1, _BLOCK // dimension)
+        self._block, self._rows = -1, np.empty((0, 0))
+
+    def row(self, step: int) -> _Row:
+        """Return row ``step``, to be read from left to right."""
+        if self._together == 1:
+            return _Row(self._generator(step), None)
+        block, place = divmod(step, self._together)
+        if block != self._block:
+            shape = (self._together, self._dimension)
+            self._block, self._rows = block, self._generator(block).standard_normal(shape)
+        return _Row(None, self._rows[place])
+
+    def _generator(self, block: int) -> np.random.Generator:
+        # A block has 2^128 positions of the counter to itself.
+        counter = np.array([0, 0, block, 0], dtype=np.uint64)
+        return np.random.Generator(np.random.Philox(key=self._key, counter=counter))
+
+
+class _Row:
+    """One row of normals, read a chunk at a time."""
+
+    def __init__(self, generator: np.random.Generator | None, drawn: Vector | None) -> None:
+        self._generator, self._drawn, self._at = generator, drawn, 0
+
+    def read(self, out: Vector) -> None:
+        """Fill ``out`` with the next numbers."""
+        if self._generator is not None:
+            self._generator.standard_normal(out=out)
+        elif self._drawn is not None:
+            out[:] = self._drawn[self._at : self._at + len(out)]
+        self._at += len(out)
+
+
+class NoiseStream:
+    """Rows of C^-1 z, one a step, for z with independent standard normal entries.
+
+    An iterator over ``strategy.steps`` rows. The optimizer's noise at step t is the noise
+    multiplier times the clipping norm times row t.
+
+    Parameters
+    ----------
+    strategy
+        Gives C.
+    dimension
+        Length >= 1 of a row.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
+        spawned), or None for fresh entropy from the operating system.
+    replay
+        Draw the rows of z that a step reuses again instead of storing them: no memory beyond a
+        chunk, at the price of drawing ``strategy.inverse_bands`` rows a step. Only for strategies
+        whose inverse has few bands, such as ``LambdaCGD`` and ``BISR``. The rows are the same, bit
+        for bit.
+
+    Attributes
+    ----------
+    strategy, dimension, replay
+        As given.
+    step
+        Number of the next row, from 0.
+
+    Raises
+    ------
+    ValueError
+        If ``replay`` is asked of a strategy whose inverse is not banded.
+    """
+
+    def __init__(
+        self, strategy: Strategy, dimension: int, seed: Seed = None, *, replay: bool = False
+    ) -> None:
+        self._open(strategy, dimension, _key(seed), replay)
+
+    def _open(self, strategy: Strategy, dimension: int, key: Key, replay: bool) -> None:
+        if not isinstance(strategy, Strategy):
+            raise TypeError(f"strategy must be a Strategy, got {strategy!r}.")
+        if replay and strategy.inverse_bands is None:
+            raise ValueError(
+                "replay=True needs a strategy whose inverse has few bands, such as LambdaCGD or "
+                f"BISR, got {strategy!r}."
+            )
+        self.strategy = strategy
+        self.dimension = _validate.count(dimension=dimension)
+        self.replay = bool(replay)
+        self.step = 0
+        self._key = key
+        self._normals = _Normals(key, self.dimension)
+        self._recurrence = self._fresh_recurrence()
+        self._whole = True
+
+    def _fresh_recurrence(self) -> Recurrence:
+        # A replayed row passes through a recurrence that is a chunk wide.
+        width = min(_CHUNK, self.dimension) if self.replay else self.dimension
+        return self.strategy.recurrence(width)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Vector:
+        if self.step >= self.strategy.steps:
+            raise StopIteration
+        return self.read()
+
+    def read(self, out: Vector | None = None) -> Vector:
+        """Return the next row, shape (dimension,).
+
+        Parameters
+        ----------
+        out
+            Where to write it: doubles in one block, shape (dimension,); a new array when omitted.
+
+        Raises
+        ------
+        ValueError
+            If all rows have been read, or ``out`` has another shape.
+        RuntimeError
+            If the read before was interrupted: rows kept for later ones may be half written, and
+            noise from them would have another law.
+        """
+        if not self._whole:
+            raise RuntimeError(
+                f"Reading row {self.step} was interrupted. Open the stream anew with "
+                f"at({self.step})."
+            )
+        if self.step >= self.strategy.steps:
+            raise ValueError(f"The stream has {self.strategy.steps} rows, and all have been read.")
+        row = np.empty(self.dimension) if out is None else out
+        if row.shape != (self.dimension,):
+            raise ValueError(f"out must have shape ({self.dimension},), got {row.shape}.")
+        self._whole = False
+        if self.replay:
+            self._replay(row)
+        else:
+            self._advance(row)
+        self.step += 1
+        self._whole = True
+        return row
+
+    def _advance(self, out: Vector) -> None:
+        fresh = self._normals.row(self.step)
+        for start in range(0, self.dimension, _CHUNK):
+            part = out[start : start + _CHUNK]
+            fresh.read(part)
+            self._recurrence.apply(self.step, part, part, start)
+
+    def _replay(self, out: Vector) -> None:
+        """Feed the rows that this step depends on through the recurrence, a chunk at a time."""
+        first = max(0, self.step - (self.strategy.inverse_bands or 1) + 1)
+        steps = range(first, self.step + 1)
+        rows = [self._normals.row(step) for step in steps]
+        for start in range(0, self.dimension, _CHUNK):
+            part = out[start : start + _CHUNK]
+            for step, row in zip(steps, rows, strict=True):
+                row.read(part)
+                self._recurrence.apply(step, part, part, 0)
+
+    def at(self, step: int) -> NoiseStream:
+        """Return a stream of the same rows whose next row is ``step``.
+
+        Rows before it are drawn again where the recurrence needs them: the last few if C^-1 is
+        banded, all of them otherwise.
+
+        Parameters
+        ----------
+        step
+            In [0, steps].
+
+        Raises
+        ------
+        ValueError
+            If the stream has no such row.
+        """
+        if isinstance(step, bool) or not isinstance(step, int | np.integer):
+            raise TypeError(f"step must be a whole number, got {step!r}.")
+        if not 0 <= step <= self.strategy.steps:
+            raise ValueError(f"step must be in [0, {self.strategy.steps}], got {step}.")
+        made = object.__new__(NoiseStream)
+        made._open(self.strategy, self.dimension, self._key, self.replay)
+        reach = made._recurrence.reach
+        if not self.replay:
+            made.step = 0 if reach is None else max(0, int(step) - reach)
+            scratch = np.empty(self.dimension)
+            while made.step < step:
+                made.read(scratch)
+        made.step = int(step)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON values: strategy, dimension, key and step, but no rows.
+
+        The state is a secret: its key lets anyone subtract the noise.
+        """
+        return {
+            "strategy": self.strategy.to_dict(),
+            "dimension": self.dimension,
+            "key": [f"{int(word):016x}" for word in self._key],
+            "step": self.step,
+            "replay": self.replay,
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as a JSON document that :meth:`from_json` reads."""
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> NoiseStream:
+        """Return the stream that :meth:`to_dict` wrote, at the same step.
+
+        Raises
+        ------
+        ValueError
+            If the document is not such a state.
+        """
+        try:
+            strategy = Strategy.from_dict(document["strategy"])
+            key = np.array([int(word, 16) for word in document["key"]], dtype=np.uint64)
+            dimension, step, replay = (document[name] for name in ("dimension", "step", "replay"))
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"document is not the state of a noise stream: {error!r}.") from error
+        if key.shape != (2,):
+            raise ValueError(f"key must be two words of 64 bits, got {document['key']!r}.")
+        made = object.__new__(cls)
+        made._open(strategy, dimension, key, replay)
+        return made.at(step)
+
+    @classmethod
+    def from_json(cls, text: str) -> NoiseStream:
+        """Return the stream that :meth:`to_json` wrote, at the same step."""
+        return cls.from_dict(json.loads(text))
+
+    def __repr__(self) -> str:
+        return f"NoiseStream({self.strategy!r}, dimension={self.dimension}, step={self.step})"
+
+
+# Sets the key apart from whatever else is seeded with the same number: "noise" in ASCII.
+_PURPOSE = 0x6E6F697365
+
+
+def _key(seed: Seed) -> Key:
+    """Return 128 bits of the seed's entropy, as two words."""
+    try:
+        if isinstance(seed, np.random.Generator):
+            sequence = seed.bit_generator.seed_seq.spawn(1)[0]  # type: ignore[attr-defined]
+        elif isinstance(seed, np.random.SeedSequence):
+            sequence = seed
+        else:
+            sequence = np.random.SeedSequence(seed)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
+            f"got {seed!r}."
+        ) from error
+    own = np.random.SeedSequence(sequence.entropy, spawn_key=(*sequence.spawn_key, _PURPOSE))
+    return np.asarray(own.generate_state(2, np.uint64), dtype=np.uint64)
