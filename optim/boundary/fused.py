@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -36,37 +35,11 @@ from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
 from dpcal.calibrate.plan import Query
+from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
 __all__ = ["Estimate", "Loops"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Estimate:
-    """What a walk along gradient estimates carries from step to step; released values only.
-
-    Parameters
-    ----------
-    w
-        The iterate, shape (dimension,).
-    previous
-        The iterate before it.
-    gradient
-        The estimate of the gradient at ``previous``, by which ``w`` was reached.
-    step
-        Steps taken, at least 0.
-    """
-
-    w: Vector
-    previous: Vector
-    gradient: Vector
-    step: int = 0
-
-    @classmethod
-    def start(cls, w: Vector) -> Estimate:
-        """Return the state before the first step from ``w``."""
-        return cls(w=w, previous=w, gradient=np.zeros_like(w))
 
 
 class Loops:

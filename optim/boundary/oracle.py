@@ -59,6 +59,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
+from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_correlated, add_gaussian
 from dpcal.optim.boundary.one_pass import Pass
@@ -69,7 +70,8 @@ from dpcal.optim.objectives.base import Objective
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
 
-__all__ = ["PrivateOracle"]
+# Estimate and Seed were defined here once, and are still found here.
+__all__ = ["Estimate", "PrivateOracle", "Seed"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is taken for zero
 # and no noise is added. Noise in proportion to it could itself round to zero in double precision.
