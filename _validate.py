@@ -73,6 +73,15 @@ def rate(**argument: Any) -> float:
     return number
 
 
+def order(**argument: Any) -> float:
+    """A finite number > 1, such as the order of a Renyi divergence."""
+    name, value = _single(argument)
+    number = _real(name, value, "a finite number > 1")
+    if number <= 1:
+        raise ValueError(f"{name} must be a finite number > 1, got {value!r}.")
+    return number
+
+
 def within(least: float, most: float, **argument: Any) -> float:
     """A number in [least, most]."""
     name, value = _single(argument)

@@ -53,6 +53,17 @@ class _Answer(float):
         self.neighboring_relation = neighboring_relation
         return self
 
+    @classmethod
+    def of(cls, bounds: Bounds, *, accountant: str, neighboring_relation: str) -> Self:
+        """Return the answer that an interval is, with who proved it and for which relation."""
+        return cls(
+            bounds.upper,
+            lower=bounds.lower,
+            accountant=accountant,
+            method=bounds.method,
+            neighboring_relation=neighboring_relation,
+        )
+
     @property
     def upper(self) -> float:
         """The value itself, as a plain float."""

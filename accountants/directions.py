@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
-from dpcal.accountants.losses.moment_bounds import MomentBound
 
 __all__ = ["RELATIONS", "Composition", "Direction"]
 
@@ -41,17 +40,16 @@ class Direction:
     @property
     def finite(self) -> tuple[float, Direction]:
         """Log probability that every loss is finite, and the direction given that all are."""
-        if not any(isinstance(loss, LossWithFailure) for loss, _ in self.parts):
+        failing = [(loss, times) for loss, times in self.parts if isinstance(loss, LossWithFailure)]
+        if not failing:
             return 0.0, self
-        log_finite, parts = 0.0, []
-        for loss, times in self.parts:
-            if isinstance(loss, LossWithFailure):
-                log_finite += times * loss.log_finite
-                if loss.given is not NO_LOSS:
-                    parts.append((loss.given, times))
-            else:
-                parts.append((loss, times))
-        return log_finite, Direction(self.name, tuple(parts))
+        log_finite = sum(times * loss.log_finite for loss, times in failing)
+        given = [
+            (loss.given if isinstance(loss, LossWithFailure) else loss, times)
+            for loss, times in self.parts
+        ]
+        parts = tuple((loss, times) for loss, times in given if loss is not NO_LOSS)
+        return log_finite, Direction(self.name, parts)
 
 
 @dataclass(frozen=True)
@@ -69,5 +67,4 @@ class Composition:
     @property
     def has_law(self) -> bool:
         """Whether every loss has a law; of some mechanisms only Renyi divergences are known."""
-        parts = [loss for direction in self.directions for loss, _ in direction.parts]
-        return not any(isinstance(loss, MomentBound) for loss in parts)
+        return all(loss.has_law for direction in self.directions for loss, _ in direction.parts)

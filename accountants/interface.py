@@ -54,8 +54,9 @@ __all__ = [
 ]
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
-# Accountants of other packages. Only these take options.
-_BACKENDS = ("pld", "prv")
+# Accountants of other packages take a whole composition, and options; ours take one direction.
+_BACKENDS = {"pld": pld, "prv": prv}
+_OWN = {"characteristic": characteristic, "renyi": renyi}
 # Events of whole runs, which are priced as one: for each, the module whose functions ``epsilon``
 # and ``delta`` do that. Such a module stands on this one, so it is loaded by the first question.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
@@ -84,12 +85,11 @@ def _no_options(accountant: str, options: dict[str, Any]) -> None:
 def _epsilon(composition: Composition, name: str, delta: float, options: dict[str, Any]) -> Bounds:
     if not composition.private:
         return Bounds(math.inf, math.inf, "non-private event")
-    if name == "pld":
-        return pld.epsilon_bounds(composition, delta, **options)
-    if name == "prv":
-        return prv.epsilon_bounds(composition, delta, **options)
+    if name in _BACKENDS:
+        asked: Bounds = _BACKENDS[name].epsilon_bounds(composition, delta, **options)
+        return asked
     _no_options(name, options)
-    module = characteristic if name == "characteristic" else renyi
+    module = _OWN[name]
     target = math.log(delta)
     found: list[Bounds] = []
     for direction in composition.directions:
@@ -139,12 +139,11 @@ def _log_delta(
 ) -> Bounds:
     if not composition.private:
         return Bounds(0.0, 0.0, "non-private event")
-    if name == "pld":
-        return pld.log_delta_bounds(composition, epsilon, **options)
-    if name == "prv":
-        return prv.log_delta_bounds(composition, epsilon, **options)
+    if name in _BACKENDS:
+        asked: Bounds = _BACKENDS[name].log_delta_bounds(composition, epsilon, **options)
+        return asked
     _no_options(name, options)
-    module = characteristic if name == "characteristic" else renyi
+    module = _OWN[name]
     found = [module.log_delta_bounds(item, epsilon) for item in composition.directions]
     bounds = Bounds.worst(found)
     # A delta that a double takes for 1 is less than 1.
@@ -262,13 +261,7 @@ def epsilon(
         options,
         cross_check,
     )
-    return Epsilon(
-        bounds.upper,
-        lower=bounds.lower,
-        accountant=name,
-        method=bounds.method,
-        neighboring_relation=neighboring_relation,
-    )
+    return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
 
 
 def log_delta(
@@ -296,13 +289,7 @@ def log_delta(
         options,
         cross_check,
     )
-    return LogDelta(
-        bounds.upper,
-        lower=bounds.lower,
-        accountant=name,
-        method=bounds.method,
-        neighboring_relation=neighboring_relation,
-    )
+    return LogDelta.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
 
 
 def delta(
@@ -332,13 +319,8 @@ def delta(
         cross_check=cross_check,
         **options,
     )
-    return Delta(
-        exp_up(bounds.upper),
-        lower=exp_down(bounds.lower),
-        accountant=bounds.accountant,
-        method=bounds.method,
-        neighboring_relation=neighboring_relation,
-    )
+    ends = Bounds(exp_down(bounds.lower), exp_up(bounds.upper), bounds.method)
+    return Delta.of(ends, accountant=bounds.accountant, neighboring_relation=neighboring_relation)
 
 
 def epsilon_bounds(event: DpEvent, *, delta: float, **options: Any) -> tuple[float, float]:

@@ -45,13 +45,14 @@ from collections.abc import Callable, Iterable
 from scipy.optimize import brentq, minimize_scalar
 
 from dpcal import _validate
-from dpcal.accountants import events, renyi
+from dpcal.accountants import events
+from dpcal.accountants.curves.conversions import renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.mechanisms.decompose import decompose, leaves
-from dpcal.accountants.rounding import UNIT
+from dpcal.accountants.rounding import UNIT, next_up
 from dpcal.errors import BudgetExceeded, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Odometer", "PrivacyFilter", "renyi_order"]
@@ -65,19 +66,6 @@ _UNITS = {
 }
 # Orders 1 + c of an odometer, unless others are given.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
-
-
-def _up(value: float) -> float:
-    """The next larger double: one rounding, outward."""
-    return math.nextafter(value, math.inf)
-
-
-def _divergence(event: events.DpEvent, order: float, relation: str) -> float:
-    """Renyi divergence of an event in the worse direction."""
-    composition = decompose(event, relation)
-    if not composition.private:
-        return math.inf
-    return max(renyi.divergence(direction, order) for direction in composition.directions)
 
 
 def _squared_mu(event: events.DpEvent, relation: str) -> float:
@@ -104,7 +92,7 @@ def _rho(event: events.DpEvent, relation: str) -> float:
             total += _validate.non_negative(rho=leaf.rho) * times
         else:
             raise UnsupportedEvent(f"A filter of kind 'zcdp' needs xi=0, got {leaf!r}.")
-        total = _up(total * (1 + UNIT))
+        total = next_up(total * (1 + UNIT))
     return total
 
 
@@ -181,12 +169,12 @@ def renyi_order(
     >>> print(f"{renyi_order(events.GaussianDpEvent(10.0), epsilon=1.0, delta=1e-6):.3f}")
     21.985
     """
+
+    def divergence(order: float) -> float:
+        return renyi_divergence(event, order=order, neighboring_relation=neighboring_relation)
+
     log_delta = math.log(_validate.probability(delta=delta))
-    return _best_order(
-        lambda order: _divergence(event, order, neighboring_relation),
-        _validate.positive(epsilon=epsilon),
-        log_delta,
-    )
+    return _best_order(divergence, _validate.positive(epsilon=epsilon), log_delta)
 
 
 class _Meter:
@@ -202,10 +190,10 @@ class _Meter:
         try:
             known = event in self._known
         except TypeError:  # Compositions of lists have no hash.
-            return tuple(_up(cost * times) for cost in self._price(event))
+            return tuple(next_up(cost * times) for cost in self._price(event))
         if not known:
             self._known[event] = self._price(event)
-        return tuple(_up(cost * times) for cost in self._known[event])
+        return tuple(next_up(cost * times) for cost in self._known[event])
 
 
 class PrivacyFilter:
@@ -322,7 +310,7 @@ class PrivacyFilter:
 
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
         """Whether :meth:`spend` would raise BudgetExceeded."""
-        return _up(self._spent + self.cost(event, count)) > self._budget
+        return next_up(self._spent + self.cost(event, count)) > self._budget
 
     def spend(self, event: events.DpEvent, count: int = 1) -> None:
         """Pay for ``count`` >= 1 runs of ``event``; call it before the mechanism sees any record.
@@ -340,20 +328,20 @@ class PrivacyFilter:
                 f"Spending {cost:.6g} would exceed the remaining {self.remaining:.6g} "
                 f"of {self._budget:.6g} ({self.unit})."
             )
-        self._spent = _up(self._spent + cost)
+        self._spent = next_up(self._spent + cost)
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
         if self._order is not None:
-            return (_divergence(event, self._order, self._relation),)
+            return (
+                renyi_divergence(event, order=self._order, neighboring_relation=self._relation),
+            )
         return ((_rho if self._kind == "zcdp" else _squared_mu)(event, self._relation),)
 
 
 def _order_in_advance(order: float | None, epsilon: float, log_delta: float) -> float:
     if order is None:
         return _best_order(lambda order: order, epsilon, log_delta)
-    if _validate.finite(order=order) <= 1:
-        raise ValueError(f"order must be a finite number > 1, got {order!r}.")
-    return float(order)
+    return _validate.order(order=order)
 
 
 class Odometer:
@@ -423,7 +411,7 @@ class Odometer:
             return 0.0
         penalty = (math.log(len(self._orders)) - math.log(self._delta)) * (1 + 4 * UNIT)
         pairs = zip(self._orders, self._spent, strict=True)
-        return min(_up(spent + _up(penalty / (order - 1))) for order, spent in pairs)
+        return min(next_up(spent + next_up(penalty / (order - 1))) for order, spent in pairs)
 
     def spend(self, event: events.DpEvent, count: int = 1) -> None:
         """Count ``count`` >= 1 runs of ``event``.
@@ -434,7 +422,10 @@ class Odometer:
             If no theorem here covers the event.
         """
         costs = self._cost(event, count)
-        self._spent = tuple(_up(a + b) for a, b in zip(self._spent, costs, strict=True))
+        self._spent = tuple(next_up(a + b) for a, b in zip(self._spent, costs, strict=True))
 
     def _price(self, event: events.DpEvent) -> tuple[float, ...]:
-        return tuple(_divergence(event, order, self._relation) for order in self._orders)
+        return tuple(
+            renyi_divergence(event, order=order, neighboring_relation=self._relation)
+            for order in self._orders
+        )

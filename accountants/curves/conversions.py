@@ -48,12 +48,6 @@ __all__ = [
 ]
 
 
-def _order(order: float) -> float:
-    if _validate.finite(order=order) <= 1:
-        raise ValueError(f"order must be a finite number > 1, got {order!r}.")
-    return float(order)
-
-
 def _up(value: float) -> float:
     return value * (1 + 8 * UNIT)
 
@@ -81,7 +75,7 @@ def renyi_divergence(
     >>> print(f"{renyi_divergence(events.GaussianDpEvent(2.0), order=8.0):.6f}")
     1.000000
     """
-    alpha = _order(order)
+    alpha = _validate.order(order=order)
     composition = decompose(event, neighboring_relation)
     if not composition.private:
         return math.inf
@@ -97,7 +91,7 @@ def epsilon_from_renyi(divergence: float, *, order: float, delta: float) -> floa
     >>> print(f"{epsilon_from_renyi(1.0, order=8.0, delta=1e-5):.6f}")
     2.214109
     """
-    c = _order(order) - 1
+    c = _validate.order(order=order) - 1
     value = _validate.non_negative(divergence=divergence)
     log_delta = math.log(_validate.probability(delta=delta))
     penalty = (float(log_chernoff(c)) - log_delta) / c
@@ -113,7 +107,7 @@ def delta_from_renyi(divergence: float, *, order: float, epsilon: float) -> floa
     >>> print(f"{delta_from_renyi(1.0, order=8.0, epsilon=2.214109):.4e}")
     1.0000e-05
     """
-    c = _order(order) - 1
+    c = _validate.order(order=order) - 1
     value = _validate.non_negative(divergence=divergence)
     target = _validate.non_negative(epsilon=epsilon)
     margin = 16 * UNIT * (c * (value + target) + 4)
@@ -141,7 +135,7 @@ def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     1.000112
     """
     e, d = _validate.non_negative(epsilon=epsilon), _validate.probability(delta=delta)
-    alpha, shrink = _order(order), math.exp(-e)
+    alpha, shrink = _validate.order(order=order), math.exp(-e)
 
     def log_sum(p: float) -> tuple[float, float]:
         # The logarithm of the convex sum, and its derivative in p.
@@ -176,7 +170,7 @@ def renyi_from_pure(epsilon: float, *, order: float) -> float:
     Randomized response dominates every pure mechanism (Kairouz, Oh and Viswanath 2015), so no
     bound is smaller.
     """
-    e, alpha = _validate.non_negative(epsilon=epsilon), _order(order)
+    e, alpha = _validate.non_negative(epsilon=epsilon), _validate.order(order=order)
     # log of (exp(a e) + exp((1 - a) e)) / (1 + exp(e)), without overflow.
     gain = math.log1p(math.exp((1 - 2 * alpha) * e)) - math.log1p(math.exp(-e))
     value = e + gain / (alpha - 1)
@@ -189,7 +183,7 @@ def renyi_from_zcdp(rho: float, *, order: float) -> float:
     >>> print(f"{renyi_from_zcdp(0.5, order=3.0):.6f}")
     1.500000
     """
-    return _up(_order(order) * _validate.non_negative(rho=rho))
+    return _up(_validate.order(order=order) * _validate.non_negative(rho=rho))
 
 
 def renyi_from_gdp(mu: float, *, order: float) -> float:
@@ -201,7 +195,7 @@ def renyi_from_gdp(mu: float, *, order: float) -> float:
     >>> print(f"{renyi_from_gdp(1.0, order=3.0):.6f}")
     1.500000
     """
-    return _up(_order(order) * rho_from_gdp(mu))
+    return _up(_validate.order(order=order) * rho_from_gdp(mu))
 
 
 def rho_from_gdp(mu: float) -> float:

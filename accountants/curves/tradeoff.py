@@ -176,13 +176,7 @@ def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
 
 
 def _risk(bounds: Bounds, relation: str) -> Risk:
-    return Risk(
-        bounds.upper,
-        lower=bounds.lower,
-        accountant="characteristic",
-        method=bounds.method,
-        neighboring_relation=relation,
-    )
+    return Risk.of(bounds, accountant="characteristic", neighboring_relation=relation)
 
 
 def _worst_powers(tests: list[_Test], rates: Reals) -> tuple[Reals, Reals]:

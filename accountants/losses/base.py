@@ -78,9 +78,12 @@ class Tilt(ABC):
         """Return a bound, rising with t, on terms of log psi(t) that exceed its own size."""
         return np.zeros_like(t)
 
-    @abstractmethod
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return the derivative of log M(c + i k step) in a parameter of the mechanism."""
+        """Return the derivative of log M(c + i k step) in a parameter of the mechanism.
+
+        Where it is not known it is nan, and callers take differences.
+        """
+        return np.full(nodes, np.nan, dtype=complex)
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,11 @@ class PrivacyLoss(ABC):
         return None
 
     @property
+    def has_law(self) -> bool:
+        """Whether the law of the loss is known; of some mechanisms only Renyi divergences are."""
+        return True
+
+    @property
     def below(self) -> PrivacyLoss | None:
         """A loss that the mechanism's own dominates, where this one is rounded up."""
         return None
@@ -195,10 +203,6 @@ class _NoLoss(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return 0."""
         return 0.0
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return zeros."""
-        return np.zeros(np.shape(z), dtype=complex)[()]
 
     def tilt(self, c: float) -> Tilt:
         """Refuse: nothing spreads here."""

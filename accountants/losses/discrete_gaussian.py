@@ -292,9 +292,6 @@ class _DiscreteTilt(Tilt):
             bound[inside] = np.log(factor) - 0.5 * loss._variance * t[inside] ** 2
         return np.minimum(bound, 0.0)
 
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        raise NotImplementedError(f"no derivative with respect to {parameter!r}")
-
 
 def _sine_less_angle(a: Reals) -> Reals:
     """sin(a) - a with full relative precision."""

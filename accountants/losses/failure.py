@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,10 +56,6 @@ class LossWithFailure(PrivacyLoss):
     def log_mgf_bound(self, c: float) -> float:
         """Return infinity."""
         return math.inf
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Return infinities."""
-        return np.full(np.shape(z), math.inf + 0j)[()]
 
     def tilt(self, c: float) -> Tilt:
         """Refuse: an infinite loss has no tilted law."""

@@ -365,10 +365,6 @@ class _MixtureTilt(QuadratureTilt):
             nearer=near,
         )
 
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return nan, for which callers take differences."""
-        return np.full(nodes, np.nan, dtype=complex)
-
 
 def replaced_record(*, sampling_probability: float, noise_multiplier: float) -> GaussianMixtures:
     """Return the loss of the Poisson-sampled Gaussian when a record is replaced, either way.

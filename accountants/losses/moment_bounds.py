@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +36,11 @@ class MomentBound(PrivacyLoss):
         """Infinity: no bound on the loss is known."""
         return math.inf
 
+    @property
+    def has_law(self) -> bool:
+        """False."""
+        return False
+
     def _refuse(self) -> UnsupportedEvent:
         return UnsupportedEvent(
             f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."
@@ -44,10 +48,6 @@ class MomentBound(PrivacyLoss):
 
     def cumulants(self, c: ArrayLike) -> Reals:
         """Refuse: there is no law to take moments of."""
-        raise self._refuse()
-
-    def log_mgf(self, z: ArrayLike) -> Any:
-        """Refuse: there is no law."""
         raise self._refuse()
 
     def tilt(self, c: float) -> Tilt:

@@ -258,7 +258,3 @@ class QuadratureTilt(Tilt):
         decay, sizes = self.nearer
         with np.errstate(under="ignore"):
             return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Refuse: a bare quadrature knows no parameters."""
-        raise NotImplementedError(f"no derivative with respect to {parameter!r}")

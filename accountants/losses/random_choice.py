@@ -163,7 +163,3 @@ class _ChoiceTilt(QuadratureTilt):
             nearer=nearer,
             merged=merged,
         )
-
-    def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return nan, for which callers take differences."""
-        return np.full(nodes, np.nan, dtype=complex)
