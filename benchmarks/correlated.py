@@ -56,7 +56,7 @@ def in_numpy(engine, a):
 
 
 def likelihoods_in_numpy(engine, a):
-    """The same by M instead of log M, divided by its largest value in every round."""
+    """Likelihood ratios by M instead of log M, divided by its largest value in every round."""
     import numpy as np
 
     s, W0, W1 = engine._grid
@@ -72,7 +72,7 @@ def likelihoods_in_numpy(engine, a):
 
 
 def draw_by_draw(engine, a):
-    """The same, one draw after another."""
+    """Likelihood ratios of one draw after another."""
     import numpy as np
 
     s, W0, W1 = engine._grid

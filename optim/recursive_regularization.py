@@ -102,7 +102,8 @@ def recursive_regularization(
     center = weighted = run.w
     weight = 0.0
     for t, asked in enumerate(rounds, start=1):
-        # sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a constant
+        # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a
+        # constant.
         share = 2 ** (t - 1) * lam
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)

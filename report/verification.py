@@ -1,4 +1,15 @@
-"""Is a report's claim covered by what its plans cost, and are its ledgers within its plans?"""
+"""Is a report's claim covered by what its plans cost, and are its ledgers within its plans?
+
+Two runs of two answers with noise multiplier 2 cost as much as one answer with noise multiplier 1.
+
+>>> from dpcal.calibrate import Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=2)
+>>> ledger = Ledger(100, "add-or-remove-one", entries=[query])
+>>> together = composed_epsilon([ledger, ledger], 1e-5)["epsilon"]["upper"]
+>>> print(f"{together:.6f} {epsilon(events.GaussianDpEvent(1.0), delta=1e-5):.6f}")
+4.377178 4.377178
+"""
 
 from __future__ import annotations
 

@@ -73,6 +73,13 @@ def imports_of(name, source, *, modules) -> Iterator[Arrow]:
             yield Arrow(name, target, node.lineno, place)
 
 
+def names_imported(source) -> Iterator[tuple[str, str]]:
+    """Return every pair (module, name) of the statements ``from module import name``."""
+    for node, _ in _statements(ast.parse(source), "module"):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
 def _statements(node, place):
     """Return every import statement below a node, and the place where it stands."""
     for child in ast.iter_child_nodes(node):

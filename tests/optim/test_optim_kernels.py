@@ -17,7 +17,7 @@ SLOPES = {
 
 
 def plain_sum(loss, X, y, w, rows, max_norm):
-    """The same in numpy, one gradient at a time."""
+    """Return the clipped sum in numpy, one gradient at a time."""
     total = np.zeros(X.shape[1])
     for row in rows:
         gradient = SLOPES[loss](X[row] @ w, y[row]) * X[row]

@@ -27,9 +27,10 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
 def marked(cases, name_of):
     """Return the cases, with those that are slow marked."""
-    for case in cases:
-        name = name_of(case)
-        yield pytest.param(case, id=name, marks=[pytest.mark.slow] if name in SLOW else [])
+    return [
+        pytest.param(case, id=name_of(case), marks=[pytest.mark.slow] * (name_of(case) in SLOW))
+        for case in cases
+    ]
 
 
 @pytest.mark.parametrize("name", marked(["dpcal", *MODULES], str))

@@ -4,8 +4,11 @@ An exception is listed with its reason; one that is no longer needed fails its t
 lists can only shrink.
 """
 
+import importlib
+
 import pytest
-from _modules import Arrow, arrows, cycles, imports_of, paths
+from _modules import Arrow, arrows, cycles, imports_of, names_imported, paths
+from _tree import ROOT
 
 # From the ground up. A module may import what stands in its own room or on a lower floor; rooms on
 # one floor do not know each other. The longest name that begins a module's own is its room.
@@ -158,6 +161,20 @@ def test_no_arrow_goes_up_for_types_but_those_listed():
     """Type checkers alone follow these; still, a lower room that names a higher one knows it."""
     up = [arrow for arrow in own("types") if goes_up(arrow)]
     assert unlisted(pairs(up), KNOWN_UP_FOR_TYPES) == ([], []), [str(arrow) for arrow in up]
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
+def test_names_that_are_imported_from_the_package_exist(folder):
+    """Also those that a function of a benchmark would import hours later."""
+    missing = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for module, name in names_imported(path.read_text()):
+            if module.partition(".")[0] != "dpcal" or module.startswith("dpcal._ext"):
+                continue
+            found = importlib.import_module(module)
+            if not hasattr(found, name) and f"{module}.{name}" not in paths():
+                missing.append(f"{path.relative_to(ROOT)}: from {module} import {name}")
+    assert missing == []
 
 
 # The reading of imports is checked on sources of which the answer is known.

@@ -1,0 +1,37 @@
+"""Files and names that the documents speak of are there."""
+
+import re
+
+import pytest
+from _tree import ROOT
+
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+# A path in backticks that begins with a folder of the tree.
+FOLDERS = (
+    "_ext|accountants|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
+    "|tests"
+)
+PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_paths_exist(page):
+    named = set(PATH.findall(page.read_text()))
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+
+
+def test_the_map_names_every_folder_of_code():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    folders = {
+        path.parent.relative_to(ROOT).as_posix()
+        for room in ("accountants", "calibrate", "commands", "optim")
+        for path in (ROOT / room).rglob("__init__.py")
+    }
+    assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []
+
+
+def test_the_glossary_gives_a_source_or_a_place_to_every_term():
+    entries = (ROOT / "docs" / "glossary.md").read_text().split("\n\n**")[1:]
+    assert len(entries) > 40
+    bare = [entry[:40] for entry in entries if "`" not in entry and "*" not in entry.split("**")[1]]
+    assert bare == []
