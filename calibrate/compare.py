@@ -32,7 +32,9 @@ __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
 
 ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 
-# Of sigma; the distance to a noise level that misses the target, for every accountant but ours.
+# Relative to the noise multiplier: how near an answer is to one that misses the target, for every
+# accountant but ours. Ten times less would cost up to three more evaluations of a slow accountant;
+# ten times more would show in the third digit of the table.
 _RELATIVE_WIDTH = 1e-4
 
 

@@ -64,12 +64,15 @@ class Sampler:
     ----------
     name
         What ``Query`` and its JSON document call the sampler.
+    words
+        What :attr:`sentence` says, with the fields in braces.
     independent_noise
         Whether answers may have independent noise. The other samplers relate one answer's batch to
         the next one's, and only a whole run with correlated noise has a price.
     """
 
     name: ClassVar[str]
+    words: ClassVar[str]
     independent_noise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -145,7 +148,7 @@ class Sampler:
     @property
     def sentence(self) -> str:
         """What an answer is about, for the privacy statement of a report."""
-        raise NotImplementedError
+        return self.words.format(**vars(self))
 
     @property
     def summary(self) -> str:
@@ -162,6 +165,7 @@ class Full(Sampler):
     """Every record is in every batch."""
 
     name: ClassVar[str] = "full"
+    words: ClassVar[str] = "all records"
     independent_noise: ClassVar[bool] = True
 
     @property
@@ -190,17 +194,13 @@ class Full(Sampler):
         """Return n."""
         return float(n)
 
-    @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return "all records"
-
 
 @dataclass(frozen=True)
 class Poisson(Sampler):
     """Each record is in a batch with a probability in (0, 1], independently of everything else."""
 
     name: ClassVar[str] = "poisson"
+    words: ClassVar[str] = "a Poisson sample at rate {sampling_probability!r}"
     independent_noise: ClassVar[bool] = True
     sampling_probability: float
 
@@ -217,17 +217,13 @@ class Poisson(Sampler):
         """Return q n."""
         return self.sampling_probability * n
 
-    @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return f"a Poisson sample at rate {self.sampling_probability!r}"
-
 
 @dataclass(frozen=True)
 class FixedSize(Sampler):
     """A batch holds ``batch_size`` >= 1 distinct records, each such set as likely as any other."""
 
     name: ClassVar[str] = "fixed-size"
+    words: ClassVar[str] = "{batch_size!r} records"
     independent_noise: ClassVar[bool] = True
     batch_size: int
 
@@ -250,11 +246,6 @@ class FixedSize(Sampler):
         return float(self.batch_size)
 
     @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return f"{self.batch_size!r} records"
-
-    @property
     def summary(self) -> str:
         """What an answer is about, in the few words of a command's summary."""
         return f"on batches of {self.batch_size} records"
@@ -265,6 +256,10 @@ class CyclicPoisson(Sampler):
     """Each record is in one of ``separation`` random groups, which are sampled in turn."""
 
     name: ClassVar[str] = "cyclic-poisson"
+    words: ClassVar[str] = (
+        "a Poisson sample at rate {sampling_probability!r} of one of {separation!r} random groups, "
+        "in turn"
+    )
     separation: int
     sampling_probability: float
 
@@ -276,14 +271,6 @@ class CyclicPoisson(Sampler):
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return q n / separation."""
         return self.sampling_probability * n / self.separation
-
-    @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return (
-            f"a Poisson sample at rate {self.sampling_probability!r} of one of "
-            f"{self.separation!r} random groups, in turn"
-        )
 
 
 @dataclass(frozen=True)
@@ -318,6 +305,7 @@ class BallsInBins(Sampler):
     """Each record is in every ``separation``-th batch, from one on that is drawn at random."""
 
     name: ClassVar[str] = "balls-in-bins"
+    words: ClassVar[str] = "one of {separation!r} random parts, in turn"
     separation: int
 
     @property
@@ -329,17 +317,13 @@ class BallsInBins(Sampler):
         """Return n / separation."""
         return n / self.separation
 
-    @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return f"one of {self.separation!r} random parts, in turn"
-
 
 @dataclass(frozen=True)
 class RandomAllocation(Sampler):
     """Each record is in ``participations`` of all the batches, a set drawn at random."""
 
     name: ClassVar[str] = "random-allocation"
+    words: ClassVar[str] = "the records that drew it, each of which drew {participations!r} answers"
     participations: int
 
     @property
@@ -350,11 +334,6 @@ class RandomAllocation(Sampler):
     def expected_batch_size(self, n: int, rounds: int) -> float:
         """Return participations n / rounds."""
         return self.participations / rounds * n
-
-    @property
-    def sentence(self) -> str:
-        """What an answer is about, for the privacy statement of a report."""
-        return f"the records that drew it, each of which drew {self.participations!r} answers"
 
 
 _ALL: tuple[type[Sampler], ...] = (

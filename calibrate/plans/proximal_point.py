@@ -29,6 +29,8 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["proximal_point", "stage_weights"]
 
+# Numbers of stages that are tried at most. Each stage asks hundreds of gradients of all records, so
+# that more of them would take longer than anybody waits.
 _MOST_STAGES = 400
 
 

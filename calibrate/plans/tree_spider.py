@@ -173,7 +173,7 @@ class _Problem:
     p: float | None
 
     def at(self, size: float) -> _Problem:
-        """The same problem with so many records."""
+        """Return the problem with another number of records."""
         return _Problem(**{**self.__dict__, "n": math.ceil(size)})
 
     def rounds(self, depth: int, batch: int) -> int:
