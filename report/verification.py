@@ -22,7 +22,7 @@ from dpcal.accountants.events import DpEvent
 from dpcal.calibrate import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Result
-from dpcal.optim.result import check_ledger
+from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.report.files import FORMAT
 
 __all__ = ["composed_epsilon", "verify"]

@@ -9,8 +9,8 @@ from dpcal import calibrate, optim
 from dpcal.accountants.matrix import Banded, LambdaCGD
 from dpcal.calibrate import schedules
 from dpcal.errors import VacuousSchedule
+from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.optim.registry import OPTIMIZERS
-from dpcal.optim.result import check_ledger
 
 DELTA = 1e-5
 
