@@ -2,6 +2,9 @@
 
 The points L_j are complex with Im L_j >= 0, so each factor exp(i t L_j), t > 0, only shrinks, and
 the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls with t.
+
+>>> complex_log1p(np.array([1e-30 + 0j])).tolist()  # no digit is lost next to 0
+[(1e-30+0j)]
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ LEANING = re.compile(r"(The same\b|As above|Like above|Same as|Ditto|See above)"
 # Modules whose examples are their ``EXAMPLE``, which the tests of commands run, and lists of names.
 WITHOUT_EXAMPLE = ("dpcal.commands", "dpcal.errors", "dpcal.__main__", "dpcal._ext")
 KNOWN_WITHOUT_EXAMPLE = {
-    "dpcal.accountants.losses.quadrature",
+    # Loops of the oracle, whose examples are those of the optimizers that they take steps of.
     "dpcal.optim.boundary.adaptive",
     "dpcal.optim.boundary.one_pass",
 }
