@@ -36,11 +36,13 @@ __all__ = ["DiscreteGaussian"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Noise that a theta function adds up about its center, which leaves out less than 1e-25.
+# Noise over which a theta function is summed about its center. For sigma < 0.9 it leaves out less
+# than 1e-25; half as much would leave out 1e-8.
 _NOISE = np.arange(-12.0, 13.0)
-# From this sigma on the dual series converges faster.
+# Sigma from which on the dual series is used: three terms of it leave out less than 1e-100 there.
 _DUAL = 0.9
-# Values of the noise within this many sigma of its tilted center are summed.
+# Multiple of sigma about the tilted center within which values of the noise are summed: exp(-60)
+# lies beyond, far below a rounding.
 _RANGE = 11.0
 # Whole numbers up to this, and their halves, are exact.
 _MOST_NOISE = 2.0**51
@@ -114,7 +116,7 @@ class DiscreteGaussian(PrivacyLoss):
         return self._direct_theta(fraction, rest)
 
     def _dual_theta(self, fraction: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """The same by Poisson summation.
+        """Log of the theta ratio and three moments of the noise, by Poisson summation.
 
         The noise about u is Gaussian but for the factor 1 + 2 sum a_k cos(2 pi k u).
         """
@@ -135,7 +137,7 @@ class DiscreteGaussian(PrivacyLoss):
         return log_ratio, fraction + m1, m2 - m1**2, central
 
     def _direct_theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """The same term by term."""
+        """Log of the theta ratio and three moments of the noise, summed term by term."""
         twice = 2 * self.sigma**2
         weights = np.exp(-self._exponents(fraction, rest))
         mass = weights.sum(axis=1)

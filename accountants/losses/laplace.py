@@ -1,8 +1,8 @@
 r"""Losses with a density proportional to exp(l / 2) on [-a, a]: Laplace noise, bounded range.
 
 The privacy loss of Laplace noise of scale 1 / a has that density, less than half of its mass, and
-atoms at both ends. A mechanism whose loss lies in some interval of length a on any two neighbors
-is dominated by the density alone (:class:`BoundedRange`).
+point masses at both ends. A mechanism whose loss on any two neighbors lies in some interval of
+length a is dominated by the density alone (:class:`BoundedRange`).
 
 >>> loss = Laplace(scale=2.0)
 >>> print(f"{loss.upper} {loss.cumulants([1.0])[0, 0]:.12f}")
@@ -36,11 +36,14 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-# Up to this product of tilt and half-width the nodes integrate to rounding.
+# Largest product of tilt and half-width up to which these nodes integrate an exponential density
+# to rounding.
 _SMOOTH = 25.0
-# Phases across half of the nodes' interval up to which they serve.
+# Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
+# to rounding; beyond it the closed form loses no digits.
 _PHASE = 30.0
-# Beyond this many times 1 / tilt from its end, an exponential density is negligible.
+# Multiple of 1 / tilt from its end beyond which an exponential density is left out: exp(-45) is
+# 3e-20, below a rounding. Half as much would show in the tenth digit.
 _REACH = 45.0
 
 
@@ -59,7 +62,7 @@ def _interval_moments(a: float, rate: Reals) -> Reals:
 
 
 class IntervalLoss(PrivacyLoss):
-    """A loss with density e l / 2 on [-a, a] under P, times a constant, and perhaps end atoms.
+    """A loss with density e l / 2 on [-a, a] under P, times a constant, perhaps with point masses.
 
     By symmetry it is the same in both directions.
     """
@@ -72,7 +75,7 @@ class IntervalLoss(PrivacyLoss):
     @property
     @abstractmethod
     def log_end(self) -> float:
-        """Log of the atom at a under P times exp(-a / 2); -infinity without atoms."""
+        """Log of the point mass at a under P times exp(-a / 2); -infinity if there is none."""
 
     @property
     @abstractmethod
@@ -106,14 +109,14 @@ class IntervalLoss(PrivacyLoss):
         return result
 
     def shares(self, c: Reals) -> tuple[Reals, Reals]:
-        """Log masses of the tilts, in rows: lower atom, upper atom, density; and their sum."""
+        """Log masses of the tilts, in rows: lower end, upper end, density; and their sum."""
         a, rate = self.half_width, c + 0.5
         ends = self.log_end + a * np.multiply.outer([-1.0, 1.0], rate)
         logs = np.vstack([ends, self.log_density + _log_integral(a, rate)])
         return logs, np.logaddexp.reduce(logs)
 
     def _far(self, c: Reals) -> Reals:
-        """Cumulants in closed form, for tilts that crowd the law into one end."""
+        """Cumulants in closed form, for tilts that move the law to one end."""
         a, rate = self.half_width, c + 0.5
         sign = np.where(rate < 0, -1.0, 1.0)
         logs, whole = self.shares(c)
@@ -215,7 +218,7 @@ class BoundedRange(IntervalLoss):
 
     @property
     def log_end(self) -> float:
-        """No atoms."""
+        """Minus infinity: the ends have no mass of their own."""
         return -math.inf
 
     @property
@@ -262,7 +265,7 @@ class BoundedRange(IntervalLoss):
 
 
 class IntervalTilt(QuadratureTilt):
-    """A tilted law on two atoms and the segment between them, known in closed form.
+    """A tilted law on both ends of an interval and between them, known in closed form.
 
     Parameters
     ----------
@@ -271,7 +274,7 @@ class IntervalTilt(QuadratureTilt):
     rate
         The density is proportional to exp(rate l).
     shares
-        Masses of the lower atom, the upper atom and the density.
+        Masses of the lower end, the upper end and the density.
     moments
         Mean, variance and fourth central moment.
     """
@@ -306,7 +309,7 @@ class IntervalTilt(QuadratureTilt):
 
     @property
     def decays(self) -> bool:
-        """Whether the atoms leave nothing that lasts."""
+        """Whether the transform decays: it does where some mass lies between the ends."""
         return bool(self._near + self._far < 1.0)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
@@ -314,7 +317,7 @@ class IntervalTilt(QuadratureTilt):
         return np.zeros_like(t), 8 * self.amplification + self.mean_rounding * t
 
     def absolute(self, t: Reals) -> Reals:
-        """Return a bound on abs(psi): the atoms, and the density's variation over t."""
+        """Return a bound on abs(psi): the ends, and the density's variation over t."""
         with np.errstate(divide="ignore"):
             part = np.minimum(1.0, self._slope / np.hypot(self._rate, t))
         return np.asarray(self._near + self._far + self._inner * part)
@@ -330,7 +333,7 @@ class IntervalTilt(QuadratureTilt):
         return np.asarray(bound)
 
     def _time_of_half_power(self) -> float:
-        """A time from which abs(psi)^2 <= 1/2, by the bound; infinite where atoms keep it up."""
+        """A time from which abs(psi)^2 <= 1/2, by the bound; infinity if there is none."""
         rest = math.sqrt(0.5) - self._near - self._far
         return float(self._slope * self._inner / rest if rest > 0 else math.inf)
 
@@ -367,9 +370,9 @@ class IntervalTilt(QuadratureTilt):
 
 
 class EndsAndDensity:
-    """A Laplace loss as its atoms (the bulk) and its density (the jumps).
+    """A Laplace loss in two parts: the ends of its interval, and its density between them.
 
-    A sum of atoms lives on a lattice and has an exact contour; with a density added, the transform
+    A sum of ends lies on a lattice and has an exact contour; with a density added, the transform
     decays.
 
     Parameters
@@ -383,7 +386,7 @@ class EndsAndDensity:
         self.lattice = Lattice(-loss.half_width, loss.half_width, 2)
 
     def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
-        """Return log mass and three moments of the tilted atoms, and of the tilted density."""
+        """Return log mass and three moments of the tilted ends, and of the tilted density."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         a, rate = self.loss.half_width, c + 0.5
         logs, _ = self.loss.shares(c)
@@ -408,7 +411,7 @@ class EndsAndDensity:
         return np.column_stack([logs, mean, variance, np.maximum(fourth, 0.0)])
 
     def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
-        """Return the tilted atoms and the tilted density, each normalised to mass 1."""
+        """Return the tilted ends and the tilted density, each normalised to mass 1."""
         bulk, density = self.cumulants([c])
         a = self.loss.half_width
         masses = expit(2 * a * (c + 0.5) * np.array([-1.0, 1.0]))

@@ -21,15 +21,15 @@ from dpcal.accountants.losses.base import OutOfReach, Tilt
 
 __all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
 
-# A time after which a law that has not decayed is taken to have an atom.
+# A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
-# Newton's steps towards a time; many more than it ever takes.
+# Most steps of Newton's method towards a time: many more than it takes, so that the loop ends.
 _MOST_STEPS = 100
-# What merged points may change in a characteristic function.
+# Absolute change of a characteristic function that merged points may make: below its rounding.
 _MERGED_TOLERANCE = 1e-17
-# Fewer points with small phases than this are treated as all others.
+# Number of points with small phases from which on a series for them is worth its overhead.
 _FEW = 64
-# Stands for log 0: its multiples stay finite, and their exponentials are 0.
+# Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
 Reals = NDArray[np.float64]
@@ -127,13 +127,13 @@ class QuadratureTilt(Tilt):
             (self._sizes * (1 + 0.5 * self.exponents)) @ np.abs(self._centered)
         )
         self._half_time: float | None = None
-        # An atom keeps abs(psi)^2 above its square: the time looked for is when psi is half way.
+        # A point mass keeps abs(psi)^2 above its square, so half way means half way to that.
         plateau = float(self._sizes[self._centered.imag == 0.0].sum())
         self._log_half = 0.5 * math.log((1 + min(plateau, 1.0) ** 2) / 2)
 
     @property
     def decays(self) -> bool:
-        """Whether abs(psi) falls, if not to 0 then to an atom's weight; finite laws never do."""
+        """Whether abs(psi) falls to 0 or to the weight of a point mass; finite laws never do."""
         return math.isfinite(self._time_of_half_power())
 
     @property

@@ -1,7 +1,7 @@
-"""One of several mechanisms, chosen at random regardless of the record, the choice being revealed.
+"""One of several mechanisms, chosen at random, where no record influences the choice.
 
-By joint convexity of the hockey-stick divergence, revealing a choice that no record influences can
-only raise it, so the pair with the choice revealed dominates the mixture.
+An output that names the choice is at least as informative as one that does not. By joint convexity
+of the hockey-stick divergence, the pair of outputs with the choice dominates the pair of mixtures.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -142,7 +142,7 @@ class _ChoiceTilt(QuadratureTilt):
                 [share * tilt.nearer[1] for share, tilt in zip(shares, tilts, strict=True)]
             ),
         )
-        # An event within one choice is an event of the whole.
+        # What is restricted to an event within one choice is restricted to an event of the whole.
         rows = [
             tilt.restricted * [share, 1.0, 1.0] for share, tilt in zip(shares, tilts, strict=True)
         ]

@@ -4,9 +4,10 @@ Each returns the losses for removing and for adding a record; where the relation
 two are one pair, which dominates both orders of every two neighbors. Noise multipliers are the
 noise over the bound on *one record's* contribution, so a replaced record moves a sum by up to 2.
 
-The argument is the same throughout. Given all that the record does not influence, the output is a
-mixture over whether it was drawn; the hockey-stick divergence is jointly convex, so the rest may be
-fixed, or revealed, at its worst; and the worst means lie on a line.
+All functions follow one argument. Given everything that the record does not influence, the output
+is a mixture over whether the record was drawn. The hockey-stick divergence is jointly convex, so
+everything else may be fixed at its worst value, or be published beside the output; and the worst
+means lie on a line.
 
 >>> remove, add = poisson(0.01, 1.0, "replace-one")
 >>> remove == add, remove.numerator, remove.denominator
@@ -35,13 +36,14 @@ __all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacem
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
-# Stands for a chance below the range of a double.
+# Stands for a probability below the range of a double.
 _SMALLEST = 1e-300
-# Relative error that binomial chances may have; those of scipy 1.17 are within 2e-10 of sums at 40
-# digits, for up to 1e7 trials.
+# Relative error that binomial probabilities may have; those of scipy 1.17 are within 2e-10 of sums
+# at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
-# Chance, a step, of so many draws of one record that they are taken to reveal it.
-_RARE = 1e-18
+# Probability, per step, of so many draws of one record that the step counts as a failure: the loss is
+# then infinite. It adds to delta; a larger value would be seen at small deltas.
+_FAILURE = 1e-18
 
 
 def poisson(q: float, sigma: float, relation: str) -> Pairs:
@@ -125,15 +127,15 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     """Return the losses of a Gaussian on ``batch`` independent draws from ``size`` records.
 
     A record is drawn k times with the probability b_k of Bin(batch, 1 / size), each time in another
-    one's place. Replaced, it costs at most as if k were revealed: H_alpha <= sum of b_k times
+    one's place. Replaced, it costs at most as if k were published: H_alpha <= sum of b_k times
     H_a(N(2 k) || N(0)), a = 1 + (alpha - 1) / (1 - b_0) (Balle, Barthe and Gaboardi 2018, Theorem
     10); so a choice among fixed-size batches with gaps 2 k. Blanked out, no more. Added or removed
     (the larger data set having ``size`` records), the mixture of N(2 k) against N(0) dominates:
     however the shifts point, N(0) being given, half-lines give every N(2 k) its largest chance
     at once.
 
-    Draws beyond the number that a chance of 1e-18 leaves are taken to reveal everything. More draws
-    cost more: chances are rounded up at the expense of that of the fewest.
+    A number of draws that is exceeded with a probability below 1e-18 counts as a failure, with an
+    infinite loss. More draws cost more, so that probabilities are rounded towards more draws.
 
     Parameters
     ----------
@@ -149,7 +151,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: source_dataset_size must be > 1.")
     chances = [float(binom.pmf(k, batch, 1 / size)) for k in range(min(batch, 64) + 1)]
-    most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _RARE), batch)
+    most = next((k for k in range(1, batch) if binom.sf(k, batch, 1 / size) < _FAILURE), batch)
     if most >= len(chances):
         raise UnsupportedEvent(
             f"{batch} draws from {size} records may hold one record too often to be priced."
@@ -158,7 +160,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     remove: PrivacyLoss
     add: PrivacyLoss
     if relation == "add-or-remove-one":
-        shares = _leaning_up(chances[: most + 1])
+        shares = _towards_more(chances[: most + 1])
         remove, add = mixture_of_gaussians(
             [2.0 * k for k in range(most + 1)], shares, standard_deviation=sigma
         )
@@ -167,7 +169,7 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
         drawn = min(drawn * (1 + _MARGIN), math.nextafter(1.0, 0.0))
         choices = [
             (share, FixedBatchGaussian(drawn, sigma / (2 * k)))
-            for k, share in enumerate(_leaning_up(chances[1 : most + 1]), start=1)
+            for k, share in enumerate(_towards_more(chances[1 : most + 1]), start=1)
             if share > 0
         ]
         remove = add = RandomChoice(tuple(choices))
@@ -176,8 +178,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     return remove, add
 
 
-def _leaning_up(chances: list[float]) -> list[float]:
-    """The law on 0, 1, ... proportional to chances, every tail of it rounded up."""
+def _towards_more(chances: list[float]) -> list[float]:
+    """Return the law on 0, 1, ... proportional to ``chances``, every tail of it rounded up."""
     total = math.fsum(chances)
     tails = [
         min(1.0, math.fsum(chances[k:]) / total * (1 + 2 * _MARGIN)) for k in range(len(chances))
@@ -189,7 +191,7 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     """Return the losses of a Poisson sample of which at most ``batch`` random records are kept.
 
     Whether ``batch`` or more of the *other* records were drawn does not depend on the record, and
-    is revealed. If fewer were, the sample is not truncated. If so many were, the batch is full
+    may be published. If fewer were, the sample is not truncated. If so many were, the batch is full
     either way, and the record is in it with probability P(Bin(size, q) > batch) batch / size over
     that of the condition, in another one's place. (Compare Ganesh et al. 2025, arXiv:2508.15089.)
 

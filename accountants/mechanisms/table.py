@@ -47,7 +47,7 @@ __all__ = ["dominating_pairs", "refuse"]
 
 Rule = Callable[[Any, str], Pairs]
 
-# Powers of sampling probabilities down to this stay far from underflow.
+# Least sampling probability > 0: its sixth power is still a normal double, and moments need that.
 _LEAST_SAMPLING = 1e-50
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments take its fourth power, which stays
 # far below the range of a double; a loss near that range was answered with infinity.
@@ -151,10 +151,14 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     if isinstance(event.event, _SUMS + _CLAIMS):
         law, _ = dominating_pairs(event.event, relation)
         return (law, law) if law is NO_LOSS else sampled(law, q)
-    raise refuse(event, relation, "What is sampled has no pair whose losses sampling could thin.")
+    raise refuse(
+        event,
+        relation,
+        "What is sampled has no dominating pair here that sampling amplifies value by value.",
+    )
 
 
-# Mechanisms whose dominating pair sampling thins value by value.
+# Sums with noise, and claims: sampling amplifies the losses of their pairs value by value.
 _SUMS = (events.LaplaceDpEvent, events.DiscreteLaplaceDpEvent)
 _CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
 
@@ -220,7 +224,7 @@ def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str)
 
 
 def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
-    """Everything is revealed with probability delta (Kairouz, Oh and Viswanath 2015)."""
+    """Fail with probability delta, and be epsilon-private else (Kairouz, Oh, Viswanath 2015)."""
     epsilon = _validate.non_negative(epsilon=event.epsilon)
     delta = _validate.non_negative(delta=event.delta)
     if delta > 1:
