@@ -41,8 +41,8 @@ _SMALLEST = 1e-300
 # Relative error that binomial probabilities may have; those of scipy 1.17 are within 2e-10 of sums
 # at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
-# Probability, per step, of so many draws of one record that the step counts as a failure: the loss is
-# then infinite. It adds to delta; a larger value would be seen at small deltas.
+# Probability, per step, of so many draws of one record that the step counts as a failure, with an
+# infinite loss. It adds to delta: a larger value would be seen at small deltas.
 _FAILURE = 1e-18
 
 
