@@ -31,6 +31,9 @@ _ROOMS = {
         "tradeoff": "curves.tradeoff",
         "conversions": "curves.conversions",
         "certificate": "certificates.certify",
+        "correlated.confidence": "correlated.draws.confidence",
+        "correlated.estimators": "correlated.draws.estimators",
+        "correlated.montecarlo": "correlated.draws.montecarlo",
     },
     "dpcal.calibrate": {
         "prover": "auditing.prover",

@@ -11,6 +11,7 @@ __all__ = [
     "CertificateRejected",
     "DisagreementWarning",
     "DpcalError",
+    "DrawsCannotTell",
     "LedgerMismatch",
     "MissingExtra",
     "NonFiniteAnswer",
@@ -45,6 +46,10 @@ class NonFiniteAnswer(DpcalError):  # noqa: N818
 
 class TargetUnreachable(DpcalError):  # noqa: N818
     """No value of the free parameter meets the target."""
+
+
+class DrawsCannotTell(DpcalError):  # noqa: N818
+    """Random draws bound nothing, or hang on too few of them; the message says what is missing."""
 
 
 class BackendRefused(DpcalError):  # noqa: N818

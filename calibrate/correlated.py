@@ -1,9 +1,10 @@
-"""How much correlated noise does a target need, when the accountant itself draws at random?
+"""How much correlated noise does a target need? One calibrator, with proofs and with draws.
 
 The search uses common random numbers: the same draws at every noise multiplier, so that the
 estimate is a smooth function. What it finds owes something to the luck of those draws, so it is
-confirmed once, or a few times after raising it, by independent draws. The failure probabilities of
-all confirmations sum to the one that is asked for.
+confirmed by independent draws, a few times with more noise if need be. The failure probabilities of
+all confirmations that may happen are part of delta. A deterministic bound answers where it needs
+less noise, or where the draws do not tell.
 
 >>> import numpy as np
 >>> from types import SimpleNamespace
@@ -20,28 +21,42 @@ all confirmations sum to the one that is asked for.
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpcal import _validate
-from dpcal.accountants import correlated
+from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
-from dpcal.accountants.correlated.table import EXACT, chosen
-from dpcal.errors import TargetUnreachable
+from dpcal.accountants.correlated.api import Confirmed, confirmed, delta_of
+from dpcal.accountants.correlated.bounds import Revealed
+from dpcal.accountants.correlated.bounds.proved import compositions
+from dpcal.accountants.correlated.draws.choice import Goal
+from dpcal.accountants.correlated.draws.evidence import collected
+from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
+from dpcal.calibrate.noise import noise_multiplier as independent_noise
+from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["CalibratedNoise", "noise_multiplier", "proved_noise_multiplier"]
+__all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"]
+__all__ += ["proved_noise_multiplier"]
 
-# The search aims at this part of delta, so that the confirmation rarely fails.
-_AIM = 0.9
-_WIDTH = 2e-3
-_EXACT_WIDTH = 1e-7
-
-# A confirmation that fails raises the noise by this factor.
-_RAISE = 1.01
-_MOST_CONFIRMATIONS = 8
+# How often a multiplier may be put to the test. Each test has an equal part of the failure
+# probability, so that more of them need a little more noise each.
+CONFIRMATIONS = 8
+# A test that fails raises the noise by as much as its answer asks for, and by this.
+_MARGIN = 1.003
+# The search wants digits, not proofs: this part of the draws.
+_SEARCH = 8
+# Relative widths at which the search by draws, and by proofs, ends.
+_WIDTH, _PROVED_WIDTH = 3e-3, 1e-4
+_SEARCH_STEPS = 40
+# A multiplier this many times the first guess is not worth having.
+_LARGEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -56,10 +71,10 @@ class CalibratedNoise:
         The target.
     confirmation
         The delta at this multiplier from draws that the search did not use; its label and failure
-        probability are the result's.
+        probability are the result's. The failure probabilities of all confirmations that may have
+        happened are part of it.
     confirmations
-        How many times a multiplier was put to the test; each has its own part, halving from one to
-        the next, of the failure probability.
+        How many times a multiplier was put to the test.
     """
 
     noise_multiplier: float
@@ -72,6 +87,259 @@ class CalibratedNoise:
     def label(self) -> str:
         """How the answer is known."""
         return self.confirmation.label
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a calibration found.
+
+    Attributes
+    ----------
+    noise_multiplier
+        The least that meets the target.
+    label
+        How it is known.
+    confirmed
+        The draws that confirm it; None where a deterministic bound does.
+    """
+
+    noise_multiplier: float
+    label: str
+    confirmed: Confirmed | None
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The least noise multiplier of a run that meets a target, by any means that are allowed.
+
+    Parameters
+    ----------
+    shape
+        The matrix.
+    sampler
+        Who takes part when.
+    epsilon, delta
+        The target.
+    options
+        How to draw. The failure probability is that of all confirmations together; the seed fixes
+        the search and every confirmation.
+    """
+
+    shape: Shape
+    sampler: Sampler
+    epsilon: float
+    delta: float
+    options: Options
+
+    def question(self, sigma: float, **changes: Any) -> Question:
+        """Return the run with a noise multiplier, and with other draws."""
+        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
+
+    @property
+    def exact(self) -> bool:
+        """Whether the run is a composition, whose price is known exactly."""
+        return chosen(Mechanism(self.shape, 1.0), self.sampler).label == EXACT
+
+    def seeds(self) -> list[int]:
+        """Return the seed of the search, and one for each confirmation."""
+        seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
+        words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
+        # Seeds are kept as signed whole numbers by what stores plans.
+        return [int(word) >> 1 for word in words]
+
+    # --- without draws ---------------------------------------------------------------------------
+
+    def composed(self) -> float:
+        """Return the least multiplier of a composition, to a relative 1e-8."""
+        groups = range(len(compositions(Mechanism(self.shape, 1.0), self.sampler)))
+
+        def event(sigma: float, group: int) -> events.DpEvent:
+            return compositions(Mechanism(self.shape, sigma), self.sampler)[group]
+
+        found = [
+            independent_noise(
+                lambda sigma, group=group: event(sigma, group),  # type: ignore[misc]
+                epsilon=self.epsilon,
+                delta=self.delta,
+            )
+            for group in groups
+        ]
+        return max(found)
+
+    def revealed(self) -> float:
+        """Return the multiplier that suffices if everybody knows who takes part when."""
+        law = self.sampler.automaton(self.shape.steps)
+
+        def price(sigma: float) -> float:
+            return Revealed(Mechanism(self.shape, sigma), law).epsilon(self.delta).value
+
+        return _least(price, self.epsilon, self.start(), _PROVED_WIDTH)
+
+    def proved(self) -> float:
+        """Return the least multiplier that a deterministic bound proves, to a relative 1e-4."""
+        if self.exact:
+            return self.composed()
+
+        def price(sigma: float) -> float:
+            return self.question(sigma, statistics="none").proved.epsilon(self.delta).value
+
+        return _least(price, self.epsilon, self.start(), _PROVED_WIDTH)
+
+    def start(self) -> float:
+        """Return a first guess: what independent noise needs, times the largest column."""
+        T = self.shape.steps
+        rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
+        found = independent_noise(
+            lambda sigma: events.dpsgd(sampling_probability=rate, noise_multiplier=sigma, steps=T),
+            epsilon=max(self.epsilon, 1e-3),
+            delta=self.delta,
+        )
+        return found * math.sqrt(float(self.shape.energies.max()))
+
+    def least(self) -> Found:
+        """Return the least multiplier by draws or proofs, whichever asks for less noise.
+
+        Raises
+        ------
+        TargetUnreachable
+            If no multiplier meets the target.
+        """
+        confirmed, reason = None, ""
+        if self.options.statistics != "none" and not self.exact:
+            confirmed, reason = self.drawn()
+        if confirmed is not None and confirmed.delta.certified > self.delta:
+            return Found(confirmed.noise_multiplier, confirmed.delta.label, confirmed)
+        # A proof needs no more noise than the draws, or the draws do not tell.
+        try:
+            sigma = self.proved()
+        except TargetUnreachable as error:
+            raise TargetUnreachable(reason or str(error)) from error
+        return Found(sigma, EXACT if self.exact else CERTIFIED, None)
+
+    # --- with draws ------------------------------------------------------------------------------
+
+    def drawn(self) -> tuple[Confirmed | None, str]:
+        """Return a multiplier that independent draws confirm, or why they confirm none."""
+        seeds = self.seeds()
+        found, reason = self._searched(seeds[0])
+        if found is None:
+            return None, reason
+        sigma, slope = found
+        asked: list[float] = []
+        for attempt, seed in enumerate(seeds[1:], 1):
+            try:
+                answer = self._confirmed(sigma, seed, attempt)
+            except DrawsCannotTell as error:
+                return None, str(error)
+            if answer.meets:
+                return answer, ""
+            asked.append(answer.epsilon.upper)
+            if len(asked) > 2 and asked[-1] > 0.97 * asked[-2] > 1.05 * self.epsilon:
+                break  # More noise does not help: what is left is the error of the draws.
+            ratio = answer.epsilon.upper / max(self.epsilon, 1e-9)
+            sigma *= _MARGIN * min(ratio, 4.0) ** (1 / slope)
+        return None, (
+            f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={self.epsilon!r} at "
+            f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
+        )
+
+    @property
+    def failure(self) -> float | None:
+        """The failure probability of each confirmation; None without draws."""
+        if self.options.statistics == "none":
+            return None
+        total = self.options.failure(self.delta, proved=self.options.statistics == "certified")
+        return total / CONFIRMATIONS
+
+    @property
+    def reserved(self) -> float:
+        """The part of delta that belongs to the other confirmations."""
+        if self.options.statistics != "certified" or self.failure is None:
+            return 0.0
+        return (CONFIRMATIONS - 1) * self.failure
+
+    def _confirmed(self, sigma: float, seed: int, attempt: int) -> Confirmed:
+        question = self.question(sigma, seed=seed, failure_probability=self.failure)
+        return confirmed(
+            question, epsilon=self.epsilon, delta=self.delta, reserved=self.reserved, count=attempt
+        )
+
+    def _searched(self, seed: int) -> tuple[tuple[float, float] | None, str]:
+        """The multiplier where the estimate is the target and the power by which epsilon falls."""
+        reason = ""
+        draws = max(1, self.options.draws // _SEARCH)
+
+        def estimate(sigma: float) -> float | None:
+            nonlocal reason, draws
+            for count in (draws, self.options.draws):
+                draws = count
+                question = self.question(
+                    sigma, seed=seed, draws=count, failure_probability=self.failure, checkpoint=None
+                )
+                try:
+                    evidence = collected(question, Goal(delta=self.delta - self.reserved))
+                except DrawsCannotTell as error:
+                    reason = str(error)
+                    continue
+                return evidence.epsilon(self.delta - self.reserved).estimate
+            return None
+
+        found = _crossing(estimate, self.epsilon, self.start(), _WIDTH)
+        return found, reason or "No noise multiplier meets the target."
+
+
+def _crossing(
+    price: Callable[[float], float | None], goal: float, start: float, width: float
+) -> tuple[float, float] | None:
+    """Return where a falling price is the goal, and by what power it falls there; None if nowhere.
+
+    A price of None is one that is not known because there is too little noise.
+    """
+    low, high, slope = 0.0, math.inf, 1.3
+    sigma, last = start, None
+    goal = max(goal, 1e-9)
+    for _ in range(_SEARCH_STEPS):
+        at = price(sigma)
+        known = at is not None and math.isfinite(at)
+        if known and abs(float(at or 0.0) / goal - 1) <= width:
+            return sigma, slope
+        if known and float(at or 0.0) <= goal:
+            high = sigma
+        else:
+            low = sigma
+        if high < math.inf and high <= low * (1 + width):
+            return high, slope
+        value = max(float(at or 0.0), 1e-9) if known else None
+        if value is not None and last is not None and last[0] != sigma:
+            measured = math.log(last[1] / value) / math.log(sigma / last[0])
+            slope = min(max(measured, 0.5), 8.0) if math.isfinite(measured) else slope
+        step = 2.0 if value is None else min(max((value / goal) ** (1 / slope), 0.25), 4.0)
+        last = last if value is None else (sigma, value)
+        sigma *= step
+        if not low < sigma < high:
+            sigma = math.sqrt(low * high) if low > 0 and high < math.inf else sigma
+        if sigma > _LARGEST * start or sigma < start / _LARGEST:
+            break
+    return (high, slope) if high < math.inf else None
+
+
+def _least(price: Callable[[float], float], goal: float, start: float, width: float) -> float:
+    """Return the least multiplier whose proved price meets the goal, to a relative width.
+
+    Raises
+    ------
+    TargetUnreachable
+        If none does.
+    """
+    found = _crossing(price, goal, start, 0.1 * width)
+    if found is None:
+        raise TargetUnreachable("No noise multiplier meets the target by a deterministic bound.")
+    sigma = found[0]
+    for _ in range(60):
+        if price(sigma) <= goal:
+            return sigma
+        sigma *= 1 + 0.2 * width
+    raise TargetUnreachable("No noise multiplier meets the target by a deterministic bound.")
 
 
 def noise_multiplier(
@@ -102,44 +370,24 @@ def noise_multiplier(
     Returns
     -------
     CalibratedNoise
-        With the confirming answer; the least multiplier within about 1% at 100,000 draws.
+        With the confirming answer; the least multiplier within about 1% at 100,000 draws. It is
+        never larger than the one that deterministic bounds prove.
 
     Raises
     ------
     TargetUnreachable
-        If no multiplier up to 1e6 is confirmed.
+        If no multiplier meets the target, by draws or by proofs.
     """
     target = _validate.probability(delta=delta)
     at = _validate.non_negative(epsilon=epsilon)
-    total = target / 100 if failure_probability is None else failure_probability
-    # Different questions get different draws: child 0 for the search, one for each confirmation.
-    seeds = np.random.SeedSequence(seed).generate_state(_MOST_CONFIRMATIONS + 1, np.uint64)
-
-    def answer(z: float, attempt: int, gamma: float) -> CorrelatedDelta:
-        return correlated.delta(
-            strategy,
-            sampler,
-            noise_multiplier=z,
-            epsilon=at,
-            failure_probability=gamma,
-            seed=int(seeds[attempt]),
-            **options,
-        )
-
-    row = chosen(Mechanism.of(strategy, noise_multiplier=1.0), sampler)
-    exact = row.label == EXACT
-    aim, width = (target, _EXACT_WIDTH) if exact else (_AIM * target, _WIDTH)
-    start = 1.0 if exact else proved_noise_multiplier(strategy, sampler, epsilon=at, delta=target)
-    z = _least(lambda value: answer(value, 0, total / 2) <= aim, width, start)
-    for attempt in range(1, _MOST_CONFIRMATIONS + 1):
-        confirmation = answer(z, attempt, total / 2**attempt)
-        if confirmation <= target:
-            return CalibratedNoise(z, at, target, confirmation, attempt)
-        z *= _RAISE
-    raise TargetUnreachable(
-        f"No noise multiplier near {z:.4g} was confirmed for epsilon={at!r} at delta={target!r}: "
-        "the draws are too few to tell. Choose more draws."
-    )
+    asked = Options(failure_probability=failure_probability, seed=seed, **options)
+    calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
+    found = calibration.least()
+    sigma = found.noise_multiplier
+    if found.confirmed is not None:
+        return CalibratedNoise(sigma, at, target, found.confirmed.delta, found.confirmed.count)
+    proved = delta_of(calibration.question(sigma, statistics="none"), at)
+    return CalibratedNoise(sigma, at, target, proved, 1)
 
 
 def proved_noise_multiplier(
@@ -147,41 +395,10 @@ def proved_noise_multiplier(
 ) -> float:
     """Return a noise multiplier that meets (epsilon, delta) by a deterministic bound.
 
-    Parameters and errors as for :func:`noise_multiplier`. Participations are revealed, or, for
-    lambda-CGD with Poisson sampling, Renyi moments are taken where they need less noise.
+    Parameters and errors are those of :func:`noise_multiplier`. Participations are revealed, or,
+    for lambda-CGD with Poisson sampling, Renyi moments are taken where they need less noise.
     """
     at = _validate.non_negative(epsilon=epsilon)
     target = _validate.probability(delta=delta)
-
-    def meets(z: float) -> bool:
-        answer = correlated.epsilon(
-            strategy, sampler, noise_multiplier=z, delta=target, statistics="none"
-        )
-        return bool(answer <= at)
-
-    # A sure bound that is cheap: nobody gains from knowing who took part.
-    revealed = _least(
-        lambda z: bool(
-            correlated.revealed_delta(strategy, sampler, noise_multiplier=z, epsilon=at) <= target
-        ),
-        _WIDTH,
-        1.0,
-    )
-    return _least(meets, _WIDTH, revealed)
-
-
-def _least(meets: Callable[[float], bool], width: float, start: float) -> float:
-    """The least multiplier that meets a target, to a relative width."""
-    low, high = 0.0, start
-    while not meets(high):
-        low, high = high, 2 * high
-        if high > 1e6 * start:
-            raise TargetUnreachable(f"No noise multiplier up to {high:.3g} meets the target.")
-    while low == 0.0:
-        if high < 1e-3 * start:
-            return high
-        low, high = (high / 2, high) if not meets(high / 2) else (0.0, high / 2)
-    while high / low > 1 + width:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return high
+    options = Options(statistics="none", seed=0)
+    return Calibration(Shape.of(strategy), sampler, at, target, options).proved()

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
+from dpcal.accountants.correlated.question import STATISTICS
 from dpcal.accountants.matrix import Strategy
 
 __all__ = ["STATISTICS", "Correlation"]
-
-STATISTICS = ("certified", "asymptotic", "none")
 
 
 @dataclass(frozen=True, kw_only=True)

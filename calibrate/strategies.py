@@ -18,10 +18,13 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.correlated import Sampler, pricing
+from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.question import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
     BISR,
@@ -39,11 +42,9 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.calibrate.correlated import Calibration
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-
-if TYPE_CHECKING:
-    from dpcal.accountants.correlated import Sampler
 
 __all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
 __all__ += ["StrategyTable", "compare_strategies"]
@@ -150,9 +151,6 @@ class SampledBatches:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        from dpcal.accountants.correlated.api import STATISTICS
-        from dpcal.accountants.correlated.samplers import Sampler
-
         if not isinstance(self.sampler, Sampler):
             raise TypeError(
                 "sampler must be one of the samplers of dpcal.accountants.correlated, "
@@ -165,9 +163,6 @@ class SampledBatches:
         self, strategy: Strategy, *, epsilon: float, delta: float, neighboring_relation: str
     ) -> Calibrated:
         """Return the noise multiplier, and which bound or draws confirm it."""
-        from dpcal.accountants.correlated import pricing
-        from dpcal.calibrate import correlated
-
         relation = neighboring_relation
         pricing.check_relation(strategy, self.sampler, relation)
 
@@ -181,34 +176,12 @@ class SampledBatches:
             return Calibrated(sigma, "composition of sampled Gaussians", "exact")
         if relation == "replace-one":
             raise UnsupportedEvent("No theorem prices a replaced record on these batches.")
-        target = {"epsilon": epsilon, "delta": delta}
-        if not self._draws_can_tell(strategy, delta):
-            sigma = correlated.proved_noise_multiplier(strategy, self.sampler, **target)
-            method = "deterministic bound"
-            return Calibrated(sigma, method, "certified")
-        found = correlated.noise_multiplier(
-            strategy,
-            self.sampler,
-            **target,
-            seed=self.seed,
-            statistics=self.statistics,
-            draws=self.draws,
-            failure_probability=0.05 if self.statistics == "asymptotic" else None,
-        )
-        return Calibrated(found.noise_multiplier, found.confirmation.method, found.label)
-
-    def _draws_can_tell(self, strategy: Strategy, delta: float) -> bool:
-        """Whether delta would be bounded, had no draw exceeded epsilon."""
-        from dpcal.accountants.correlated import Mechanism
-        from dpcal.accountants.correlated.confidence import draws_needed
-        from dpcal.accountants.correlated.table import EXACT, chosen
-
-        if self.statistics == "none":
-            return False
-        row = chosen(Mechanism.of(strategy, noise_multiplier=1.0), self.sampler)
-        if row.label == EXACT or row.route in ("bins", "grid"):
-            return True
-        return self.draws >= draws_needed(0.99 * delta, failure_probability=0.005 * delta)
+        options = Options(statistics=self.statistics, draws=self.draws, seed=self.seed)
+        calibration = Calibration(Shape.of(strategy), self.sampler, epsilon, delta, options)
+        found = calibration.least()
+        if found.confirmed is None:
+            return Calibrated(found.noise_multiplier, "deterministic bound", found.label)
+        return Calibrated(found.noise_multiplier, found.confirmed.delta.method, found.label)
 
     def __str__(self) -> str:
         return f"batches by {self.sampler!r}"

@@ -18,9 +18,9 @@ confidence`` or ``statistical``.
 
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.api import delta, epsilon, revealed_delta
-from dpcal.accountants.correlated.confidence import pipeline_delta
+from dpcal.accountants.correlated.draws.confidence import pipeline_delta
+from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.montecarlo import simulate
 from dpcal.accountants.correlated.samplers import (
     BallsInBins,
     CyclicPoisson,

@@ -24,6 +24,7 @@ class _Provenance:
     draws: int
     seed: int | None
     certified: float
+    note: str
 
     def __new__(
         cls,
@@ -37,6 +38,7 @@ class _Provenance:
         draws: int = 0,
         seed: int | None = None,
         certified: float = float("inf"),
+        note: str = "",
         accountant: str = "correlated",
         neighboring_relation: str = "zero-out",
     ) -> Self:
@@ -54,6 +56,7 @@ class _Provenance:
         self.draws = draws
         self.seed = seed
         self.certified = certified
+        self.note = note
         return self
 
     def _provenance(self) -> dict[str, Any]:
@@ -65,6 +68,7 @@ class _Provenance:
             "draws": self.draws,
             "seed": self.seed,
             "certified": self.certified,
+            "note": self.note,
         }
 
 
@@ -87,6 +91,8 @@ class CorrelatedEpsilon(_Provenance, Epsilon):
         How many draws, and what fixes them.
     certified
         A deterministic upper bound, for comparison; infinite if none was found.
+    note
+        What was missing where draws were asked for and a deterministic bound answered.
     method, neighboring_relation
         How, and for which relation.
     """

@@ -7,6 +7,8 @@ record's contributions out (zero-out) is dominated, also for adaptively chosen v
     P = sum_y s(y) N(C y, sigma^2 I)      against      Q = N(0, sigma^2 I),
 
 with s the law of the record's participations (Choquette-Choo et al. 2024; Dong and Ganesh 2026).
+For C with entries of both signs, the pair of abs(C) dominates (``docs/correlated.md``, "Mixed
+signs"), so that every mechanism here is one with C >= 0.
 
 >>> import numpy as np
 >>> from types import SimpleNamespace
@@ -26,36 +28,44 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import toeplitz
+from scipy.signal import oaconvolve
 
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
-from dpcal.errors import UnsupportedEvent
+from dpcal.accountants.matrix.base import Toeplitz
 
-__all__ = ["KINDS", "WIDEST_BAND", "Mechanism"]
+__all__ = ["KINDS", "WIDEST_BAND", "Mechanism", "Shape"]
 
 Floats = NDArray[np.float64]
 
 KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
-# The transfer matrix has 2^(bands - 1) states.
+# The transfer matrix has 2^(bands - 1) states, each of which every round of every draw visits; one
+# band more doubles the time of a draw.
 WIDEST_BAND = 12
 
-# A grid of as many axes.
+# Axes of the grid of states for sums of geometric series; its nodes grow exponentially in them.
 MOST_BUFFERS = 3
+
+# A dense matrix of this many rows takes 2 GB.
+_DENSE_STEPS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism:
-    """One run of correlated noise: its shape, and the standard deviation of Z.
+class Shape:
+    """The matrix of correlated noise, whatever its standard deviation is.
 
     Attributes
     ----------
     kind
         ``"diagonal"``, ``"banded"``, ``"lambda-CGD"``, ``"BLT"`` or ``"dense"``.
-    matrix
-        C >= 0, lower triangular, of shape (steps, steps).
-    sigma
-        Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
+    steps
+        Number of rounds.
+    column
+        First column of abs(C), of shape (steps,), if C is Toeplitz, else None.
+    dense
+        abs(C), lower triangular, of shape (steps, steps), if it is not Toeplitz, else None.
     decay
         The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None.
     bands
@@ -66,39 +76,32 @@ class Mechanism:
     """
 
     kind: str
-    matrix: Floats
-    sigma: float
+    steps: int
+    column: Floats | None
+    dense: Floats | None
     decay: float | None
     bands: int
     series: tuple[Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, strategy: Any, *, noise_multiplier: float) -> Mechanism:
-        """Read a strategy.
-
-        Parameters
-        ----------
-        strategy
-            Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``, or ``decays`` and
-            ``scales``, or ``inverse_bands`` and ``inverse_coefficients``.
-        noise_multiplier
-            sigma > 0, not divided by a norm of C.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If C has signs that no diagonal change of signs removes.
-        """
-        sigma = _validate.noise(noise_multiplier=noise_multiplier)
-        C = _nonnegative(np.asarray(strategy.matrix(), dtype=float), strategy.steps)
-        bands = _bands(C)
+    def of(cls, strategy: Any) -> Shape:
+        """Read a strategy; see :meth:`Mechanism.of`."""
+        steps = int(strategy.steps)
+        if isinstance(strategy, Toeplitz):
+            column: Floats | None = np.abs(np.asarray(strategy.coefficients, dtype=float))
+            dense = None
+        else:
+            dense = _read(np.asarray(strategy.matrix(), dtype=float), steps)
+            column = _column(dense)
+            dense = dense if column is None else None
+        bands = _bands(column, dense)
         decay = getattr(strategy, "decay", None)
         decay = None if decay is None else abs(float(decay))
-        if decay is not None and not _geometric(C, decay):
+        if decay is not None and not _geometric(column, decay):
             raise ValueError(
                 f"strategy.decay must be the ratio of every column of C, got {decay!r}."
             )
-        series = None if decay is not None else _series(strategy, C)
+        series = None if decay is not None or column is None else _series(strategy, column)
         if series is not None and len(series[0]) == 1 and series[0][0] == series[1][0] > 0:
             decay, series = float(series[0][0]), None
         if bands == 1:
@@ -109,17 +112,133 @@ class Mechanism:
             kind = "BLT"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, C, sigma, decay, bands, series)
+        return cls(kind, steps, column, dense, decay, bands, series)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields without what can be computed from them, which may be large."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """abs(C), of shape (steps, steps).
+
+        Raises
+        ------
+        ValueError
+            If it would not fit into memory.
+        """
+        if self.dense is not None:
+            return self.dense
+        if self.steps > _DENSE_STEPS:
+            raise ValueError(
+                f"steps must be at most {_DENSE_STEPS} for a method that needs the dense matrix, "
+                f"got {self.steps}."
+            )
+        assert self.column is not None
+        return toeplitz(self.column, np.zeros(self.steps))
+
+    @cached_property
+    def energies(self) -> Floats:
+        """Squared norms of the columns of C."""
+        if self.column is not None:
+            return np.ascontiguousarray(np.cumsum(self.column * self.column)[::-1])
+        return np.ascontiguousarray((self.matrix * self.matrix).sum(axis=0))
+
+    @cached_property
+    def gram(self) -> Floats:
+        """C^T C."""
+        return self.matrix.T @ self.matrix
+
+    @cached_property
+    def gram_bands(self) -> Floats:
+        """Entries (t, t + k) of C^T C for k < bands, of shape (steps, bands)."""
+        T, bands = self.steps, self.bands
+        out = np.zeros((T, bands))
+        for k in range(bands):
+            if self.column is not None:
+                products = self.column[: T - k] * self.column[k:]
+                # Columns t and t + k overlap in the rounds from t + k on.
+                out[: T - k, k] = np.cumsum(products)[::-1]
+            else:
+                C = self.matrix
+                out[: T - k, k] = np.einsum("ij,ij->j", C[:, : T - k], C[:, k:])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """One run of correlated noise: its shape, and the standard deviation of Z.
+
+    Attributes
+    ----------
+    shape
+        The matrix.
+    sigma
+        Standard deviation of the entries of Z, in units of the clipping norm: the noise multiplier.
+    """
+
+    shape: Shape
+    sigma: float
+
+    @classmethod
+    def of(cls, strategy: Any, *, noise_multiplier: float) -> Mechanism:
+        """Read a strategy.
+
+        Parameters
+        ----------
+        strategy
+            Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``, or ``decays`` and
+            ``scales``, or ``inverse_bands`` and ``inverse_coefficients``. A strategy of
+            :mod:`dpcal.accountants.matrix` with Toeplitz C is read by its first column.
+        noise_multiplier
+            sigma > 0, not divided by a norm of C.
+        """
+        sigma = _validate.noise(noise_multiplier=noise_multiplier)
+        return cls(Shape.of(strategy), sigma)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields without what can be computed from them."""
+        return {"shape": self.shape, "sigma": self.sigma}
+
+    @property
+    def kind(self) -> str:
+        """Kind of the matrix."""
+        return self.shape.kind
+
+    @property
+    def decay(self) -> float | None:
+        """The ratio of each column, if ``C[t, u] = decay^(t - u)``, else None."""
+        return self.shape.decay
+
+    @property
+    def bands(self) -> int:
+        """Number of diagonals of C that are not zero."""
+        return self.shape.bands
+
+    @property
+    def series(self) -> tuple[Floats, Floats] | None:
+        """Decays and scales of the geometric series of a ``"BLT"``, else None."""
+        return self.shape.series
+
+    @property
+    def column(self) -> Floats | None:
+        """First column of C, of shape (steps,), if C is Toeplitz, else None."""
+        return self.shape.column
+
+    @property
+    def matrix(self) -> Floats:
+        """C >= 0, lower triangular, of shape (steps, steps)."""
+        return self.shape.matrix
 
     @property
     def steps(self) -> int:
         """Number of rounds."""
-        return int(self.matrix.shape[0])
+        return self.shape.steps
 
     @property
     def largest_column(self) -> float:
         """Largest norm of a column of C: sigma over it is what the literature often calls z."""
-        return math.sqrt(float((self.matrix * self.matrix).sum(axis=0).max()))
+        return math.sqrt(float(self.shape.energies.max()))
 
     @property
     def variance(self) -> float:
@@ -129,21 +248,17 @@ class Mechanism:
     @cached_property
     def gram(self) -> Floats:
         """C^T C / sigma^2."""
-        return np.ascontiguousarray(self.matrix.T @ self.matrix / self.variance)
+        return np.ascontiguousarray(self.shape.gram / self.variance)
 
     @cached_property
     def energies(self) -> Floats:
         """Squared norms of the columns of C, over sigma^2."""
-        return np.ascontiguousarray((self.matrix * self.matrix).sum(axis=0) / self.variance)
+        return self.shape.energies / self.variance
 
     @cached_property
     def gram_bands(self) -> Floats:
         """Entries (t, t + k) of the Gram matrix for k < bands, of shape (steps, bands)."""
-        T = self.steps
-        out = np.zeros((T, self.bands))
-        for k in range(self.bands):
-            out[: T - k, k] = np.einsum("ij,ij->j", self.matrix[:, : T - k], self.matrix[:, k:])
-        return out / self.variance
+        return self.shape.gram_bands / self.variance
 
     @cached_property
     def couplings(self) -> Floats:
@@ -152,52 +267,66 @@ class Mechanism:
         With states ``w_j = sum_{t < u} y_t decays[j]^(u - t - 1)`` before round u, the overlap of
         column u with the columns of earlier participations is ``couplings[u] @ w`` times sigma^2.
         """
-        if self.series is None:
+        if self.series is None or self.column is None:
             raise ValueError(f"mechanism must be of kind 'BLT', got {self.kind!r}.")
         decays, scales = self.series
         powers = decays ** np.arange(self.steps)[:, None]
-        sums = np.cumsum(powers * self.matrix[:, :1], axis=0)[::-1]
+        sums = np.cumsum(powers * self.column[:, None], axis=0)[::-1]
         return np.ascontiguousarray(scales * sums / self.variance)
 
     def means(self, y: Floats) -> Floats:
         """C y, of the shape (steps, draws) of the participations."""
-        if self.decay is None:
-            return np.asarray(self.matrix @ y)
-        out = y.copy()
-        kernels.ar1_states(out, self.decay)
-        return out
+        if self.decay is not None:
+            out = y.copy()
+            kernels.ar1_states(out, self.decay)
+            return out
+        if self.column is not None:
+            return _convolved(self.column[: self.bands], y)
+        return np.asarray(self.matrix @ y)
 
     def fields(self, x: Floats) -> Floats:
         """C^T x / sigma^2, of the shape (steps, draws) of the observations, which are consumed."""
-        if self.decay is None:
-            return np.ascontiguousarray(self.matrix.T @ x / self.variance)
-        x = np.ascontiguousarray(x)
-        kernels.ar1_fields(x, self.decay, self.variance)
-        return x
+        if self.decay is not None:
+            x = np.ascontiguousarray(x)
+            kernels.ar1_fields(x, self.decay, self.variance)
+            return x
+        if self.column is not None:
+            found = _convolved(self.column[: self.bands], x[::-1])[::-1]
+            return np.ascontiguousarray(found / self.variance)
+        return np.ascontiguousarray(self.matrix.T @ x / self.variance)
 
 
-def _nonnegative(C: Floats, steps: int) -> Floats:
-    """C with the signs removed that flipping the sign of every second round removes."""
+def _convolved(column: Floats, y: Floats) -> Floats:
+    """The Toeplitz matrix of a column times y, of shape (steps, draws)."""
+    if len(column) <= WIDEST_BAND:
+        out = column[0] * y
+        for lag in range(1, len(column)):
+            out[lag:] += column[lag] * y[: len(y) - lag]
+        return np.asarray(out)
+    return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
+
+
+def _read(C: Floats, steps: int) -> Floats:
+    """Return abs(C), whose pair dominates that of C."""
     if C.shape != (steps, steps):
         raise ValueError(f"strategy.matrix() must have shape ({steps}, {steps}), got {C.shape}.")
     if not np.isfinite(C).all() or np.triu(C, 1).any():
         raise ValueError("strategy.matrix() must be lower triangular with finite entries.")
-    if not (np.diagonal(C) > 0).all():
-        raise ValueError("strategy.matrix() must have a positive diagonal.")
-    if (C >= 0).all():
-        return np.ascontiguousarray(C)
-    sign = (-1.0) ** np.arange(steps)
-    flipped = C * sign[:, None] * sign
-    if (flipped >= 0).all():
-        # Contributions may change sign, and so may the noise.
-        return np.ascontiguousarray(flipped)
-    raise UnsupportedEvent(
-        "C has entries of both signs, which no change of signs of its rounds removes: the scalar "
-        "pair is proved to dominate for C >= 0 only. Use the sensitivity of C without sampling."
-    )
+    if not np.diagonal(C).all():
+        raise ValueError("strategy.matrix() must have a diagonal without zeros.")
+    return np.ascontiguousarray(np.abs(C))
 
 
-def _series(strategy: Any, C: Floats) -> tuple[Floats, Floats] | None:
+def _column(C: Floats) -> Floats | None:
+    """The first column, if C is Toeplitz."""
+    T = C.shape[0]
+    first = C[:, 0]
+    if all(np.array_equal(C[t:, t], first[: T - t]) for t in range(T)):
+        return first.copy()
+    return None
+
+
+def _series(strategy: Any, column: Floats) -> tuple[Floats, Floats] | None:
     """Decays and scales of the few geometric series that the columns of C are made of, or None."""
     decays, scales = getattr(strategy, "decays", None), getattr(strategy, "scales", None)
     few = getattr(strategy, "inverse_bands", None)
@@ -215,27 +344,27 @@ def _series(strategy: Any, C: Floats) -> tuple[Floats, Floats] | None:
         found = roots.real, (roots ** len(roots) / gaps.prod(axis=1)).real
     else:
         return None
-    if not 1 <= len(found[0]) <= MOST_BUFFERS or not _is_sum_of(C, *found):
+    if not 1 <= len(found[0]) <= MOST_BUFFERS or not _is_sum_of(column, *found):
         return None
     return found
 
 
-def _is_sum_of(C: Floats, decays: Floats, scales: Floats) -> bool:
-    """Whether C is Toeplitz, with a unit diagonal and these geometric series below."""
-    T = C.shape[0]
-    column = np.concatenate([[1.0], (decays ** np.arange(T - 1)[:, None]) @ scales])
-    lag = np.subtract.outer(np.arange(T), np.arange(T))
-    ideal = np.where(lag >= 0, column[np.maximum(lag, 0)], 0.0)
-    return bool(np.allclose(C, ideal, rtol=1e-12, atol=1e-14))
+def _is_sum_of(column: Floats, decays: Floats, scales: Floats) -> bool:
+    """Whether a column has a unit diagonal and these geometric series below."""
+    T = len(column)
+    ideal = np.concatenate([[1.0], (decays ** np.arange(T - 1)[:, None]) @ scales])
+    return bool(np.allclose(column, ideal, rtol=1e-12, atol=1e-14))
 
 
-def _bands(C: Floats) -> int:
-    rows, columns = np.nonzero(C)
+def _bands(column: Floats | None, dense: Floats | None) -> int:
+    if column is not None:
+        return int(np.flatnonzero(column)[-1]) + 1
+    assert dense is not None
+    rows, columns = np.nonzero(dense)
     return int((rows - columns).max()) + 1
 
 
-def _geometric(C: Floats, decay: float) -> bool:
-    T = C.shape[0]
-    lag = np.subtract.outer(np.arange(T), np.arange(T))
-    ideal = np.where(lag >= 0, decay ** np.maximum(lag, 0).astype(float), 0.0)
-    return bool(decay < 1 and np.allclose(C, ideal, rtol=1e-12, atol=1e-300))
+def _geometric(column: Floats | None, decay: float) -> bool:
+    if column is None or not decay < 1:
+        return False
+    return bool(np.allclose(column, decay ** np.arange(len(column)), rtol=1e-12, atol=1e-300))

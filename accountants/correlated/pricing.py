@@ -18,7 +18,7 @@ is that of a composition under the relations that theorems speak of: under other
 ...     LambdaCGD(100, 0.5), correlated.Poisson(0.01), noise_multiplier=3.0, statistics="none")
 >>> answer = epsilon(event, delta=1e-5, neighboring_relation="add-or-remove-one")
 >>> print(f"{answer:.3f} {answer.label}")
-0.567 certified
+0.560 certified
 """
 
 from __future__ import annotations
@@ -30,20 +30,16 @@ import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated import api as front
+from dpcal.accountants.correlated import api
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
+from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Poisson, Sampler
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["check_relation", "delta", "epsilon", "largest_column", "whole_run"]
-
-
-def largest_column(strategy: Any) -> float:
-    """Return the largest norm of a column of C."""
-    return Mechanism.of(strategy, noise_multiplier=1.0).largest_column
+__all__ = ["check_relation", "delta", "epsilon", "whole_run"]
 
 
 def whole_run(
@@ -70,15 +66,15 @@ def whole_run(
     """
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
-    chosen(mechanism, sampler, statistics=accounting.get("statistics", "certified"))
+    chosen(mechanism, sampler)
     if isinstance(sampler, Poisson) and mechanism.bands == 1:
-        if (mechanism.matrix.diagonal() == 1).all():
+        if mechanism.column is not None and mechanism.column[0] == 1:
             return events.dpsgd(
                 sampling_probability=sampler.sampling_probability,
                 noise_multiplier=sigma,
                 steps=mechanism.steps,
             )
-        (event,) = front.compositions(mechanism, sampler)
+        (event,) = compositions(mechanism, sampler)
         return event
     return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
 
@@ -172,7 +168,7 @@ def _delta(event: events.CorrelatedGaussianDpEvent, at: float) -> CorrelatedDelt
 
 def _ask_epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> CorrelatedEpsilon:
     failure = _failure(event, target)
-    return front.epsilon(
+    return api.epsilon(
         event.strategy,
         event.sampler,
         noise_multiplier=event.noise_multiplier,
@@ -183,7 +179,7 @@ def _ask_epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> Corr
 
 def _ask_delta(event: events.CorrelatedGaussianDpEvent, at: float) -> CorrelatedDelta:
     failure = _failure(event, 1e-7)
-    answer = front.delta(
+    answer = api.delta(
         event.strategy,
         event.sampler,
         noise_multiplier=event.noise_multiplier,
@@ -235,5 +231,6 @@ def _copy(answer: Answer, relation: str, upper: float | None = None) -> Answer:
         draws=answer.draws,
         seed=answer.seed,
         certified=answer.certified,
+        note=answer.note,
         neighboring_relation=relation,
     )

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from dpcal.accountants.correlated.mechanism import KINDS, Mechanism
 from dpcal.accountants.correlated.samplers import (
     BallsInBins,
@@ -64,7 +62,7 @@ class Row:
     method, label
         The method, and the labels that its answers carry.
     refusal
-        Why draws cannot answer, or None where they can.
+        Why draws cannot answer, so that a deterministic bound does; None where they can.
     """
 
     kinds: tuple[str, ...]
@@ -95,11 +93,8 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
     """Of a Toeplitz C, a later group sees what the first one does in fewer rounds."""
-    C, T = mechanism.matrix, mechanism.steps
     return (
-        isinstance(sampler, CyclicPoisson)
-        and not sampler.random_shift
-        and not all(np.array_equal(C[t:, t], C[: T - t, 0]) for t in range(T))
+        isinstance(sampler, CyclicPoisson) and not sampler.random_shift and mechanism.column is None
     )
 
 
@@ -121,7 +116,7 @@ _TABLE = (
         EXACT,
     ),
     Row(
-        ("diagonal", "banded"),
+        KINDS,
         (CyclicPoisson,),
         "groups fixed, at least as many as C has bands",
         "product",
@@ -135,13 +130,13 @@ _TABLE = (
         "groups fixed, fewer than C has bands, and C not Toeplitz",
         "groups",
         "participations revealed, worst group; which group is the worst for draws is not known",
-        f"{CERTIFIED} without draws; refused with draws",
+        CERTIFIED,
         _worst_group_unknown,
-        "which group is the worst is not known; draw groups at random, use Poisson sampling, or ask"
-        " for statistics='none', a bound over all groups",
+        "which group is the worst is not known, so that draws of one group bound nothing; draw "
+        "groups at random, or use Poisson sampling",
     ),
     Row(
-        ("diagonal", "banded"),
+        KINDS,
         (CyclicPoisson, MinSeparation),
         "participations at least as far apart as C has bands",
         "separated",
@@ -210,8 +205,8 @@ def decision_table() -> tuple[Row, ...]:
     return _TABLE
 
 
-def chosen(mechanism: Mechanism, sampler: Sampler, *, statistics: str = "certified") -> Row:
-    """Return the row that answers, with draws unless ``statistics`` is ``"none"``.
+def chosen(mechanism: Mechanism, sampler: Sampler) -> Row:
+    """Return the row that answers.
 
     Raises
     ------
@@ -225,8 +220,6 @@ def chosen(mechanism: Mechanism, sampler: Sampler, *, statistics: str = "certifi
             if row.route == "refused":
                 sampler.automaton(mechanism.steps)
                 raise UnsupportedEvent(f"{sampler.name} batches are refused: {row.method}.")
-            if row.refusal is not None and statistics != "none":
-                raise UnsupportedEvent(f"{sampler.name} batches are refused: {row.refusal}.")
             return row
     raise TypeError(
         "sampler must be one of the samplers of dpcal.accountants.correlated, "

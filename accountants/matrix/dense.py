@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from dpcal import _validate
+from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix import sensitivity as sensitivities
 from dpcal.accountants.matrix.base import Strategy, read_only
 from dpcal.accountants.matrix.participation import Participation
@@ -83,9 +84,7 @@ class Dense(Strategy):
         workload
             The workload.
         """
-        from dpcal.accountants.matrix.optimise import dense
-
-        return Dense(dense(_validate.count(steps=steps), workload))
+        return Dense(optimise.dense(_validate.count(steps=steps), workload))
 
     @cached_property
     def bands(self) -> int | None:

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize, minimize_scalar, nnls
 from scipy.signal import fftconvolve, lfilter
 from scipy.special import expit, logit
 
@@ -117,6 +116,8 @@ def banded(
 
 def _least(of: Callable[..., Any], start: Array, bounds: list[tuple[float, float]]) -> Array:
     """Return where a function, given with its gradient, is (locally) least."""
+    from scipy.optimize import minimize
+
     found = minimize(
         of,
         start,
@@ -135,6 +136,8 @@ def blt(
 
     Decays are sigmoids and scales exponentials of free numbers, so that all stay positive.
     """
+    from scipy.optimize import nnls
+
     objective = Objective(steps, participation, workload, error)
     count = _validate.count(buffers=buffers)
     if steps == 1:
@@ -189,13 +192,13 @@ def lambda_cgd(
     steps: int, participation: Participation | None, workload: Workload, error: str
 ) -> float:
     """Return the best decay in [0, 1), to about 1e-9, by Brent's method."""
-    from dpcal.accountants.matrix.toeplitz import LambdaCGD
+    from scipy.optimize import minimize_scalar
 
     objective = Objective(steps, participation, workload, error)
 
     def of(logit_decay: float) -> float:
         decay = float(expit(logit_decay))
-        column = LambdaCGD(steps, decay).coefficients
+        column: Array = np.power(decay, np.arange(steps), dtype=np.float64)
         return objective.rational(np.ones(1), np.array([1.0, -decay]), column)[0]
 
     low, high = -12.0, np.log(1e4 * steps)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.signal import lfilter
 
 from dpcal import _validate
+from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix.base import Toeplitz, read_only
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Buffers, Recurrence
@@ -126,9 +127,7 @@ class LambdaCGD(Toeplitz):
         >>> print(f"{LambdaCGD.optimised(1000).decay:.4f}")
         0.9562
         """
-        from dpcal.accountants.matrix.optimise import lambda_cgd
-
-        return LambdaCGD(steps, lambda_cgd(steps, participation, workload, error))
+        return LambdaCGD(steps, optimise.lambda_cgd(steps, participation, workload, error))
 
     @property
     def bands(self) -> int | None:
@@ -184,9 +183,7 @@ class Banded(Toeplitz):
         object.__setattr__(self, "steps", _validate.count(steps=steps))
         object.__setattr__(self, "bands", _checked_bands("bands", bands, self.steps))
         if coefficients is None:
-            from dpcal.accountants.matrix.optimise import banded
-
-            coefficients = banded(self.steps, self.bands, None, PREFIX_SUMS, "mean")
+            coefficients = optimise.banded(self.steps, self.bands, None, PREFIX_SUMS, "mean")
         head = _numbers("coefficients", coefficients)
         if len(head) != self.bands:
             raise ValueError(
@@ -219,10 +216,8 @@ class Banded(Toeplitz):
         >>> print(f"{Banded.optimised(100, 2).coefficients[1]:.4f}")
         0.7615
         """
-        from dpcal.accountants.matrix.optimise import banded
-
         _checked_bands("bands", bands, _validate.count(steps=steps))
-        return Banded(steps, bands, banded(steps, bands, participation, workload, error))
+        return Banded(steps, bands, optimise.banded(steps, bands, participation, workload, error))
 
     @property
     def coefficients(self) -> Array:
@@ -402,9 +397,7 @@ class BLT(Toeplitz):
         >>> blt.max_error() * blt.sensitivity(Single()).value < 1.01 * best.max_error() ** 2
         True
         """
-        from dpcal.accountants.matrix.optimise import blt
-
-        decays, scales = blt(steps, buffers, participation, workload, error)
+        decays, scales = optimise.blt(steps, buffers, participation, workload, error)
         return BLT(steps, decays, scales)
 
     @property

@@ -14,35 +14,21 @@ True
 from __future__ import annotations
 
 import dataclasses
-import math
 import secrets
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.question import Options
+from dpcal.accountants.matrix import MinSeparation, Strategy
+from dpcal.calibrate.correlated import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, Query
 from dpcal.calibrate.samplers import SAMPLERS
-from dpcal.errors import TargetUnreachable
-
-if TYPE_CHECKING:
-    from dpcal.accountants.matrix import Strategy
 
 __all__ = ["correlated_dpsgd"]
-
-# How often a multiplier may be put to the test with fresh draws, and with how much more noise
-# than the answer before asks for.
-_CONFIRMATIONS = 8
-_MARGIN = 1.003
-# The search wants digits, not proofs.
-_SEARCH = 8
-_SEARCH_STEPS = 12
-_WIDTH = 3e-3
-_LARGEST = 1e6
 
 
 def correlated_dpsgd(
@@ -127,14 +113,6 @@ def correlated_dpsgd(
     target = _validate.positive(epsilon=epsilon)
     limit = _validate.probability(delta=delta)
     method = statistics if isinstance(statistics, str) else ("certified" if statistics else "none")
-    failure = failure_probability
-    if failure is None and method != "none":
-        failure = 0.01 * limit if method == "certified" else 0.05
-    if failure is not None:
-        failure = _validate.probability(failure_probability=failure) / _CONFIRMATIONS
-    # Different questions get different draws: child 0 for the search, one for each confirmation.
-    seeds = np.random.SeedSequence(seed if seed is not None else secrets.randbits(96))
-    coins = [int(word) >> 1 for word in seeds.generate_state(_CONFIRMATIONS + 1, np.uint64)]
     query = Query(
         name="gradient",
         kind="gradient",
@@ -145,9 +123,8 @@ def correlated_dpsgd(
             strategy=strategy,
             statistics=method,
             draws=draws,
-            seed=coins[0],
-            failure_probability=failure,
-            confirmations=1 if method == "none" else _CONFIRMATIONS,
+            seed=secrets.randbits(63) if seed is None else seed,
+            failure_probability=failure_probability,
         ),
         **_sampling(strategy, sampler, n, batch_size, separation),
     )
@@ -155,7 +132,7 @@ def correlated_dpsgd(
     if learning_rate is not None:
         parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
     relation = neighboring_relation
-    priced, label = _calibrated(query, target, limit, relation, coins)
+    priced, label = _calibrated(query, target, limit, relation)
     return Plan(
         optimizer="correlated_dpsgd",
         n=n,
@@ -213,129 +190,44 @@ def _sampling(
 # -- calibration
 
 
-def _calibrated(
-    query: Query, epsilon: float, delta: float, relation: str, seeds: list[int]
-) -> tuple[Query, str]:
+def _calibrated(query: Query, epsilon: float, delta: float, relation: str) -> tuple[Query, str]:
     """Return the query with its noise, and how the price is known."""
 
     def event(sigma: float) -> events.DpEvent:
         return dataclasses.replace(query, noise_multiplier=sigma).whole_run(relation)
 
-    if not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
+    correlation = query.correlation
+    if correlation is None or not isinstance(event(1.0), events.CorrelatedGaussianDpEvent):
         sigma = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=relation)
-        return _confirmed(query, sigma), _known(query)
-
-    def price(sigma: float, **options: Any) -> Any:
-        from dpcal.accountants import epsilon as asked
-
-        return asked(event(sigma), delta=delta, neighboring_relation=relation, **options)
-
-    exact = price(1.0, statistics="none", seed=None).label == "exact"
-    if exact or (query.correlation is not None and query.correlation.statistics == "none"):
-        width = 1e-8 if exact else 1e-4
-        start = _start(query, epsilon, delta)
-        sigma = _least(lambda value: bool(price(value) <= epsilon), start, width)
-        return _confirmed(query, sigma), price(sigma).label
-    return _drawn(query, price, epsilon, delta, seeds)
+        return dataclasses.replace(query, noise_multiplier=sigma), _known(query)
+    options = Options(
+        statistics=correlation.statistics,
+        draws=correlation.draws,
+        failure_probability=correlation.failure_probability,
+        seed=correlation.seed,
+    )
+    shape = Shape.of(correlation.strategy)
+    calibration = Calibration(shape, query.participation(), epsilon, delta, options)
+    found = calibration.least()
+    if found.confirmed is None:
+        # No draws stand behind the price, and none are to be paid for.
+        how = dataclasses.replace(
+            correlation, statistics="none", failure_probability=None, confirmations=1
+        )
+    else:
+        how = dataclasses.replace(
+            correlation,
+            seed=found.confirmed.seed,
+            failure_probability=calibration.failure,
+            confirmations=CONFIRMATIONS,
+        )
+    priced = dataclasses.replace(query, noise_multiplier=found.noise_multiplier, correlation=how)
+    return priced, found.label
 
 
 def _known(query: Query) -> str:
     """How a price is known that needs no draws: a sensitivity may be a bound."""
     if query.sampler != "full" or query.correlation is None:
         return "exact"
-    from dpcal.accountants.matrix import MinSeparation
-
     sensitivity = query.correlation.strategy.sensitivity(MinSeparation(1, independent=True))
     return "exact" if sensitivity.label == "exact" else "certified"
-
-
-def _confirmed(query: Query, sigma: float, **changes: Any) -> Query:
-    correlation = query.correlation
-    if correlation is not None and changes:
-        correlation = dataclasses.replace(correlation, **changes)
-    return dataclasses.replace(query, noise_multiplier=sigma, correlation=correlation)
-
-
-def _start(query: Query, epsilon: float, delta: float) -> float:
-    """A first guess: what independent noise needs at the same rate, times the largest column."""
-    from dpcal.accountants.correlated.pricing import largest_column
-
-    q = (query.sampling_probability or 1.0) / (query.separation or 1)
-    steps = query.count
-    found = noise_multiplier(
-        lambda sigma: events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps),
-        epsilon=epsilon,
-        delta=delta,
-    )
-    return found * largest_column(query.correlation.strategy if query.correlation else None)
-
-
-def _least(meets: Callable[[float], bool], start: float, width: float) -> float:
-    """The least multiplier that meets a target, to a relative width."""
-    low, high = 0.0, start
-    while not meets(high):
-        low, high = high, 2 * high
-        if high > _LARGEST * start:
-            raise TargetUnreachable("No noise multiplier meets the target.")
-    while low == 0.0:
-        low, high = (0.0, high / 2) if meets(high / 2) else (high / 2, high)
-        if high < start / _LARGEST:
-            return high
-    while high / low > 1 + width:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if meets(middle) else (middle, high)
-    return high
-
-
-def _drawn(
-    query: Query, price: Callable[..., Any], epsilon: float, delta: float, seeds: list[int]
-) -> tuple[Query, str]:
-    """Search by common random numbers, then put what was found to the test by others.
-
-    A confirmation that fails says by how much: its multiplier is raised accordingly.
-    """
-    sigma, slope = _searched(price, epsilon, _start(query, epsilon, delta), seeds[0], query)
-    found = []
-    for coin in seeds[1:]:
-        answer = price(sigma, seed=coin)
-        if answer <= epsilon:
-            return _confirmed(query, sigma, seed=coin), answer.label
-        found.append(answer.upper)
-        if len(found) > 2 and found[-1] > 0.97 * found[-2] > 1.05 * epsilon:
-            break  # more noise does not help: what is left is the error of the draws
-        sigma *= _MARGIN * (min(answer.upper / epsilon, 4.0)) ** (1 / slope)
-    raise TargetUnreachable(
-        f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={epsilon!r} at "
-        f"delta={delta!r}: the draws are too few to tell. Choose more draws."
-    )
-
-
-def _searched(
-    price: Callable[..., Any], epsilon: float, sigma: float, seed: int, query: Query
-) -> tuple[float, float]:
-    """The multiplier at which the estimate is the target, and by what power epsilon falls."""
-    draws = query.correlation.draws if query.correlation is not None else 1
-    few = max(1, draws // _SEARCH)
-
-    def estimate(value: float) -> float:
-        nonlocal few
-        for attempt in (few, draws):
-            few = attempt
-            try:
-                return float(price(value, seed=seed, draws=few).estimate)
-            except (ValueError, TargetUnreachable):
-                continue
-        # So little noise that these draws cannot tell: look where there is more of it.
-        return 2 * epsilon
-
-    slope = 1.3
-    at = max(estimate(sigma), 1e-9)
-    for _ in range(_SEARCH_STEPS):
-        if abs(at / epsilon - 1) < _WIDTH:
-            break
-        change = min(max((at / epsilon) ** (1 / slope), 0.25), 4.0)
-        value = max(estimate(sigma * change), 1e-9)
-        measured = math.log(at / value) / math.log(change)
-        slope = min(max(measured, 0.5), 8.0) if math.isfinite(measured) else slope
-        sigma, at = sigma * change, value
-    return sigma, slope

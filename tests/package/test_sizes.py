@@ -22,8 +22,6 @@ KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.correlated": (1284, MOVING),
     "dpcal._ext.gradients": (700, MOVING),
     "dpcal.accountants.characteristic": (1003, MOVING),
-    "dpcal.accountants.correlated.api": (794, MOVING),
-    "dpcal.accountants.correlated.likelihood": (610, MOVING),
     "dpcal.accountants.inversion.transform": (668, MOVING),
     "dpcal.calibrate.auditing.checker": (734, MOVING),
     "dpcal.calibrate.auditing.language": (695, MOVING),

@@ -5,6 +5,7 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,16 +14,16 @@ from scipy.stats import norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated import certified
-from dpcal.accountants.correlated.conditional import (
-    conditional_epsilon,
+from dpcal.accountants.correlated import bounds
+from dpcal.accountants.correlated.bounds.conditional import (
+    Conditional,
     covers,
     posterior_chances,
 )
-from dpcal.accountants.correlated.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.correlated.likelihood import TransferEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.montecarlo import simulate
 from dpcal.accountants.matrix import BLT, Identity, LambdaCGD, SquareRoot, Tree
 
 ROUNDS = 10
@@ -57,7 +58,7 @@ def exact_deltas(C, sigma, rate, epsilon):
 def test_conditioning_one_round_is_a_sampled_gaussian():
     mechanism = Mechanism.of(Identity(1), noise_multiplier=2.0)
     event = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=1)
-    found = conditional_epsilon(mechanism, 0.2, 1e-4)
+    found = Conditional(mechanism, 0.2).epsilon(1e-4).value
     # A tenth of delta is set aside for posteriors, which one round does not have.
     assert accountants.epsilon(event, delta=1e-4).upper <= found
     assert found <= accountants.epsilon(event, delta=0.9e-4) * (1 + 1e-6)
@@ -67,7 +68,7 @@ def test_conditioning_one_round_is_a_sampled_gaussian():
 def test_conditioning_two_rounds_against_quadrature(z, rate, factor):
     mechanism = normalised(LambdaCGD(2, 0.7), z)
     delta = 1e-3
-    found = conditional_epsilon(mechanism, rate, delta)
+    found = Conditional(mechanism, rate).epsilon(delta).value
     assert max(exact_deltas(mechanism.matrix, mechanism.sigma, rate, found)) <= delta
     # Not much less would do.
     assert max(exact_deltas(mechanism.matrix, mechanism.sigma, rate, found / factor)) > delta
@@ -80,9 +81,10 @@ def test_conditioning_ten_rounds_against_draws(strategy):
     mechanism, rate, delta = normalised(strategy, 5.0), 0.2, 1e-2
     law = correlated.Poisson(rate).automaton(ROUNDS)
     # The transfer matrix over ten rounds is enumeration.
-    column = Mechanism("banded", mechanism.matrix, mechanism.sigma, None, ROUNDS)
+    shape = replace(mechanism.shape, kind="banded", decay=None, bands=ROUNDS, series=None)
+    column = replace(mechanism, shape=shape)
     setting = Setting(column, law, TransferEngine(column, law))
-    found = conditional_epsilon(mechanism, rate, delta)
+    found = Conditional(mechanism, rate).epsilon(delta).value
     sure = {"failure_probability": 1e-6}
     for direction in ("remove", "add"):
         sample = simulate(Direct(setting, direction), draws=20_000, seed=3)
@@ -124,7 +126,7 @@ def test_conditioning_helps_dense_matrices_and_says_so():
     assert answer.label == "certified"
     mechanism = Mechanism.of(run, noise_multiplier=20.0)
     law = correlated.Poisson(0.03).automaton(60)
-    revealed = certified.least_epsilon(certified.Revealed(mechanism, law).delta, 1e-5)
+    revealed = bounds.Revealed(mechanism, law).epsilon(1e-5).value
     assert answer < 0.8 * revealed
     # Columns of a tree are not shifts of one another.
     assert not covers(Mechanism.of(Tree(8), noise_multiplier=1.0), 0.1)
@@ -135,7 +137,7 @@ def test_conditioning_helps_dense_matrices_and_says_so():
 def test_the_law_of_norms_is_rounded_up_and_little(decay):
     mechanism = Mechanism.of(LambdaCGD(ROUNDS, decay), noise_multiplier=1.3)
     law = correlated.Poisson(0.3).automaton(ROUNDS)
-    weights, norms = certified.norms_law(mechanism, law)
+    weights, norms = bounds.norms_law(mechanism, law)
     truth = np.linalg.norm(PATTERNS @ mechanism.matrix.T, axis=1) / mechanism.sigma
     chances = chances_of_patterns(0.3)
     for level in np.linspace(0.0, truth.max(), 50):
@@ -149,12 +151,12 @@ def test_the_law_of_norms_is_rounded_up_and_little(decay):
 )
 def test_published_epsilons_of_revealed_participations(decay, z, published):
     mechanism = normalised(LambdaCGD(1000, decay), z)
-    revealed = certified.Revealed(mechanism, correlated.Poisson(0.01).automaton(1000))
-    found = certified.least_epsilon(revealed.delta, 1e-5)
+    revealed = bounds.Revealed(mechanism, correlated.Poisson(0.01).automaton(1000))
+    found = revealed.epsilon(1e-5).value
     assert 0.99 * published < found < 1.05 * published
 
 
 def test_a_record_that_never_takes_part_has_a_law_of_norms():
     run = Mechanism.of(LambdaCGD(12, 0.9), noise_multiplier=1.0)
-    weights, norms = certified.norms_law(run, correlated.Poisson(1e-16).automaton(12))
+    weights, norms = bounds.norms_law(run, correlated.Poisson(1e-16).automaton(12))
     assert len(weights) == len(norms) > 0

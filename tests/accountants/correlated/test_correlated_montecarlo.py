@@ -15,30 +15,26 @@ from scipy.stats import binom, norm
 
 from dpcal import accountants
 from dpcal.accountants import correlated, events
-from dpcal.accountants.correlated import certified
-from dpcal.accountants.correlated.confidence import (
+from dpcal.accountants.correlated import bounds
+from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace
+from dpcal.accountants.correlated.draws.bins import Bins
+from dpcal.accountants.correlated.draws.confidence import (
     draws_needed,
     lower_mean,
     pipeline_delta,
     upper_mean,
 )
-from dpcal.accountants.correlated.estimators import (
-    Bins,
-    Counts,
-    Direct,
-    Setting,
-    ShiftAdd,
-    ShiftRemove,
-    Tilted,
-)
+from dpcal.accountants.correlated.draws.estimators import Direct, Setting
+from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
+from dpcal.accountants.correlated.draws.montecarlo import simulate
+from dpcal.accountants.correlated.draws.tilted import Tilted
 from dpcal.accountants.correlated.likelihood import (
     BracketEngine,
     GridEngine,
     ParticleEngine,
     TransferEngine,
 )
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.montecarlo import simulate
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 
 SURE = {"failure_probability": 1e-6}
 
@@ -107,7 +103,8 @@ def test_two_rounds_against_quadrature(decay, epsilon, remove, add):
 @pytest.mark.slow
 def test_uncorrelated_noise_is_a_sampled_gaussian_for_every_method():
     T, z, rate = 100, 1.0, 0.02
-    run = Mechanism("lambda-CGD", np.eye(T), z, 1e-12, 1)
+    column = np.eye(T)[0]
+    run = Mechanism(Shape("lambda-CGD", T, column, None, 1e-12, 1), z)
     setting = on_grid(run, rate)
     law = setting.law
     event = events.dpsgd(sampling_probability=rate, noise_multiplier=z, steps=T)
@@ -148,7 +145,7 @@ def test_published_deltas_of_a_thousand_rounds(
     assert abs(reading.mean / published - 1) <= reach
     assert reach < 0.35
     assert reading.effective_draws > 100
-    found = certified.least_epsilon(lambda e: sample.at(e, **SURE).mean, 1e-5)
+    found = bounds.least_epsilon(lambda e: sample.at(e, **SURE).mean, 1e-5)
     # Published to three digits, from a sample of about this size.
     assert abs(found - near_exact) < 0.02 * near_exact
 
@@ -182,7 +179,7 @@ def test_adding_a_record_inside_a_half_space():
     setting = on_grid(ar1(200, 0.7, 2.0), 0.05)
     direct = simulate(Direct(setting, "add"), draws=40_000, seed=3)
     epsilon = 2.5
-    bound, share = certified.variational_delta(setting, epsilon)
+    bound, share = bounds.HalfSpaces(setting.mechanism, setting.law).best(epsilon)
     _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
     shifted = ShiftAdd(setting, share, (epsilon - kappa) / mu**2)
     moved = simulate(shifted, draws=40_000, seed=4).at(epsilon, **SURE)
@@ -208,10 +205,11 @@ def test_deterministic_bounds_enclose_the_draws():
         epsilon = rng.uniform(0.1, 2.0)
         remove = simulate(Direct(setting, "remove"), draws=1024, seed=1).at(epsilon, **SURE)
         add = simulate(Direct(setting, "add"), draws=1024, seed=2).at(epsilon, **SURE)
-        revealed = certified.revealed_delta(setting.mechanism, setting.law, epsilon)
-        assert certified.projection_delta(setting, epsilon) <= remove.upper
+        revealed = bounds.Revealed(setting.mechanism, setting.law).delta(epsilon)
+        assert bounds.projection_delta(setting.mechanism, setting.law, epsilon) <= remove.upper
         assert remove.lower <= revealed
-        assert add.lower <= min(revealed, certified.variational_delta(setting, epsilon)[0])
+        half = bounds.HalfSpaces(setting.mechanism, setting.law)
+        assert add.lower <= min(revealed, half.delta(epsilon))
 
 
 @pytest.mark.slow
@@ -222,13 +220,13 @@ def test_renyi_bounds_lie_above_the_near_exact_epsilon():
         (0.9, 2.0, 3.42, 5.48),
         (0.9, 4.0, 1.41, 1.69),
     ):
-        bound, _ = certified.renyi_epsilon(ar1(1000, decay, z), 0.01, 1e-5)
+        bound = bounds.CappedMoments(ar1(1000, decay, z), 0.01).epsilon(1e-5).value
         assert near_exact < bound < 1.15 * published
 
 
 def test_state_caps():
     for decay, cap in ((0.5, 1.875), (0.9, 3.896), (0.97, 5.505)):
-        found = certified.state_cap(decay, 0.01, 1000, 1e-6)
+        found = bounds.state_cap(decay, 0.01, 1000, 1e-6)
         assert cap - 1e-3 <= found <= 1.02 * cap
 
 
@@ -250,7 +248,7 @@ def test_orthogonal_bins_against_a_certified_bracket():
             assert reading.standard_error < 0.3 * reading.mean
     add = simulate(Bins(np.eye(10), "add"), draws=40_000, seed=4)
     for epsilon in (0.1, 0.5):
-        bound = certified.variational_bins_delta(np.eye(10), epsilon)
+        bound = BinsHalfSpace(np.eye(10)).delta(epsilon)
         assert add.at(epsilon, **SURE).lower <= bound
     assert Bins(np.eye(100), "remove", 2).log_moment == pytest.approx(0.0170368632, abs=1e-9)
     assert Bins(np.eye(100), "remove", 3).log_moment == pytest.approx(0.0515876988, abs=1e-9)

@@ -4,7 +4,7 @@ Chunk number i of stream j is drawn from the seed sequence (seed, j, i) whoever 
 result does not depend on the number of workers or on interruptions.
 
 >>> import numpy as np
->>> from dpcal.accountants.correlated.estimators import Bins
+>>> from dpcal.accountants.correlated.draws.bins import Bins
 >>> sample = simulate(Bins(np.eye(10), "remove", 2), draws=20_000, seed=0)
 >>> answer = sample.at(0.5, failure_probability=1e-6)
 >>> answer.lower < answer.mean < answer.upper
@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcal import _validate
-from dpcal.accountants.correlated.confidence import lower_mean, upper_mean
-from dpcal.accountants.correlated.estimators import Estimator
+from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.estimators import Estimator
+from dpcal.errors import MissingExtra
 
 __all__ = ["CHUNK", "Reading", "Sample", "simulate"]
 
@@ -223,8 +224,6 @@ def _reporter(
     try:
         from tqdm import tqdm
     except ImportError as error:
-        from dpcal.errors import MissingExtra
-
         raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
     bar = tqdm(total=count, initial=done, unit="chunk")
     return lambda done, count: bar.update(), bar.close

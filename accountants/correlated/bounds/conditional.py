@@ -17,7 +17,7 @@ Privacy amplification for matrix mechanisms: MMCC; quantiles, rounding and block
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.matrix import SquareRoot
 >>> mechanism = Mechanism.of(SquareRoot(50), noise_multiplier=15.0)
->>> conditional_epsilon(mechanism, 0.05, 1e-5) < 1.0
+>>> Conditional(mechanism, 0.05).epsilon(1e-5).value < 1.0
 True
 """
 
@@ -25,37 +25,43 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from dpcal.accountants import epsilon as event_epsilon
 from dpcal.accountants import events
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.interface import delta as event_delta
+from dpcal.accountants.interface import epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
-__all__ = ["conditional_epsilon", "covers"]
+__all__ = ["Conditional", "covers", "posterior_chances"]
 
 Floats = NDArray[np.float64]
 
-# Part of delta for fields beyond their quantiles.
-_PART = 0.1
-# Rounds are priced as the last one of their block.
+# Rounds are priced as the last one of their block; more blocks are tighter, for a mixture each.
 _BLOCKS = 3
-# Terms of a mean are rounded up on a fine grid, and their sums once more on a coarse one.
+# Terms of a mean are rounded up on a fine grid, and their sums once more on a coarse one. More
+# coarse cells are components of the mixture that is composed, and slow it down.
 _FINE = 64
 _COARSE = 64
+# Exponent of the smallest tail; no delta below 1e-150 is sought.
+_SMALLEST = 300
 
 
 def covers(mechanism: Mechanism, rate: float) -> bool:
     """Whether the bound applies: C Toeplitz with entries >= 0, and Poisson batches of some rate."""
-    C, T = mechanism.matrix, mechanism.steps
-    return 0 < rate < 1 and all(np.array_equal(C[t:, t], C[: T - t, 0]) for t in range(T))
+    return 0 < rate < 1 and mechanism.column is not None
 
 
-def conditional_epsilon(mechanism: Mechanism, rate: float, delta: float) -> float:
-    """Return an epsilon of adding or removing a record; infinite if the bound proves none.
+@dataclass(frozen=True, eq=False)
+class Conditional(Bound):
+    """Bounds on adding or removing a record by conditional composition.
 
     Parameters
     ----------
@@ -63,22 +69,68 @@ def conditional_epsilon(mechanism: Mechanism, rate: float, delta: float) -> floa
         With a Toeplitz matrix C >= 0.
     rate
         Poisson sampling probability in (0, 1).
-    delta
-        Number in (0, 1).
     """
-    tail = _PART * delta
-    chances = posterior_chances(mechanism, rate, 0.9 * tail)
-    T = mechanism.steps
-    ends = np.unique(np.ceil(np.linspace(0, T, min(_BLOCKS, T) + 1)).astype(int))
-    parts: list[events.DpEvent] = []
-    for first, last in itertools.pairwise(ends):
-        means, weights = _mixture(mechanism.matrix[:last, 0], chances[:last], 0.1 * tail / T)
-        mixture = events.MixtureOfGaussiansDpEvent(mechanism.sigma, means, weights)
-        parts.append(events.SelfComposedDpEvent(mixture, int(last - first)))
-    try:
-        return float(event_epsilon(events.ComposedDpEvent(parts), delta=delta - tail))
-    except (TargetUnreachable, UnsupportedEvent):
-        return math.inf
+
+    mechanism: Mechanism
+    rate: float
+    _events: dict[int, events.DpEvent] = field(default_factory=dict, repr=False)
+
+    method: ClassVar[str] = "conditional composition"
+
+    def _composed(self, k: int) -> events.DpEvent:
+        """The composition that dominates but with probability 10^(-k / 2)."""
+        if k not in self._events:
+            tail, T, column = _tail(k), self.mechanism.steps, self.mechanism.column
+            if column is None:
+                raise ValueError("mechanism must have a Toeplitz matrix.")
+            chances = posterior_chances(self.mechanism, self.rate, 0.9 * tail)
+            ends = np.unique(np.ceil(np.linspace(0, T, min(_BLOCKS, T) + 1)).astype(int))
+            parts: list[events.DpEvent] = []
+            for first, last in itertools.pairwise(ends):
+                means, weights = _mixture(column[:last], chances[:last], 0.1 * tail / T)
+                mixture = events.MixtureOfGaussiansDpEvent(self.mechanism.sigma, means, weights)
+                parts.append(events.SelfComposedDpEvent(mixture, int(last - first)))
+            self._events[k] = events.ComposedDpEvent(parts)
+        return self._events[k]
+
+    def _delta(self, k: int, epsilon: float) -> float:
+        """Return the delta of the composition for one tail, 1 if none is proved."""
+        try:
+            return float(event_delta(self._composed(k), epsilon=epsilon))
+        except (TargetUnreachable, UnsupportedEvent):
+            return 1.0
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        # A smaller tail leaves a composition with a larger delta: where both are about equal,
+        # their sum is within a factor of two of the least.
+        high = 2
+        while high < _SMALLEST and self._delta(high, epsilon) <= _tail(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            below = self._delta(middle, epsilon) <= _tail(middle)
+            low, high = (middle, high) if below else (low, middle)
+        least = min(self._delta(k, epsilon) + _tail(k) for k in range(low, low + 3))
+        return Proof(math.log(min(1.0, least * (1 + 1e-12))), self.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1); infinite if none is proved."""
+        first = math.floor(-2 * math.log10(delta)) + 1
+        best = math.inf
+        for k in range(max(1, first), first + 3):
+            if _tail(k) >= 0.95 * delta:
+                continue
+            with suppress(TargetUnreachable, UnsupportedEvent):
+                answer = event_epsilon(self._composed(k), delta=delta - _tail(k))
+                best = min(best, float(answer))
+        return Proof(best, self.method)
+
+
+def _tail(k: int) -> float:
+    """Probability of fields beyond their quantiles: powers of 10^(1/2), near a tenth of delta."""
+    return float(10.0 ** (-k / 2))
 
 
 def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:

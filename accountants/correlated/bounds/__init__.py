@@ -1,0 +1,33 @@
+"""What can be proved without draws? Deterministic bounds, each asked for delta and for epsilon.
+
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
+>>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
+>>> sampler = Poisson(0.01)
+>>> everybody_knows = Revealed(mechanism, sampler.automaton(100)).epsilon(1e-5)
+>>> best = proved(mechanism, sampler).epsilon(1e-5)
+>>> best.value < everybody_knows.value / 4, best.method[:5]
+(True, 'Renyi')
+"""
+
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.half_space import HalfSpaces, projection_delta
+from dpcal.accountants.correlated.bounds.moments import CappedMoments, state_cap
+from dpcal.accountants.correlated.bounds.proved import Compositions, proved, proved_adding
+from dpcal.accountants.correlated.bounds.revealed import Revealed, norms_law
+
+__all__ = [
+    "Bound",
+    "CappedMoments",
+    "Compositions",
+    "HalfSpaces",
+    "Proof",
+    "Revealed",
+    "least_epsilon",
+    "norms_law",
+    "projection_delta",
+    "proved",
+    "proved_adding",
+    "state_cap",
+]

@@ -1,0 +1,143 @@
+"""What does a proved bound answer? Delta at an epsilon, and epsilon at a delta, from one record.
+
+A bound holds for one or both directions of zeroing out a record. :class:`Least` takes the better
+one of several proofs, :class:`Worst` the worse one of both directions; both answer either question,
+so that epsilon and delta of one run never rest on different proofs.
+
+>>> bound = DeltaCurve(lambda epsilon: math.exp(-epsilon), "an exponential tail")
+>>> found = bound.epsilon(1e-3)
+>>> round(found.value, 6), found.method
+(6.907755, 'an exponential tail')
+>>> both = Least((bound, DeltaCurve(lambda epsilon: 0.01, "a constant")))
+>>> both.log_delta(1.0).method, both.log_delta(6.0).method
+('a constant', 'an exponential tail')
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+__all__ = ["Bound", "DeltaCurve", "Least", "Proof", "Worst", "least_epsilon"]
+
+# Relative width of the interval in which an epsilon is found; the upper end is returned.
+_WIDTH = 1e-9
+# Above this, no epsilon is worth having; a larger value only makes hopeless searches longer.
+_LARGEST_EPSILON = 1e7
+
+
+class Proof(NamedTuple):
+    """A proved value and the name of what proves it.
+
+    Attributes
+    ----------
+    value
+        A logarithm of delta, or an epsilon; infinite epsilons mean that nothing is proved.
+    method
+        Name of the bound.
+    """
+
+    value: float
+    method: str
+
+
+class Bound(ABC):
+    """An upper bound on the privacy of one run, which answers for delta and for epsilon."""
+
+    @abstractmethod
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+
+    @abstractmethod
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1)."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound on delta itself, at most 1."""
+        return min(1.0, math.exp(min(0.0, self.log_delta(epsilon).value)) * (1 + 1e-15))
+
+
+@dataclass(frozen=True, eq=False)
+class DeltaCurve(Bound):
+    """A bound that is given as delta at every epsilon.
+
+    Parameters
+    ----------
+    curve
+        Maps an epsilon >= 0 to a bound on delta in [0, 1] that does not increase.
+    method
+        Its name.
+    """
+
+    curve: Callable[[float], float]
+    method: str
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        found = self.curve(epsilon)
+        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return the least epsilon at which the curve is at most ``delta``."""
+        return Proof(least_epsilon(self.curve, delta), self.method)
+
+
+@dataclass(frozen=True, eq=False)
+class Least(Bound):
+    """The best of several bounds on one thing."""
+
+    parts: tuple[Bound, ...]
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return the least bound on the logarithm of delta."""
+        return min(part.log_delta(epsilon) for part in self.parts)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return the least bound on epsilon."""
+        return min(part.epsilon(delta) for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Worst(Bound):
+    """The worst of bounds on several things, all of which must hold: both directions, all groups.
+
+    Parameters
+    ----------
+    parts
+        The first one names the method.
+    """
+
+    parts: tuple[Bound, ...]
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return the largest bound on the logarithm of delta."""
+        first, *others = [part.log_delta(epsilon) for part in self.parts]
+        return Proof(max([first.value, *(other.value for other in others)]), first.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return the largest bound on epsilon."""
+        first, *others = [part.epsilon(delta) for part in self.parts]
+        return Proof(max([first.value, *(other.value for other in others)]), first.method)
+
+
+def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 1.0) -> float:
+    """Return a number at which a non-increasing bound on delta is at most ``delta``; inf if none.
+
+    The least such number up to a relative 1e-9.
+    """
+    if bound(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, start
+    while bound(high) > delta:
+        low, high = high, 2 * high
+        if high > _LARGEST_EPSILON:
+            return math.inf
+    while high - low > _WIDTH * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if bound(middle) <= delta else (middle, high)
+    return high

@@ -1,0 +1,214 @@
+"""What do Renyi moments prove about removing a record? Noise ``C[t, u] = decay^(t - u)``, Poisson.
+
+Moments of an order above 1 + 2 z^2 (1 - lambda) / (1 + lambda) log(1 / r) grow exponentially in the
+number of rounds, driven by records that always take part. They are therefore taken of the mixture
+without the patterns whose state exceeds a cap. The probability of those is part of delta.
+
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> bound = CappedMoments(Mechanism.of(LambdaCGD(60, 0.5), noise_multiplier=4.0), 0.01)
+>>> found = bound.epsilon(1e-5)
+>>> found.value < 0.5, abs(bound.log_delta(found.value).value - math.log(1e-5)) < 1e-6
+(True, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from dpcal._ext import correlated as kernels
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.mechanism import Mechanism
+
+__all__ = ["CappedMoments", "state_cap"]
+
+Floats = NDArray[np.float64]
+
+# Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
+_MARGIN = 1e-9
+# Orders and weights of the two lower bounds on sums of squares. Each is a proof of its own; more
+# of them gain less than a percent of epsilon, and each costs a recursion over all rounds.
+_ORDERS = (2, 3, 4, 6, 8, 11, 16, 24)
+_SHARED = (0.0, 0.3, 1.0)
+# Cells of the grid of states on which an order is chosen, and of the one that proves its moment.
+_COARSE, _FINE = 300, 6000
+# Probabilities of the states beyond the cap are 10^(-k / _PER_DECADE) for whole k, so that the
+# proofs at an epsilon and at a delta are the same ones. About a tenth of delta is best.
+_PER_DECADE = 2
+_SMALLEST = 600
+
+
+def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) -> float:
+    """Upper bound on the probability that a state exceeds the cap, with states rounded up."""
+    s = np.linspace(0.0, cap, cells + 1)
+    beyond = cells + 1
+    value = np.zeros(cells + 2)
+    value[beyond] = 1.0
+
+    def rounded(state: Floats) -> NDArray[np.intp]:
+        index = np.ceil(state / cap * cells * (1 + 1e-14)).astype(np.intp)
+        return np.where(state > cap, beyond, np.minimum(index, cells))
+
+    idle, join = rounded(decay * s), rounded(decay * s + 1)
+    for _ in range(rounds):
+        value[:-1] = (1 - rate) * value[idle] + rate * value[join]
+    return float(value[0]) * (1 + _MARGIN)
+
+
+def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
+    """Return a state that one record's participations exceed with probability at most ``tail``."""
+    low, high = 1.0, 1 / (1 - decay)
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        if _exceedance(decay, rate, rounds, middle, 1000) <= tail:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@dataclass(frozen=True)
+class _Key:
+    """One moment: the exponent k of the tail, the order, and the weight of shared states."""
+
+    tail: int
+    order: int
+    shared: float
+
+
+@dataclass(frozen=True, eq=False)
+class CappedMoments(Bound):
+    """Bounds on removing a record by Renyi moments with a cap on the state.
+
+    Parameters
+    ----------
+    mechanism
+        Of kind ``"lambda-CGD"``.
+    rate
+        Poisson sampling probability in (0, 1).
+
+    Notes
+    -----
+    The moment of order q of the restricted law is bounded through the sum S of the states of q
+    replicas, S' = decay S + Bin(q, r), and sum_i s_i^2 >= w S^2 / q + (1 - w) sum_u decay^(2 (t -
+    u)) N_u for every w in [0, 1]. States are rounded up on a grid, on which the moment increases.
+    """
+
+    mechanism: Mechanism
+    rate: float
+    _caps: dict[int, float] = field(default_factory=dict, repr=False)
+    _moments: dict[tuple[_Key, int], float] = field(default_factory=dict, repr=False)
+
+    method: ClassVar[str] = "Renyi moments with a cap on the state"
+
+    @cached_property
+    def _decay(self) -> float:
+        if self.mechanism.decay is None:
+            raise ValueError(
+                f"mechanism must be of kind 'lambda-CGD', got {self.mechanism.kind!r}."
+            )
+        return float(self.mechanism.decay)
+
+    def _cap(self, k: int) -> float:
+        if k not in self._caps:
+            tail = 10.0 ** (-k / _PER_DECADE)
+            self._caps[k] = state_cap(self._decay, self.rate, self.mechanism.steps, tail)
+        return self._caps[k]
+
+    def _moment(self, key: _Key, cells: int) -> float:
+        """Upper bound on a log-moment, from a grid of as many cells."""
+        if (key, cells) not in self._moments:
+            q, mechanism = key.order, self.mechanism
+            k = np.arange(q + 1)
+            stays = (q - k) * math.log1p(-self.rate)
+            binomial = gammaln(q + 1) - gammaln(k + 1) - gammaln(q - k + 1)
+            found = kernels.aggregated_moment(
+                binomial + k * math.log(self.rate) + stays,
+                mechanism.energies,
+                self._decay,
+                q * self._cap(key.tail),
+                (0.5 - 0.5 * key.shared / q) / mechanism.variance,
+                1 - key.shared,
+                cells,
+            )
+            self._moments[key, cells] = found + _MARGIN * (1 + abs(found))
+        return self._moments[key, cells]
+
+    def _log_beyond(self, key: _Key, cells: int, epsilon: float) -> float:
+        """Logarithm of delta of the restricted law by one moment: (L - e^eps)_+ <= c L^q."""
+        q = key.order
+        chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
+        return self._moment(key, cells) + chernoff - (q - 1) * epsilon
+
+    def _least(self, k: int, value: Callable[[_Key], float]) -> tuple[float, _Key]:
+        """The least value of one tail's moments, which fall and then rise in the order."""
+        best, place = (math.inf, _Key(k, _ORDERS[0], _SHARED[0])), len(_ORDERS) // 2
+        for shared in _SHARED:
+            keys = [_Key(k, order, shared) for order in _ORDERS]
+            while True:
+                near = [i for i in (place - 1, place, place + 1) if 0 <= i < len(keys)]
+                found = min(near, key=lambda i: value(keys[i]))
+                if found == place:
+                    break
+                place = found
+            best = min(best, (value(keys[place]), keys[place]), key=lambda item: item[0])
+        return best
+
+    def _log_delta(self, key: _Key, cells: int, epsilon: float) -> float:
+        """Logarithm of delta by one moment, with the probability of states beyond the cap."""
+        beyond = self._log_beyond(key, cells, epsilon)
+        return float(np.logaddexp(beyond, -key.tail / _PER_DECADE * math.log(10)))
+
+    def _epsilon(self, key: _Key, cells: int, delta: float) -> float:
+        """Epsilon by one moment, infinite if states beyond the cap alone exceed delta."""
+        left = delta - 10.0 ** (-key.tail / _PER_DECADE)
+        if left <= 0:
+            return math.inf
+        return max(0.0, (self._log_beyond(key, cells, 0.0) - math.log(left)) / (key.order - 1))
+
+    def _best(self, first: int, value: Callable[[_Key], float]) -> _Key:
+        """The moment with the least value, over tails from one on until values only grow."""
+        best, best_key, since = math.inf, _Key(first, _ORDERS[0], _SHARED[0]), 0
+        for k in range(first, _SMALLEST):
+            found, key = self._least(k, value)
+            since = 0 if found < best else since + 1
+            if found < best:
+                best, best_key = found, key
+            if since == 2:
+                break
+        return best_key
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return a bound on the logarithm of delta at an epsilon >= 0."""
+
+        def excess(k: int) -> float:
+            least, _ = self._least(k, lambda key: self._log_beyond(key, _COARSE, epsilon))
+            return least + k / _PER_DECADE * math.log(10)
+
+        # A smaller tail has a larger cap and larger moments. Before the two parts of delta are
+        # equal, a smaller tail is better.
+        high = 2
+        while high < _SMALLEST and excess(high) <= 0:
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+        key = self._best(low, lambda key: self._log_delta(key, _COARSE, epsilon))
+        return Proof(min(self._log_delta(key, _FINE, epsilon), 0.0), self._named(key))
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return a bound on epsilon at a delta in (0, 1)."""
+        first = max(1, math.floor(-_PER_DECADE * math.log10(delta)) + 1)
+        key = self._best(first, lambda key: self._epsilon(key, _COARSE, delta))
+        return Proof(self._epsilon(key, _FINE, delta) * (1 + _MARGIN), self._named(key))
+
+    def _named(self, key: _Key) -> str:
+        return f"Renyi order {key.order}, states at most {self._cap(key.tail):.4g}"

@@ -1,0 +1,209 @@
+"""What is lost at most if everybody knew who took part when? A bound for any sampler.
+
+With the pattern of participations known, what is left is a Gaussian mechanism, of which only the
+law of ||C y|| counts. The bound holds in both directions, and needs no secret batches.
+
+>>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
+>>> bound = Revealed(mechanism, Poisson(0.01).automaton(100))
+>>> found = bound.epsilon(1e-5)
+>>> bool(abs(bound.delta(found.value) / 1e-5 - 1) < 1e-6)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+from scipy.stats import binom
+
+from dpcal._ext import correlated as kernels
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.samplers import Automaton
+
+__all__ = ["Revealed", "RevealedGroup", "gaussian_delta", "norms_law", "worst_norms"]
+
+Floats = NDArray[np.float64]
+
+# Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
+_MARGIN = 1e-9
+# Patterns whose norms are as unlikely together count as the worst pattern of all. A larger value
+# raises the floor below which this bound cannot fall; a smaller one makes grids of norms longer.
+_UNLIKELY = 1e-14
+
+
+def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
+    """Deltas of Gaussian mechanisms with sensitivity mu >= 0 over sigma, rounded up."""
+    safe = np.where(mu > 0, mu, 1.0)
+    high = ndtr(safe / 2 - epsilon / safe)
+    low = np.exp(np.minimum(epsilon + log_ndtr(-safe / 2 - epsilon / safe), 0.0))
+    up = np.maximum(high - low, 0.0) + _MARGIN * 1e-3 * high
+    return np.where(mu > 0, np.minimum(up, 1.0), 0.0)
+
+
+def worst_norms(mechanism: Mechanism) -> Floats:
+    """Bounds on ||C y|| over patterns of 0, 1, ..., steps participations, over sigma.
+
+    Attained by the first k rounds for C Toeplitz with non-increasing columns (Kalinin and Lampert
+    2024); else from the k largest sums of the k largest entries of the rows of C^T C.
+    """
+    column = mechanism.column
+    if column is not None and (np.diff(column) <= 0).all():
+        # Row t of C applied to the first k rounds is the sum of the column from t - k + 1 to t.
+        sums = np.concatenate([[0.0], np.cumsum(column)])
+        T = mechanism.steps
+        norms = np.empty(T)
+        for k in range(1, T + 1):
+            rows = sums[1:] - np.concatenate([np.zeros(k), sums[1 : T - k + 1]])
+            norms[k - 1] = math.sqrt(float(rows @ rows))
+        norms = norms / mechanism.sigma
+    else:
+        norms = _row_norms(mechanism.gram)
+    return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
+
+
+def _row_norms(gram: Floats) -> Floats:
+    """Bounds on the norms of sums of 1, 2, ... columns, from their Gram matrix >= 0."""
+    rows = np.cumsum(-np.sort(-gram, axis=1), axis=1)
+    return np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(len(gram))])
+
+
+@dataclass(frozen=True, eq=False)
+class RevealedGroup(Bound):
+    """The bound with participations known, for a record that may join some rounds only.
+
+    Parameters
+    ----------
+    gram
+        C^T C / sigma^2 >= 0 of the rounds that the record may join, each independently.
+    rate
+        Probability in (0, 1] of joining one of them.
+
+    Notes
+    -----
+    Joint convexity of the hockey-stick divergence over patterns, of which each number of
+    participations is charged the largest norm ||C y|| that its rounds could have.
+    """
+
+    gram: Floats
+    rate: float
+
+    method: ClassVar[str] = "participations revealed, worst group"
+
+    @cached_property
+    def _law(self) -> tuple[Floats, Floats]:
+        """Probabilities of 0, 1, ... participations, and bounds on ||C y|| / sigma."""
+        count = len(self.gram)
+        weights = binom.pmf(np.arange(count + 1), count, self.rate)
+        return weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN)
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        weights, norms = self._law
+        return min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return the bound on the logarithm of delta at an epsilon >= 0."""
+        found = self.delta(epsilon)
+        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return the least epsilon at which the bound is at most ``delta``."""
+        return Proof(least_epsilon(self.delta, delta), self.method)
+
+
+@dataclass(frozen=True, eq=False)
+class Revealed(Bound):
+    """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
+
+    Of each number of participations the worst pattern is taken or, for lambda-CGD and independent
+    participations, the law of ||C y|| with rounding up, whichever gives less.
+
+    Parameters
+    ----------
+    mechanism
+        Of any kind.
+    law
+        An automaton, or log-probabilities of 0, 1, ..., steps participations.
+    """
+
+    mechanism: Mechanism
+    law: Automaton | Floats
+
+    method: ClassVar[str] = "participations revealed"
+
+    @cached_property
+    def _laws(self) -> list[tuple[Floats, Floats]]:
+        """Probabilities and bounds on ||C y|| / sigma."""
+        mechanism, law = self.mechanism, self.law
+        counts = law.counts() if isinstance(law, Automaton) else law
+        found = [(np.exp(counts), worst_norms(mechanism))]
+        if isinstance(law, Automaton) and law.start.size == 1 and mechanism.decay is not None:
+            found.append(norms_law(mechanism, law))
+        return found
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        return min(
+            min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
+            for weights, norms in self._laws
+        )
+
+    def log_delta(self, epsilon: float) -> Proof:
+        """Return the bound on the logarithm of delta at an epsilon >= 0."""
+        found = self.delta(epsilon)
+        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
+
+    def epsilon(self, delta: float) -> Proof:
+        """Return the least epsilon at which the bound is at most ``delta``."""
+        return Proof(least_epsilon(self.delta, delta), self.method)
+
+
+def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
+    """Probabilities and values of ||C y|| / sigma, rounded up, for lambda-CGD.
+
+    Parameters
+    ----------
+    mechanism
+        Of kind ``"lambda-CGD"``.
+    law
+        Of independent participations.
+    """
+    decay, rates = float(mechanism.decay or 0.0), np.exp(law.join[:, 0])
+    # Nodes closed under multiplication with decay, at ratios near 0.95, down to a hundredth.
+    top = 1 / (1 - decay)
+    split = max(1, round(math.log(decay) / math.log(0.95)))
+    ratio = decay ** (1 / split)
+    count = math.ceil(math.log(100 * top) / -math.log(ratio))
+    s = np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
+
+    def rounded(states: Floats) -> NDArray[np.intc]:
+        index = np.searchsorted(s, states * (1 - 1e-12), side="left")
+        return np.minimum(index, s.size - 1).astype(np.intc)
+
+    worst = float(worst_norms(mechanism)[-1])
+    reach, cells = worst * worst, 256
+    while True:
+        weights = kernels.energy_law(
+            mechanism.energies, rates, s, rounded(decay * s), rounded(decay * s + 1), decay,
+            reach / (cells - 1), cells,
+        )  # fmt: skip
+        beyond = np.cumsum(weights[::-1])[::-1]
+        likely = int(np.searchsorted(-beyond, -_UNLIKELY)) + 1
+        if cells > 256 or likely <= 2:
+            break
+        if likely >= cells // 2:
+            cells = 2048
+            continue
+        reach *= likely / cells
+    norms = np.sqrt(np.arange(cells + 1) * (reach / (cells - 1)))
+    norms[-1] = worst
+    return weights * (1 + _MARGIN), norms * (1 + _MARGIN)

@@ -1,0 +1,1 @@
+"""What do random draws say about delta? Estimators, simulation, and confidence bounds."""

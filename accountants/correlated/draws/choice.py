@@ -1,0 +1,171 @@
+"""Which estimator answers a question? The one with the least proved range, or the best pilot.
+
+>>> from dpcal.accountants.correlated.question import Options, Question
+>>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
+>>> type(removing(question, Goal(delta=1e-3))).__name__
+'Tilted'
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcal.accountants.correlated.bounds.base import least_epsilon
+from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
+from dpcal.accountants.correlated.bounds.proved import bin_gram
+from dpcal.accountants.correlated.draws.bins import Bins
+from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Setting
+from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
+from dpcal.accountants.correlated.draws.montecarlo import Sample
+from dpcal.accountants.correlated.draws.tilted import Tilted
+from dpcal.accountants.correlated.likelihood import GridEngine, VectorEngine
+from dpcal.accountants.correlated.question import Question
+from dpcal.accountants.correlated.samplers import BallsInBins
+
+__all__ = ["Goal", "adding", "removing"]
+
+# Draws of a pilot; fewer choose by luck, more cost as much as what they choose.
+_PILOT = 1024
+# Tuples of bins that are tabulated; more would take more than 16 MB.
+_MOST_TUPLES = 2_000_000
+# Above this logarithm of a second moment, tilted draws are records that hardly ever exist.
+_LARGEST_LOG_MOMENT = 8.0
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What draws are to decide: the delta at an epsilon, or the epsilon at a delta.
+
+    Parameters
+    ----------
+    epsilon, delta
+        One of them; the other one is None.
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+
+    def level_of(self, sample: Sample) -> float:
+        """Return the epsilon at which a sample is read."""
+        if self.epsilon is not None:
+            return self.epsilon
+        target = self.delta or 0.0
+        return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
+
+    def range_of(self, estimator: Estimator) -> float:
+        """Return how large the range of an estimator is for this goal; smaller is better."""
+        if self.epsilon is not None:
+            return estimator.largest(self.epsilon) or math.inf
+        return least_epsilon(lambda e: estimator.largest(e) or math.inf, self.delta or 0.0)
+
+
+def removing(question: Question, goal: Goal) -> Estimator:
+    """Return the estimator of delta for removing a record."""
+    if question.route == "bins":
+        return _bins_removing(question, goal)
+    setting = question.setting("remove")
+    exact = isinstance(setting.engine, GridEngine | VectorEngine)
+    if not exact or not question.independent:
+        return Direct(setting, "remove")
+    if question.options.statistics == "certified":
+        return _tilted(setting) or Direct(setting, "remove")
+    return _importance(question, setting, goal)
+
+
+def _gram_of_bins(question: Question) -> Floats:
+    if not isinstance(question.sampler, BallsInBins):
+        raise TypeError(f"sampler must be BallsInBins, got {question.sampler!r}.")
+    return bin_gram(question.mechanism, question.sampler)
+
+
+def _bins_removing(question: Question, goal: Goal) -> Estimator:
+    """Draws of the order whose range is least."""
+    gram = _gram_of_bins(question)
+    orders = [q for q in (1, 2, 3) if len(gram) ** q <= _MOST_TUPLES]
+    return min((Bins(gram, "remove", q) for q in orders), key=goal.range_of)
+
+
+def _tilted(setting: Setting) -> Estimator | None:
+    """Order-2 draws, where the second moment exists in practice and is computed accurately."""
+    if setting.law.rates.max() >= 1 or setting.mechanism.decay is None:
+        return None
+    tilted = Tilted(setting)
+    if tilted.log_moment > _LARGEST_LOG_MOMENT or not tilted.validated():
+        return None
+    return tilted
+
+
+def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
+    """The importance sampler with the most effective draws in a pilot."""
+    rng = question.options.pilot()
+    rate = float(setting.law.rates.max())
+    if rate >= 0.5:
+        return Direct(setting, "remove")
+    best: tuple[float, Estimator] = (0.0, Direct(setting, "remove"))
+    level = goal.epsilon
+    if question.mechanism.decay is not None:
+        start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
+
+        def level_of(kept: Floats, proposal: Counts) -> float:
+            return goal.level_of(Sample(proposal, kept, 0))
+
+        counts = start.fitted(level_of, rng)
+        pilot = Sample(counts, counts.draw(2 * _PILOT, rng), 0)
+        level = goal.level_of(pilot)
+        best = (_effective(pilot, level), counts)
+    for scale in (1.0, 2.0, 4.0, 8.0):
+        shift = ShiftRemove(setting, scale)
+        pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
+        at = goal.level_of(pilot) if level is None else level
+        best = max(best, (2 * _effective(pilot, at), shift), key=lambda item: item[0])
+    return best[1]
+
+
+def _effective(pilot: Sample, level: float) -> float:
+    reading = pilot.at(level, failure_probability=0.05)
+    # A single draw that carries much of the mean tells of more that were not seen.
+    return reading.effective_draws if reading.largest_share < 0.2 else 0.0
+
+
+def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Estimator:
+    """Return the estimator of delta for adding a record.
+
+    Parameters
+    ----------
+    question, goal
+        As for :func:`removing`.
+    level
+        An epsilon near which the draws are to decide.
+    proved
+        Whether the range of the terms must be proved.
+    """
+    if question.route == "bins":
+        return Bins(_gram_of_bins(question), "add")
+    setting = question.setting("add")
+    bound = question.proved_adding
+    if not question.independent or not isinstance(bound, HalfSpaces):
+        return Direct(setting, "add")
+    if not proved:
+        return _shifted(question, setting, level, goal)
+    _, share = bound.best(level)
+    _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
+    scale = (level - kappa) / (mu * mu)
+    # Moved the other way, the half-space bounds no weight.
+    return Direct(setting, "add") if scale <= 0.1 else ShiftAdd(setting, share, scale)
+
+
+def _shifted(question: Question, setting: Setting, level: float, goal: Goal) -> Estimator:
+    """The shift with the most effective draws in a pilot, near what the pilot is to decide."""
+    rng = question.options.pilot()
+    best: tuple[float, Estimator] = (0.0, Direct(setting, "add"))
+    # Moved by this, the linear part of log L reaches the level in the mean.
+    reach = level / ShiftAdd(setting, 1.0, 1.0).half_space[2] ** 2
+    for part in (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4):
+        shift = ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False)
+        pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
+        effective = _effective(pilot, goal.level_of(pilot))
+        best = max(best, (effective, shift), key=lambda item: item[0])
+    return best[1]

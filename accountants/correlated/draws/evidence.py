@@ -1,0 +1,215 @@
+"""What do draws of both directions say? Delta at an epsilon, and epsilon at a delta, alike.
+
+>>> from dpcal.accountants.correlated.question import Options, Question
+>>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.matrix import LambdaCGD
+>>> options = Options(seed=0, draws=8192, failure_probability=1e-5)
+>>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, options)
+>>> evidence = collected(question, Goal(delta=1e-3))
+>>> level = evidence.epsilon(1e-3).upper
+>>> bool(abs(evidence.at(level).upper / 1e-3 - 1) < 1e-6)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dpcal.accountants.correlated.bounds.base import Bound, least_epsilon
+from dpcal.accountants.correlated.bounds.proved import Nothing
+from dpcal.accountants.correlated.draws.choice import Goal, adding, removing
+from dpcal.accountants.correlated.draws.confidence import draws_needed
+from dpcal.accountants.correlated.draws.estimators import Estimator
+from dpcal.accountants.correlated.draws.montecarlo import Sample
+from dpcal.accountants.correlated.likelihood import BracketEngine, ParticleEngine
+from dpcal.accountants.correlated.question import Question
+from dpcal.errors import DrawsCannotTell
+
+__all__ = ["Evidence", "Reading", "collected"]
+
+# Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
+_LEAST_EFFECTIVE = 50.0
+# A draw with a larger share of the mean tells of more that were not seen.
+_LARGEST_SHARE = 0.02
+
+
+class Reading(NamedTuple):
+    """Lower end, estimate and upper end of a delta or an epsilon."""
+
+    lower: float
+    estimate: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Draws for removing a record, and draws or a bound for adding one.
+
+    Attributes
+    ----------
+    removing
+        The draws for removing a record.
+    adding
+        Those for adding one; None where the bound is enough, or draws do not tell.
+    bound
+        What is proved about adding a record.
+    failure_probability
+        That the draws of both directions mislead about the upper end.
+    proved
+        Whether confidence bounds hold at every number of draws. The failure probability then is a
+        part of every delta.
+    """
+
+    removing: Sample
+    adding: Sample | None
+    bound: Bound
+    failure_probability: float
+    proved: bool
+
+    @property
+    def draws(self) -> int:
+        """Number of draws for each direction."""
+        return self.removing.draws
+
+    @property
+    def name(self) -> str:
+        """Names of the estimators."""
+        other = "" if self.adding is None else f" and {type(self.adding.estimator).__name__}"
+        return type(self.removing.estimator).__name__ + other
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the likelihoods are bounds or estimates that can only raise delta."""
+        setting = getattr(self.removing.estimator, "setting", None)
+        engine = None if setting is None else setting.engine
+        return isinstance(engine, BracketEngine | ParticleEngine)
+
+    def at(self, epsilon: float) -> Reading:
+        """Return the delta at an epsilon >= 0, of the worse direction."""
+        each = 0.5 * self.failure_probability
+        remove = self.removing.at(epsilon, failure_probability=each)
+        lower, estimate, upper = remove.lower, remove.mean, remove.upper
+        settled = self.bound.delta(epsilon)
+        if self.adding is None:
+            upper = max(upper, settled)
+        else:
+            add = self.adding.at(epsilon, failure_probability=each)
+            lower, estimate = max(lower, add.lower), max(estimate, min(add.mean, settled))
+            upper = max(upper, min(add.upper, settled))
+        upper += self.failure_probability if self.proved else 0.0
+        lower = 0.0 if self.one_sided else lower
+        return Reading(min(lower, upper), min(estimate, upper), min(upper, 1.0))
+
+    def epsilon(self, delta: float) -> Reading:
+        """Return the epsilon at a delta in (0, 1), of the worse direction."""
+
+        def least(part: Callable[[Reading], float]) -> float:
+            return least_epsilon(lambda e: part(self.at(e)), delta)
+
+        upper = least(lambda reading: reading.upper)
+        lower = 0.0 if self.one_sided else least(lambda reading: reading.lower)
+        return Reading(min(lower, upper), least(lambda reading: reading.estimate), upper)
+
+
+def collected(question: Question, goal: Goal) -> Evidence:
+    """Draw for both directions, as far as the goal needs draws.
+
+    Raises
+    ------
+    DrawsCannotTell
+        With what is missing, where these draws bound nothing or hang on too few of them.
+    ValueError
+        If the failure probability is not a part of the delta that was asked for.
+    """
+    options = question.options
+    if question.refusal is not None:
+        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+    estimator = removing(question, goal)
+    proved = estimator.largest(0.0) is not None
+    failure = options.failure(goal.delta, proved=proved)
+    if proved and goal.delta is not None:
+        _require_enough(question, estimator, goal.delta, failure)
+    sample = options.simulate(estimator, 0)
+    alone = Evidence(sample, None, Nothing(0.0), failure, proved)
+    level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
+    if math.isinf(level):
+        raise DrawsCannotTell(
+            f"draws={sample.draws} of removing a record bound delta={goal.delta:g} at no epsilon; "
+            "choose more draws."
+        )
+    _require_trust(sample, goal.level_of(sample))
+    bound = question.proved_adding
+    goal_delta = alone.at(level).upper if goal.delta is None else goal.delta
+    added = failure if proved else 0.0
+    if bound.delta(level) + added <= goal_delta:
+        return Evidence(sample, None, bound, failure, proved)
+    other = adding(question, goal, level, proved=proved)
+    return Evidence(sample, _drawn_adding(question, other, goal), bound, failure, proved)
+
+
+def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sample | None:
+    """Draws for adding a record, or None where they do not tell and a bound must."""
+    sample = question.options.simulate(estimator, 1)
+    level = goal.level_of(sample)
+    if math.isinf(level) or _distrust(sample, level) is not None:
+        return None
+    return sample
+
+
+def _require_enough(
+    question: Question, estimator: Estimator, target: float, failure: float
+) -> None:
+    """Refuse, before drawing, a number of draws that could not reach the target."""
+    largest = estimator.largest(_range_alone(estimator, target))
+    if largest is None:
+        return
+    if failure >= target:
+        raise ValueError(
+            f"failure_probability must be less than delta={target!r}, of which it is a part, "
+            f"got {failure!r}."
+        )
+    each, draws = 0.5 * failure, question.options.draws
+    needed = draws_needed(target - failure, failure_probability=each, largest=largest)
+    if draws < needed:
+        reachable = -math.log(each) * largest / draws
+        raise DrawsCannotTell(
+            f"draws={draws} cannot bound delta={target:g} with failure probability "
+            f"{failure:g}: even if no draw exceeded epsilon, the bound would be "
+            f"{reachable:.2g}; choose draws >= {needed}, or statistics='asymptotic'."
+        )
+
+
+def _range_alone(estimator: Estimator, target: float) -> float:
+    """The epsilon at which the estimator's range alone would do; the answer is at most that."""
+    largest = estimator.largest(0.0)
+    if largest is None or estimator.largest(1.0) == largest:
+        return 0.0
+    return least_epsilon(lambda e: float(estimator.largest(e) or 0.0), target)
+
+
+def _require_trust(sample: Sample, epsilon: float) -> None:
+    """Refuse an importance sample whose mean hangs on few draws."""
+    reason = _distrust(sample, epsilon)
+    if reason is not None:
+        raise DrawsCannotTell(reason)
+
+
+def _distrust(sample: Sample, epsilon: float) -> str | None:
+    """Why the mean of an importance sample hangs on few draws, or None."""
+    if sample.estimator.largest(epsilon) is not None:
+        return None
+    reading = sample.at(epsilon, failure_probability=0.05)
+    if reading.effective_draws < _LEAST_EFFECTIVE or reading.largest_share > _LARGEST_SHARE:
+        needed = sample.draws * max(
+            _LEAST_EFFECTIVE / max(reading.effective_draws, 1.0),
+            reading.largest_share / _LARGEST_SHARE,
+        )
+        return (
+            f"draws={sample.draws} leave {reading.effective_draws:.0f} effective draws at "
+            f"epsilon={epsilon:.4g}, the largest with {reading.largest_share:.0%} of the mean; "
+            f"choose draws >= {math.ceil(2 * needed)}."
+        )
+    return None

@@ -1,0 +1,139 @@
+"""What every method owes: one bound answers epsilon and delta, and more noise never costs more."""
+
+import numpy as np
+import pytest
+
+from dpcal.accountants import correlated
+from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot
+from dpcal.calibrate import correlated_dpsgd
+from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
+
+T = 24
+STRATEGIES = {
+    "diagonal": Identity(T),
+    "banded": Banded(T, 3, (1.0, 0.5, 0.25)),
+    "lambda-CGD": LambdaCGD(T, 0.7),
+    "BLT": BLT(T, (0.9, 0.4), (0.3, 0.2)),
+    "dense": SquareRoot(T),
+}
+SAMPLERS = {
+    "Poisson": correlated.Poisson(0.1),
+    "cyclic": correlated.CyclicPoisson(4, 0.3),
+    "overlapping groups": correlated.CyclicPoisson(2, 0.3),
+    "secret groups": correlated.CyclicPoisson(4, 0.3, random_shift=True),
+    "separated": correlated.MinSeparation(4, 0.2),
+    "allocated": correlated.RandomAllocation(2),
+    "bins": correlated.BallsInBins(8),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
+def test_proofs_answer_both_ways_alike(name, sampler):
+    asked = {"noise_multiplier": 4.0, "statistics": "none"}
+    found = correlated.epsilon(STRATEGIES[name], sampler, delta=1e-4, **asked)
+    back = correlated.delta(STRATEGIES[name], sampler, epsilon=float(found), **asked)
+    assert back == pytest.approx(1e-4, rel=1e-5)
+    assert back.label == found.label
+    quieter = {**asked, "noise_multiplier": 5.0}
+    assert correlated.epsilon(STRATEGIES[name], sampler, delta=1e-4, **quieter) <= found
+    assert correlated.epsilon(STRATEGIES[name], sampler, delta=1e-5, **asked) >= found
+
+
+@pytest.mark.parametrize("name", ["banded", "lambda-CGD", "BLT"])
+@pytest.mark.parametrize("sampler", ["Poisson", "secret groups", "allocated", "bins"])
+def test_draws_answer_both_ways_alike(name, sampler):
+    asked = {"noise_multiplier": 1.2, "seed": 5, "draws": 20_000, "failure_probability": 1e-6}
+    run, law = STRATEGIES[name], SAMPLERS[sampler]
+    found = correlated.epsilon(run, law, delta=1e-2, **asked)
+    back = correlated.delta(run, law, epsilon=float(found), **asked)
+    assert back.label == found.label
+    # Estimators are chosen near the epsilon or the delta that is asked for, which is one place;
+    # the order of tilted bins may differ, and its draws with it.
+    assert back == pytest.approx(1e-2, rel=2e-2 if sampler == "bins" else 1e-5)
+
+
+def test_epsilon_and_delta_of_one_run_rest_on_the_same_proof():
+    run, sampler = LambdaCGD(50, 0.5), correlated.Poisson(0.1)
+    asked = {"noise_multiplier": 6.36, "statistics": "none"}
+    found = correlated.epsilon(run, sampler, delta=1e-5, **asked)
+    back = correlated.delta(run, sampler, epsilon=float(found), **asked)
+    assert found < 0.997
+    assert found.method == back.method
+    assert back == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_both_calibrators_are_one():
+    run, target = LambdaCGD(50, 0.5), {"epsilon": 1.0, "delta": 1e-5}
+    sampler = correlated.Poisson(0.1)
+    proved = proved_noise_multiplier(run, sampler, **target)
+    plan = correlated_dpsgd(run, n=100, batch_size=10, statistics=False, **target)
+    assert plan.query("gradient").noise_multiplier == proved < 6.37
+    drawn = noise_multiplier(run, sampler, **target, draws=20_000, seed=3)
+    planned = correlated_dpsgd(run, n=100, batch_size=10, draws=20_000, seed=3, **target)
+    sigma = planned.query("gradient").noise_multiplier
+    assert sigma == drawn.noise_multiplier <= proved
+    assert planned.price() <= 1.0
+    assert drawn.confirmation <= 1e-5
+
+
+def test_draws_never_ask_for_more_noise_than_proofs():
+    # Ten draws cannot bound this delta: the proof answers, and says what was missing.
+    run, sampler, target = SquareRoot(12), correlated.Poisson(0.05), {"delta": 1e-6}
+    found = correlated.epsilon(run, sampler, noise_multiplier=4.0, draws=10, seed=0, **target)
+    proved = correlated.epsilon(run, sampler, noise_multiplier=4.0, statistics="none", **target)
+    assert (float(found), found.label) == (float(proved), "certified")
+    assert "choose draws >=" in found.note
+    least = noise_multiplier(run, sampler, epsilon=2.0, draws=10, seed=0, **target)
+    assert least.label == "certified"
+    assert least.noise_multiplier == proved_noise_multiplier(run, sampler, epsilon=2.0, **target)
+
+
+@pytest.mark.parametrize("bands", [12, 13, 32])
+def test_separated_bands_are_a_composition_however_many_they_are(bands):
+    # The columns of records in one group do not overlap, whatever the matrix is called.
+    steps, target = 320, {"epsilon": 4.0, "delta": 1e-6}
+    run = Banded(steps, bands, np.linspace(1.0, 0.1, bands))
+    sampler = correlated.CyclicPoisson(bands, 0.01 * bands)
+    found = noise_multiplier(run, sampler, **target)
+    assert found.label == "exact"
+    scaled = noise_multiplier(
+        Identity(-(-steps // bands)), correlated.Poisson(0.01 * bands), **target
+    )
+    norm = np.linalg.norm(run.coefficients)
+    # Late columns are cut short, so that equal columns need a little more.
+    assert 0.97 < found.noise_multiplier / (norm * scaled.noise_multiplier) <= 1 + 1e-6
+    separated = correlated.MinSeparation(bands, 0.01)
+    answer = correlated.delta(run, separated, noise_multiplier=2.0, epsilon=1.0, draws=2048, seed=1)
+    assert answer.method.startswith("separated: Direct")
+
+
+def hockey_stick(columns, weights, epsilon, sigma):
+    """E_Q (L - e^eps)_+ and E_Q (1 - e^eps L)_+ of two rounds, by a rule on the plane."""
+    x = np.linspace(-9, 9, 601) * sigma
+    first, second = np.meshgrid(x, x, indexing="ij")
+    log_q = -(first**2 + second**2) / (2 * sigma**2)
+    q = np.exp(log_q) / (2 * np.pi * sigma**2) * (x[1] - x[0]) ** 2
+    ratio = sum(
+        w * np.exp((m[0] * first + m[1] * second - 0.5 * (m @ m)) / sigma**2)
+        for w, m in zip(weights, columns, strict=True)
+    )
+    e = np.exp(epsilon)
+    return (q * np.maximum(ratio - e, 0)).sum(), (q * np.maximum(1 - e * ratio, 0)).sum()
+
+
+def test_absolute_values_dominate_mixed_signs():
+    # Contributions of any sign, the second of which looks at the first output, never beat those of
+    # abs(C): here all signs of two rounds with a negative entry.
+    C, sigma, rate, epsilon = np.array([[1.0, 0.0], [-0.6, 1.0]]), 1.3, 0.3, 0.4
+    patterns = [np.array(y, dtype=float) for y in ((0, 0), (1, 0), (0, 1), (1, 1))]
+    weights = [rate ** y.sum() * (1 - rate) ** (2 - y.sum()) for y in patterns]
+    worst = hockey_stick([np.abs(C) @ y for y in patterns], weights, epsilon, sigma)
+    for signs in ((1, 1), (1, -1)):
+        found = hockey_stick([C @ (y * signs) for y in patterns], weights, epsilon, sigma)
+        assert all(a <= b + 1e-12 for a, b in zip(found, worst, strict=True))
+    answer = correlated.delta(
+        Dense(C), correlated.Poisson(rate), noise_multiplier=sigma, epsilon=epsilon, draws=50_000,
+        seed=2,
+    )  # fmt: skip
+    assert answer.lower <= max(worst) <= answer
