@@ -127,7 +127,7 @@ class DirectionProfile:
         return lower, upper
 
     def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """The same, given that no loss is infinite."""
+        """Bounds on log delta at each epsilon, given that no loss is infinite."""
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
@@ -172,7 +172,7 @@ class DirectionProfile:
         return upper
 
     def _finite_chernoff(self, epsilons: Reals) -> Reals:
-        """The same, given that no loss is infinite."""
+        """Crude upper bounds on log delta, given that no loss is infinite."""
         upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
         try:
             _, variance = self._total.at_zero

@@ -24,11 +24,8 @@ KNOWN_WITHOUT_EXAMPLE = {
 
 KNOWN_LEANING = {
     "accountants/characteristic.py": 6,
-    "accountants/curves/profile.py": 2,
     "accountants/inversion/contour.py": 1,
     "accountants/inversion/transform.py": 3,
-    "accountants/losses/discrete_gaussian.py": 2,
-    "calibrate/plans/tree_spider.py": 1,
 }
 
 KNOWN_FRAGMENTS = {}

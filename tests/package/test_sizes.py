@@ -18,9 +18,11 @@ MOVING = "its room is being rebuilt"
 
 KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
 
+KERNEL = "one compiled unit: its inner functions are inlined into each other"
+
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
-    "dpcal._ext.correlated": (1284, MOVING),
-    "dpcal._ext.gradients": (700, MOVING),
+    "dpcal._ext.correlated": (1284, KERNEL),
+    "dpcal._ext.gradients": (700, KERNEL),
     "dpcal.accountants.characteristic": (1003, MOVING),
     "dpcal.accountants.inversion.transform": (668, MOVING),
     "dpcal.calibrate.auditing.checker": (734, MOVING),
