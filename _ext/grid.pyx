@@ -6,11 +6,11 @@ so that its bound is a whole number, rounded towards zero, checked in whole numb
 without rounding: in any order, one record moves the sum by at most the bound, exactly.
 
 >>> import numpy as np
->>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
+>>> table = np.array([[3.0, 4.0], [0.25, 0.5], [np.nan, 1.0]])
 >>> total = np.zeros(2, dtype=np.int64)
 >>> add_rows(table, 1.0, 1000, total)
 >>> total.tolist()
-[899, 1199]
+[850, 1300]
 """
 
 from libc.math cimport fabs, isfinite, sqrt

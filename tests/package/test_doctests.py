@@ -2,18 +2,12 @@
 
 import doctest
 import importlib
-import pkgutil
 
 import pytest
+from _modules import paths
 from _tree import ROOT
 
-import dpcal
-
-MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(dpcal.__path__, "dpcal.")
-    if module.name.rpartition(".")[2] not in ("__main__", "setup")
-)
+MODULES = sorted(name for name in paths() if name != "dpcal.__main__")
 # Their examples take seconds each.
 SLOW = {
     "accountants.md",
@@ -33,7 +27,7 @@ def marked(cases, name_of):
     ]
 
 
-@pytest.mark.parametrize("name", marked(["dpcal", *MODULES], str))
+@pytest.mark.parametrize("name", marked(MODULES, str))
 def test_module(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
