@@ -74,8 +74,6 @@ class Method:
         delta(epsilon(d)) above that of d: what separates two questions to one bound.
     refuses
         Events that the method must refuse, and what of each the refusal names.
-    one_bound
-        Whether both questions are answered by one bound.
     """
 
     name: str
@@ -85,7 +83,6 @@ class Method:
     samples: bool = True
     gap: float = 1e-6
     refuses: tuple[tuple[Any, str], ...] = ()
-    one_bound: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -192,11 +189,5 @@ METHODS = (
         lambda q: correlated.CyclicPoisson(bands=2, sampling_probability=q),
         0.0,
     ),
-    whole_run(
-        "correlated, conditional",
-        correlated.Poisson,
-        0.5,
-        run=Run(noise_multiplier=6.0),
-        one_bound=False,
-    ),
+    whole_run("correlated, conditional", correlated.Poisson, 0.5, run=Run(noise_multiplier=6.0)),
 )
