@@ -14,6 +14,10 @@ from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
+# Width, relative to delta or to epsilon, from which an answer says that it is wide: ten times of it
+# would pass over answers that have four digits.
+_WIDE = 1e-5
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -33,6 +37,12 @@ class Bounds:
         """Bounds on the maximum of several quantities."""
         largest = max(bounds, key=lambda item: item.upper)
         return Bounds(max(item.lower for item in bounds), largest.upper, largest.method)
+
+    def saying_width(self, width: float) -> Bounds:
+        """Return these bounds, with a relative width in their method where it is large."""
+        if not _WIDE <= width < math.inf:
+            return self
+        return Bounds(self.lower, self.upper, f"{self.method}, relative width {width:.0e}")
 
 
 class _Answer(float):

@@ -97,7 +97,9 @@ def _epsilon(composition: Composition, name: str, delta: float, options: dict[st
         if not found or not _needs_less(direction, found[0], target, module):
             exact = _finite_end(direction, delta)
             found.append(exact or module.epsilon_bounds(direction, target))
-    return Bounds.worst(found)
+    bounds = Bounds.worst(found)
+    known = 0 < bounds.lower <= bounds.upper < math.inf
+    return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
@@ -146,6 +148,8 @@ def _log_delta(
     module = _OWN[name]
     found = [module.log_delta_bounds(item, epsilon) for item in composition.directions]
     bounds = Bounds.worst(found)
+    if bounds.upper > -math.inf:
+        bounds = bounds.saying_width(bounds.upper - bounds.lower)
     # A delta that a double takes for 1 is less than 1.
     return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 

@@ -26,13 +26,14 @@ from scipy.optimize import minimize_scalar
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.failure import combine, epsilon_beyond
+from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
 from dpcal.accountants.inversion.saddle import log_chernoff, root_of
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-# Of the root finder over orders; the loss in log delta is its square.
+# Tolerance of the root finder over orders. The bound is looser than the best by half its square,
+# less than a hundred units.
 _TOLERANCE = 1e-7
 
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
@@ -62,7 +63,8 @@ def _variance(total: Total) -> float:
     return max(float(total.moments([0.0])[0, 2]), 1e-12)
 
 
-# Tilts at which bounds in closed form are compared, where no quadrature is affordable.
+# Tilts at which bounds in closed form are compared, where no quadrature is affordable: 40 a decade,
+# between which the best is refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 
@@ -95,12 +97,11 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
-    log_finite, given = direction.finite
-    if log_finite < 0:
-        support = Total(given.parts).upper
-        return epsilon_beyond(
-            log_finite, log_delta, lambda target: epsilon_bounds(given, target), support
-        )
+    return epsilon_with_failures(direction, log_delta, _finite_epsilon)
+
+
+def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
+    """Upper bound on epsilon where every loss is finite."""
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
@@ -117,7 +118,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
     try:
         guess = min(max(math.sqrt(-2 * log_delta / _variance(total)), 1e-6), 8.0)
-        c = root_of(equation, total, total.sketch, 0.0, math.inf, guess, _TOLERANCE)
+        c = root_of(equation, total, total.subset, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c, log_mgf = _closed_form(total, cost)
@@ -139,9 +140,11 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
-    log_finite, given = direction.finite
-    if log_finite < 0:
-        return combine(log_finite, log_delta_bounds(given, epsilon))
+    return log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
+
+
+def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
+    """Upper bound on log delta(epsilon) where every loss is finite."""
     if not direction.parts:
         return Bounds(-math.inf, -math.inf, "no loss")
     total = Total(direction.parts)
@@ -159,7 +162,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     try:
         mean = float(total.moments([0.0])[0, 1])
         guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
-        c = root_of(equation, total, total.sketch, 0.0, math.inf, guess, _TOLERANCE)
+        c = root_of(equation, total, total.subset, 0.0, math.inf, guess, _TOLERANCE)
         log_mgf = float(total.moments([c])[0, 0])
     except OutOfReach:
         c, log_mgf = _closed_form(total, cost)

@@ -107,7 +107,7 @@ def draw(seed, index):
 
 
 def draw_with_little_noise(seed, index):
-    """Points outside the box: losses whose exponentials overflow."""
+    """The point of a sweep with this index among losses whose exponentials overflow."""
     rng = np.random.default_rng([seed, index])
     distinct = int(rng.choice([1, 2, 5], p=[0.6, 0.25, 0.15]))
     q, sigma = 10 ** rng.uniform(-9, 0), 10 ** rng.uniform(-2.7, -0.6)
@@ -312,7 +312,7 @@ def log_delta_in_balls(point, epsilon):
 
 
 def _direction_in_balls(direction, epsilon):
-    """What is proved for one direction; None where that takes too much."""
+    """Bounds on log delta of one direction in ball arithmetic; None where they take too much."""
     try:
         chosen = choose_contour(direction.parts, epsilon, width=1e-4)
         points = sum(item.last - item.first for item in chosen.sums if item)
@@ -397,7 +397,7 @@ def measure(point, index, *, balls=False):
         "seconds": seconds,
         "lower": answer.lower,
         "upper": answer.upper,
-        "method": answer.method.split(" order")[0],
+        "method": answer.method.split(" order")[0].split(", relative")[0],
         "balls": asked,
         "problems": found,
     }

@@ -1,9 +1,9 @@
 r"""What is delta at a thousand epsilons? The whole privacy profile, from a handful of contours.
 
-One contour serves a band of epsilons around its saddle, of several standard deviations of the
-tilted loss: its nodes hold all that is dear, and a further epsilon is a sum over them. Aliases,
-truncation and rounding are bounded at every epsilon; an epsilon that a contour bounds too loosely
-is left to the next one, and in the end to one of its own.
+One contour serves an interval of epsilons around its saddle, of several standard deviations of the
+tilted loss. Its nodes take nearly all of the work, and a further epsilon is a sum over them.
+Aliases, truncation and rounding are bounded at every epsilon. An epsilon that a contour bounds too
+loosely is left to the next contour, and in the end to a contour of its own.
 
 >>> import numpy as np
 >>> from dpcal.accountants import events
@@ -30,11 +30,11 @@ from scipy.interpolate import PchipInterpolator
 from dpcal import _validate
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.characteristic import Inversion
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.inversion.failure import combine
 from dpcal.accountants.inversion.saddle import log_chernoff
+from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
@@ -51,32 +51,40 @@ __all__ = [
 Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-# Bounds on log delta are as close as this wherever a contour of its own would bring an epsilon
-# there, and otherwise within this factor of what it would bring.
-_WIDTH, _LOOSER = 1e-10, 2.0
-# Half-width of a band in standard deviations of the tilted law: errors against the sum grow by
-# exp(half its square) towards the ends.
+# Width of bounds on log delta that are accepted: ten digits of delta. Less of it takes more
+# contours.
+_WIDTH = 1e-10
+# Bounds are accepted up to this many times the width that they have at the center of their
+# interval. With less of it no interval serves more than its center; more of it makes profiles
+# looser than answers.
+_LOOSER = 2.0
+# Half-width of an interval in standard deviations of the tilted law. Errors against the sum grow by
+# exp(half its square) towards the ends: twice of it would lose all digits, half of it takes twice
+# the contours.
 _SPREAD = 4.5
-# Bands that are tried for an epsilon, each closer to it than the one before.
+# Intervals that are tried for an epsilon, each closer to it than the one before; the last has its
+# center there.
 _ATTEMPTS = 6
-# Complex numbers held at once when a contour is read.
+# Complex numbers held at once when a contour is read: 32 MB.
 _ROOM = 2_000_000
-# Tilts of the Chernoff bounds that spare a direction, over the scale of the loss.
+# Tilts of the Chernoff bounds that spare a direction, over the scale of the loss: ten a decade.
 _TILTS = np.geomspace(1e-2, 1e3, 48)
-# Points of the profile between which the first guess at an epsilon is interpolated.
-_GUESS_POINTS = 129
-_CORRECTIONS = 3
+# Points of the profile between which the first guess at an epsilon is interpolated, and corrections
+# of the guess, each of which squares its error.
+_GUESS_POINTS, _CORRECTIONS = 129, 3
+# Relative width of an epsilon from a profile above which it is asked for by itself.
+_LOOSE = 1e-6
 
 
-class _Band:
+class _Interval:
     """The epsilons that one inversion serves."""
 
     def __init__(self, total: Total, center: float) -> None:
         self.center = center
-        self.inversion = Inversion.at(total, center, spread=_SPREAD)
+        self.inversion = invert(total, center, spread=_SPREAD)
         if self.inversion.smoothed:
             # Closer nodes end earlier, which more smoothing would have to pay for.
-            self.inversion = Inversion.at(total, center)
+            self.inversion = invert(total, center)
         contours = self.inversion.contours
         self.reach = _SPREAD / max(contour.width for contour in contours)
         self._chunk = max(16, int(_ROOM / math.sqrt(max(item.nodes for item in contours))))
@@ -114,7 +122,7 @@ class DirectionProfile:
         below = self._direction.below
         self._below = None if below is None else DirectionProfile(below)
         self._total = Total(self._direction.parts)
-        self._bands: list[_Band] = []
+        self._intervals: list[_Interval] = []
 
     def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
         """Lower and upper bounds on log delta at each epsilon >= 0, in any order."""
@@ -147,11 +155,11 @@ class DirectionProfile:
     def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
         """Fill in bounds at sorted epsilons, of the dominating pairs as they are."""
         todo = self._without_contours(points, lower, upper)
-        for band in self._bands:
-            self._read(band, points, todo, lower, upper)
+        for interval in self._intervals:
+            self._read(interval, points, todo, lower, upper)
         while todo.any():
             first = int(np.argmax(todo))
-            if not self._read_new_band(points, todo, lower, upper):
+            if not self._read_new_interval(points, todo, lower, upper):
                 bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
                 lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
         upper[:] = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
@@ -200,34 +208,36 @@ class DirectionProfile:
                     todo[place] = False
         return todo
 
-    def _read(self, band: _Band, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> None:
-        """Fill in what a band serves."""
-        near = np.flatnonzero(todo & (np.abs(points - band.center) <= 1.1 * band.reach))
+    def _read(
+        self, interval: _Interval, points: Reals, todo: Flags, lower: Reals, upper: Reals
+    ) -> None:
+        """Fill in what an interval serves."""
+        near = np.flatnonzero(todo & (np.abs(points - interval.center) <= 1.1 * interval.reach))
         if len(near):
-            low, high, served = band.read(points[near])
+            low, high, served = interval.read(points[near])
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
             if len(done) < len(near):
                 # How far the next one will get.
-                band.reach = float(np.abs(points[done] - band.center).max(initial=0.0))
+                interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
 
-    def _read_new_band(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
-        """Fill in what a new band serves; whether the first point is among it."""
+    def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
+        """Fill in what a new interval serves; whether the first point is among it."""
         place = int(np.argmax(todo))
         first = float(points[place])
-        reach = self._bands[-1].reach if self._bands else self._reach_at_zero()
+        reach = self._intervals[-1].reach if self._intervals else self._reach_at_zero()
         for attempt in range(_ATTEMPTS):
             # The last one has its center at the first point.
             reach = reach if attempt < _ATTEMPTS - 1 else 0.0
             last = float(points[todo & (points <= first + 1.8 * reach)].max())
             try:
-                band = _Band(self._total, 0.5 * (first + last))
+                interval = _Interval(self._total, 0.5 * (first + last))
             except OutOfReach:
                 return False
-            nominal = band.reach
-            self._read(band, points, todo, lower, upper)
+            nominal = interval.reach
+            self._read(interval, points, todo, lower, upper)
             if not todo[place]:
-                self._bands.append(band)
+                self._intervals.append(interval)
                 return True
             if last == first:
                 return False
@@ -409,7 +419,7 @@ def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
         guesses = _guesses(profile, targets[todo], first.lower, last.upper)
         if guesses is not None:
             lower[todo], upper[todo] = _prove(profile, targets[todo], *guesses)
-    loose = np.isinf(upper) | (upper - lower > 1e-6 * upper)
+    loose = np.isinf(upper) | (upper - lower > _LOOSE * upper)
     for place in np.flatnonzero(todo & loose):
         bounds = _single(composition, float(targets[place]))
         lower[place], upper[place] = bounds.lower, bounds.upper

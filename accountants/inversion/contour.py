@@ -24,45 +24,62 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.transform import Measure, ProductLine
+from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, ProductLine
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["FURTHEST", "Contour", "log_complement"]
+__all__ = ["FURTHEST", "Contour", "log_complement", "log_complements"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-N = TypeVar("N", float, Reals)
 
-# Largest relative error that aliasing and truncation may each contribute.
+# Largest relative error that aliasing and truncation may each contribute: about ten units. The
+# rounding of most answers is as large, so that less of it adds nodes for nothing, and more widens
+# answers.
 _TOLERANCE = 2e-15
-# Distance of the furthest trial tilt from the saddle, in widths of the peak.
+# Relative error that is enough where only the size of a small part matters, since it is added to a
+# much larger one.
+_CRUDEST = 1e-2
+# Distance of the furthest trial tilt from the saddle, in widths of the peak, and of all trial
+# tilts. Chernoff bounds at these tilts say how small the aliases are. For a normal law the best
+# lies at sqrt(2 log(1 / tolerance)) = 8 widths; laws of rare jumps need nearer ones, others further
+# ones.
 FURTHEST = 20.0
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
-# On a line of more points than this, these: a trial costs more there than it saves in nodes.
+# On a line of more points than this, fewer trials: a trial costs more there than it saves in nodes.
 _MANY_POINTS, _FEWER_SPREADS = 5_000, np.array([0.15, 0.7, 2.5, 4.0])
-# The same where only the size of the value matters.
-_CRUDEST = 1e-2
-# Remainder, relative to the value, at the last affordable node that is taken as it is.
+# Remainder, relative to the value, at the last affordable node that is taken as it is. The
+# transform of a density with jumps falls like a power of t, and smoothing would cost more than
+# this.
 _ALGEBRAIC = 1e-7
-# Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s).
+# Remainder, relative to the value, at which a law of many losses whose remainder falls like a power
+# of t has enough nodes: more would cost the more, and gain less than rounding leaves of its digits.
+_ENOUGH = 1e-11
+# Nodes of one contour, and complex multiplications spent on it, at most (about 0.1 s). Half of
+# either makes answers of small noise and few steps wider; twice of them doubles the longest times.
 _MAX_NODES = 1 << 19
 _MAX_WORK = 3e7
 # Nodes that any composition may have, as long as they take no more than so much work; and the
-# fewest that a contour is smoothed for.
+# fewest that a contour is smoothed for, below which smoothing says little.
 _MIN_BUDGET, _MOST_WORK, _FEWEST = 1 << 14, 1.5e8, 1 << 10
+# Ratio of neighboring times between which the decay is bounded. Closer times find the last node
+# more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
 _LOG_RATIO = math.log(_GRID_RATIO)
-# Grid times between two looks at whether the rest is negligible.
+# Grid times between two checks whether the rest is negligible: fewer compute less beyond the last
+# node, and more take fewer calls.
 _CHUNK = 32
-# Shifts at which the smoothed delta bounds the plain one from below, in logarithms of what is lost.
+# Shifts at which the smoothed delta bounds the plain one from below, as logarithms of the
+# probability that the added loss exceeds the shift. Each is twice the one before: closer ones gain
+# little.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
+# Logarithm beyond which an error has no need of its size.
+_HUGE = 700.0
 # Where no digit of an integrand is left, it may have no value: its sum then says nothing.
 _silent = np.errstate(over="ignore", invalid="ignore")
 
@@ -88,7 +105,20 @@ class Contour:
         Complex multiplications that may be spent on the nodes.
     smooth
         Whether to smooth where that is not enough, rather than to raise :class:`OutOfReach`.
+
+    Attributes
+    ----------
+    nodes, step
+        Number of nodes and their distance.
+    width
+        Width of the integrand's peak along the line.
+    smoothing
+        Standard deviation of the Gaussian loss that was added; 0 for none.
+    coarse
+        Whether more than rounding lies beyond the last node.
     """
+
+    method = "contour"
 
     def __init__(
         self,
@@ -108,7 +138,6 @@ class Contour:
         curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
         self.width = 1 / math.sqrt(curvature)
         self.smoothing = 0.0
-        # Whether what lies beyond the last node is more than rounding.
         self.coarse = False
         self.step = math.nan
         # The integrand at the epsilon asked for last.
@@ -127,10 +156,6 @@ class Contour:
         return float(self.nodes * self.line.points)
 
     # -- choices made from bounds
-
-    def _peak(self, epsilon: float) -> float:
-        """Log of the integrand at the real node."""
-        return self.log_mgf - self.c * epsilon - math.log(abs(self.c)) - math.log1p(self.c)
 
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
         """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
@@ -157,14 +182,16 @@ class Contour:
         steps = 2 * math.pi * np.abs(trials - c) / np.maximum(needed, 1.0)
         self.step = min(float(steps[trials < c].max()), float(steps[trials > c].max()))
 
-    def _log_alias(self, epsilon: float) -> float:
-        """Log of a bound on the sum of all aliases at this epsilon."""
+    def _log_aliases(self, epsilons: Reals) -> Reals:
+        """Log of a bound on the sum of all aliases at each epsilon."""
         a = self._trials
         distance = np.abs(a - self.c) * (2 * math.pi / self.step)
-        first = self._trial_bounds + self._smoothing_at(a) - a * epsilon - distance
         with np.errstate(divide="ignore"):
-            series = first - np.log(-np.expm1(-distance))
-        return float(np.logaddexp(series[a < self.c].min(), series[a > self.c].min()))
+            series = np.log(-np.expm1(-distance))
+        first = self._trial_bounds + self._smoothing_at(a) - distance - series
+        bounds = first - np.outer(epsilons, a)
+        left, right = bounds[:, a < self.c].min(axis=1), bounds[:, a > self.c].min(axis=1)
+        return np.asarray(np.logaddexp(left, right))
 
     def _log_decay(self, t: Reals, ratio: float) -> Reals:
         """Bound on log abs(transform(c + i s) / transform(c)), s in [t, ratio t], at each t."""
@@ -182,21 +209,26 @@ class Contour:
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
         grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)
-        node = self._first_negligible(grid, target)
-        if node is None and self._remainder < log_sum + math.log(_ALGEBRAIC):
-            # The transform of a density with jumps falls like a power of t: its rest is an error.
-            node, self.coarse = len(grid) - 1, True
+        remainders = self._remainders(grid, target)
+        node = _first_below(remainders, target)
+        if node is None and remainders[-1] < log_sum + math.log(_ALGEBRAIC):
+            self.coarse = True
+            if isinstance(self.line, ProductLine) and len(self.line.tilts) > MANY_LOSSES:
+                node = _first_below(remainders, log_sum + math.log(_ENOUGH))
+            node = len(grid) - 1 if node is None else node
         if node is None:
             if not smooth:
                 raise OutOfReach
             # exp(-(smoothing t)^2 / 2) reaches the target at the last affordable node.
             self.smoothing = math.sqrt(2 * max(1.0, math.log(budget) - target)) / (h * budget)
-            node = self._first_negligible(grid, target)
+            remainders = self._remainders(grid, target)
+            node = _first_below(remainders, target)
             node = len(grid) - 1 if node is None else node
+        self._remainder = float(remainders[min(node, len(remainders) - 1)])
         self.nodes = int(grid[node] / h) + 2
 
-    def _first_negligible(self, grid: Reals, target: float) -> int | None:
-        """Index of the first grid time beyond which all nodes together stay below exp(target)."""
+    def _remainders(self, grid: Reals, target: float) -> Reals:
+        """Log of a bound on all nodes beyond each grid time, until that is far below the target."""
         h, c = self.step, self.c
         poles = 0.5 * (np.log1p((grid / c) ** 2) + np.log1p((grid / (1 + c)) ** 2))
         counts = np.log(grid * (_GRID_RATIO - 1) / h + 1)
@@ -214,17 +246,13 @@ class Contour:
             if rest < target - 3 or last == len(grid) - 1:
                 break
         pieces = np.append(pieces[:last], rest)
-        remainders = np.logaddexp.accumulate(pieces[::-1])[::-1]
-        small = np.flatnonzero(remainders <= target)
-        node = int(small[0]) if len(small) else None
-        self._remainder = float(remainders[len(pieces) - 1 if node is None else node])
-        return node
+        return np.asarray(np.logaddexp.accumulate(pieces[::-1])[::-1])
 
     # -- values
 
     @cached_property
     def _nodes(self) -> tuple[Reals, Complexes, Complexes, Reals]:
-        """Times, log integrand less what depends on epsilon, poles, and rounding in units."""
+        """Times, log integrand less the factor of epsilon, nodes z, and rounding in units."""
         t = self.step * np.arange(self.nodes)
         z = self.c + 1j * t
         values = self.line.log_ratio(self.step, self.nodes)
@@ -235,14 +263,12 @@ class Contour:
         return np.asarray(t, dtype=float), np.asarray(values), np.asarray(z), np.asarray(rounding)
 
     @property
-    def _log_smoothing(self) -> float:
-        return float(self._smoothing_at(np.array(self.c)))
-
-    @property
     def _mean(self) -> float:
+        """Mean of the tilted law, of the smoothed one where it is smoothed."""
         return self.mean + self.smoothing**2 * (self.c + 0.5)
 
     def _integrand(self, epsilon: float) -> Complexes:
+        """The integrand at the nodes, over its value at the real one, which counts half."""
         if self._last[0] != epsilon:
             t, values, _, _ = self._nodes
             integrand = np.exp(values + 1j * t * (self._mean - epsilon))
@@ -252,138 +278,83 @@ class Contour:
 
     def log_estimate(self, epsilon: float) -> float:
         """Saddle-point estimate of the logarithm of the value, without an error bound."""
-        return self._peak(epsilon) - math.log(_curvature_factor(self.width))
+        peak = self.log_mgf - self.c * epsilon - math.log(abs(self.c)) - math.log1p(self.c)
+        return peak - math.log(_curvature_factor(self.width))
 
-    def _scale(self, epsilon: float) -> float:
-        """Log of the factor between the normalised sum over nodes and the integral."""
-        return self._peak(epsilon) + self._log_smoothing + math.log(self.step / math.pi)
+    def _log_peaks(self, epsilons: Reals) -> Reals:
+        """Log of the integrand at the real node, at each epsilon."""
+        return self.log_mgf - self.c * epsilons - math.log(abs(self.c)) - math.log1p(self.c)
 
-    def _log_interval(self, epsilon: float) -> tuple[float, float]:
-        """Bounds on log of the smoothed delta (c > 0) or of its complement (c < 0)."""
-        integrand = self._integrand(epsilon)
-        total = float(integrand.real.sum())
-        error = self._error(epsilon, total, integrand)
-        scale = self._scale(epsilon)
-        lower = scale + math.log(total - error) if total > error else -math.inf
-        upper = scale + math.log(total + error) if total + error > 0 else math.inf
-        return lower, upper
+    def _log_scales(self, epsilons: Reals) -> Reals:
+        """Log of the factor between the normalised sums over nodes and the integrals."""
+        smoothing = self._smoothing_at(np.array(self.c))
+        return np.asarray(self._log_peaks(epsilons) + smoothing + math.log(self.step / math.pi))
 
     def _smoothing_at(self, c: Reals) -> Reals:
-        """What the added Gaussian loss contributes to log M(c)."""
+        """The contribution of the added Gaussian loss to log M(c)."""
         return 0.5 * self.smoothing**2 * (c * c + c)
 
-    def _error(self, epsilon: float, total: float, integrand: Complexes) -> float:
-        """Bound on aliasing, truncation and rounding, in units of the normalised sum."""
-        t, _, _, rounding = self._nodes
-        alias = math.exp(min(700.0, self._log_alias(epsilon) - self._scale(epsilon)))
-        tail = math.exp(min(700.0, self._remainder))
-        phase = t * (4 * (abs(self._mean) + abs(epsilon)) + self.line.mean_rounding)
-        rounded = float(rounding.sum() + (phase * np.abs(integrand)).sum())
-        prefactor = 16 + 8 * (abs(self.log_mgf) + abs(self.c * epsilon))
-        prefactor += self.line.log_mass_rounding
-        return alias + tail + UNIT * (rounded + prefactor * abs(total))
-
-    @_silent
-    def log_bounds(self, epsilon: float) -> Bounds:
-        """Bounds on log delta(epsilon)."""
-        lower, upper = self._log_interval(epsilon)
-        method = "contour"
-        if self.c < 0:
-            lower, upper = _outward(log_complement(upper), log_complement(lower))
-        else:
-            upper = min(upper, float((self._trial_bounds - self._trials * epsilon).min()))
-        if self.smoothing:
-            method, lower = "smoothed", self._unsmoothed_lower(epsilon)
-        return Bounds(lower, min(upper, 0.0), method)
-
-    def _unsmoothed_lower(self, epsilon: float) -> float:
-        """Best of delta_smoothed(epsilon + s) - P(xi > s) over s, with xi the added loss."""
-        best = -math.inf
-        size = -self._log_interval(epsilon)[1] if self.c > 0 else 0.0
-        for margin in _MARGINS:
-            deviations = math.sqrt(2 * (margin + max(0.0, size)))
-            shifted = epsilon + deviations * self.smoothing + self.smoothing**2 / 2
-            log_miss = -0.5 * deviations**2
-            low, high = self._log_interval(shifted)
-            if self.c < 0:
-                low = log_complement(high)
-            if low > log_miss:
-                best = max(best, low + math.log(-math.expm1(log_miss - low)))
-        return best
-
-    # -- values at many epsilons
-
-    @_silent
-    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper bounds on log delta at each of many epsilons, as :meth:`log_bounds`."""
-        lower, upper = self._log_interval_at(epsilons)
-        if self.c < 0:
-            lower, upper = _outward(_log_complements(upper), _log_complements(lower))
-        else:
-            chernoff = self._trial_bounds - np.outer(epsilons, self._trials)
-            upper = np.minimum(upper, chernoff.min(axis=1))
-        if self.smoothing:
-            lower = self._unsmoothed_lower_at(epsilons)
-        return lower, np.minimum(upper, 0.0)
-
-    def _sums_at(self, epsilons: Reals) -> tuple[Reals, float]:
-        """Normalised sums over the nodes, and their rounding in units but for the phases'.
-
-        Nodes are equally spaced, so a phase is a product of two, of a place within a block of nodes
-        and of the block: a matrix product and a few exponentials.
-        """
-        weights = np.exp(self._nodes[1])
-        weights[0] = 0.5
-        inner = math.ceil(math.sqrt(self.nodes))
-        outer = -(-self.nodes // inner)
-        blocks = np.zeros(inner * outer, dtype=complex)
-        blocks[: self.nodes] = weights
-        shifts = 1j * self.step * (self._mean - epsilons)
-        within = np.exp(np.outer(np.arange(inner), shifts))
-        between = np.exp(np.outer(inner * np.arange(outer), shifts))
-        sums = (blocks.reshape(outer, inner) @ within * between).real.sum(axis=0)
-        return sums, float((inner + outer + 8) * np.abs(weights).sum())
-
-    def _log_interval_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """As :meth:`_log_interval`."""
-        totals, summing = self._sums_at(epsilons)
+    def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Normalised sums over the nodes, and their rounding in units."""
         t, values, _, rounding = self._nodes
-        peaks = self.log_mgf - self.c * epsilons - math.log(abs(self.c)) - math.log1p(self.c)
-        scales = peaks + self._log_smoothing + math.log(self.step / math.pi)
         phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self.line.mean_rounding
-        phases = phases * float(t @ np.exp(values.real))
+        if len(epsilons) == 1:
+            integrand = self._integrand(float(epsilons[0]))
+            total = np.array([integrand.real.sum()])
+            return total, rounding.sum() + phases * (t * np.abs(integrand)).sum()
+        weights = np.exp(values)
+        weights[0] = 0.5
+        shifts = np.asarray(1j * self.step * (self._mean - epsilons), dtype=complex)
+        sums, terms = _block_sums(weights, shifts)
+        summing = (terms + 8) * np.abs(weights).sum()
+        return sums, rounding.sum() + summing + phases * float(t @ np.abs(weights))
+
+    def _log_interval(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Bounds on log of the smoothed delta (c > 0) or of its complement (c < 0)."""
+        totals, rounding = self._sums(epsilons)
+        scales = self._log_scales(epsilons)
         prefactors = 16 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons))
         prefactors += self.line.log_mass_rounding
-        errors = np.exp(np.minimum(700.0, self._log_alias_at(epsilons) - scales))
-        errors += math.exp(min(700.0, self._remainder))
-        errors += UNIT * (float(rounding.sum()) + summing + phases + prefactors * np.abs(totals))
+        errors = np.exp(np.minimum(_HUGE, self._log_aliases(epsilons) - scales))
+        errors += math.exp(min(_HUGE, self._remainder))
+        errors += UNIT * (rounding + prefactors * np.abs(totals))
         with np.errstate(divide="ignore", invalid="ignore"):
             # A sum that is no number says nothing.
             lower = np.where(totals > errors, scales + np.log(totals - errors), -math.inf)
             upper = scales + np.log(np.maximum(totals + errors, 0.0))
         return lower, np.where(totals + errors > 0, upper, math.inf)
 
-    def _log_alias_at(self, epsilons: Reals) -> Reals:
-        """As :meth:`_log_alias`."""
-        a = self._trials
-        distance = np.abs(a - self.c) * (2 * math.pi / self.step)
-        with np.errstate(divide="ignore"):
-            closed = np.log(-np.expm1(-distance))
-        first = self._trial_bounds + self._smoothing_at(a) - distance - closed
-        series = first - np.outer(epsilons, a)
-        left, right = series[:, a < self.c].min(axis=1), series[:, a > self.c].min(axis=1)
-        return np.asarray(np.logaddexp(left, right))
+    @_silent
+    def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on log delta at each of many epsilons."""
+        lower, upper = self._log_interval(epsilons)
+        if self.c < 0:
+            lower, upper = log_complements(upper), log_complements(lower)
+            # Outward by the rounding of these logarithms, which are at most 0.
+            lower, upper = lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT) + 0.0
+        else:
+            chernoff = self._trial_bounds - np.outer(epsilons, self._trials)
+            upper = np.minimum(upper, chernoff.min(axis=1))
+        if self.smoothing:
+            lower = self._unsmoothed_lower(epsilons)
+        return lower, np.minimum(upper, 0.0)
 
-    def _unsmoothed_lower_at(self, epsilons: Reals) -> Reals:
-        """As :meth:`_unsmoothed_lower`."""
+    def log_bounds(self, epsilon: float) -> Bounds:
+        """Bounds on log delta(epsilon)."""
+        lower, upper = self.log_bounds_at(np.array([epsilon]))
+        method = "smoothed" if self.smoothing else self.method
+        return Bounds(float(lower[0]), float(upper[0]), method)
+
+    def _unsmoothed_lower(self, epsilons: Reals) -> Reals:
+        """Best of delta_smoothed(epsilon + s) - P(xi > s) over s, with xi the added loss."""
         best = np.full(len(epsilons), -math.inf)
-        sizes = -self._log_interval_at(epsilons)[1] if self.c > 0 else np.zeros(len(epsilons))
+        sizes = -self._log_interval(epsilons)[1] if self.c > 0 else np.zeros(len(epsilons))
         for margin in _MARGINS:
             deviations = np.sqrt(2 * (margin + np.maximum(0.0, sizes)))
             shifted = epsilons + deviations * self.smoothing + self.smoothing**2 / 2
-            low, high = self._log_interval_at(shifted)
+            low, high = self._log_interval(shifted)
             if self.c < 0:
-                low = _log_complements(high)
+                low = log_complements(high)
             with np.errstate(divide="ignore", invalid="ignore"):
                 kept = low + np.log(-np.expm1(np.minimum(-0.5 * deviations**2 - low, 0.0)))
             best = np.maximum(best, np.where(np.isnan(kept), -math.inf, kept))
@@ -398,7 +369,7 @@ class Contour:
         total = float(integrand.real.sum())
         if not 0 < total < math.inf:
             return math.nan, math.nan
-        value = self._scale(epsilon) + math.log(total)
+        value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
         ratio = -float((self._nodes[2] * integrand).real.sum()) / total
         if self.c > 0:
             return value, ratio
@@ -438,8 +409,29 @@ class Contour:
         relative = float((change * integrand).real.sum()) / total
         if self.c > 0:
             return relative
-        value = self._scale(epsilon) + math.log(total)
+        value = float(self._log_scales(np.array([epsilon]))[0]) + math.log(total)
         return -relative * math.exp(value - log_complement(value))
+
+
+def _first_below(remainders: Reals, target: float) -> int | None:
+    """Index of the first grid time beyond which all nodes together stay below exp(target)."""
+    small = np.flatnonzero(remainders <= target)
+    return int(small[0]) if len(small) else None
+
+
+def _block_sums(weights: Complexes, shifts: Complexes) -> tuple[Reals, int]:
+    """Real part of sum_k weights_k exp(k shift) for many shifts, and the terms of a rounded sum.
+
+    A factor is a product of two, that of a place within a block of nodes and that of the block, so
+    that the sums take a matrix product and a few exponentials.
+    """
+    inner = math.ceil(math.sqrt(len(weights)))
+    outer = -(-len(weights) // inner)
+    blocks = np.zeros(inner * outer, dtype=complex)
+    blocks[: len(weights)] = weights
+    within = np.exp(np.outer(np.arange(inner), shifts))
+    between = np.exp(np.outer(inner * np.arange(outer), shifts))
+    return (blocks.reshape(outer, inner) @ within * between).real.sum(axis=0), inner + outer
 
 
 def log_complement(log_value: float) -> float:
@@ -449,17 +441,12 @@ def log_complement(log_value: float) -> float:
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 
 
-def _log_complements(log_values: Reals) -> Reals:
-    """The same for arrays."""
+def log_complements(log_values: Reals) -> Reals:
+    """log(1 - exp(x)) at each x to its last digits; -infinity where that is not positive."""
     log_values = np.minimum(log_values, 0.0)
     with np.errstate(divide="ignore"):
         small, large = np.log1p(-np.exp(log_values)), np.log(-np.expm1(log_values))
     return np.where(log_values < -math.log(2), small, large)
-
-
-def _outward(lower: N, upper: N) -> tuple[N, N]:
-    """Bounds <= 0 with the rounding of their logarithms added."""
-    return lower * (1 + 4 * UNIT), upper * (1 - 4 * UNIT) + 0.0
 
 
 def _curvature_factor(width: float) -> float:

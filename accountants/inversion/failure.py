@@ -19,9 +19,11 @@ import math
 from collections.abc import Callable
 
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["combine", "epsilon_beyond"]
+__all__ = ["combine", "epsilon_with_failures", "log_delta_with_failures"]
 
 
 def _log_infinite(log_finite: float) -> float:
@@ -52,7 +54,7 @@ def combine(log_finite: float, given: Bounds) -> Bounds:
     return Bounds(lower, min(upper, 0.0), given.method)
 
 
-def epsilon_beyond(
+def _epsilon_beyond(
     log_finite: float, log_delta: float, given: Callable[[float], Bounds], support: float
 ) -> Bounds:
     """Bounds on epsilon at a delta, from those given that all losses are finite.
@@ -96,3 +98,38 @@ def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
     if log_delta == infinite:
         return -math.inf
     return log_delta + math.log(-math.expm1(infinite - log_delta)) - log_finite
+
+
+def log_delta_with_failures(direction: Direction, ask: Callable[[Direction], Bounds]) -> Bounds:
+    """Bounds on log delta of losses that may be infinite, from an accountant of finite ones.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    ask
+        Bounds on log delta of a direction in which every loss is finite.
+    """
+    log_finite, given = direction.finite
+    return combine(log_finite, ask(given)) if log_finite < 0 else ask(direction)
+
+
+def epsilon_with_failures(
+    direction: Direction, log_delta: float, ask: Callable[[Direction, float], Bounds]
+) -> Bounds:
+    """Bounds on epsilon of losses that may be infinite, from an accountant of finite ones.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    log_delta
+        Log of the target.
+    ask
+        Bounds on epsilon of a direction in which every loss is finite, at a log delta.
+    """
+    log_finite, given = direction.finite
+    if log_finite == 0.0:
+        return ask(direction, log_delta)
+    support = Total(given.parts).upper
+    return _epsilon_beyond(log_finite, log_delta, lambda target: ask(given, target), support)

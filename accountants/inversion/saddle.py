@@ -17,20 +17,21 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = ["MAX_TILT", "MOST_LOOKS", "increasing_root", "log_chernoff", "root_of"]
+__all__ = ["COARSE", "MAX_TILT", "MOST_EVALUATIONS", "increasing_root", "log_chernoff", "root_of"]
 
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
-# A saddle beyond this tilt is not searched for.
+# A saddle beyond this tilt is not searched for: losses of a trillionth are told from none nowhere.
 MAX_TILT = 1e12
-# Looks at a law in search of a root.
-MOST_LOOKS = 200
-# How close to a root is close enough for a contour.
-_COARSE = 0.01
-# Looks at few of hundreds of losses in search of a root, and at all of them from there.
-_SKETCH_LOOKS, _LOOKS = 36, 14
-# Half as many beyond this tilt, where a look takes the most points.
+# Evaluations of a law in search of a root: a search that takes more has lost its way.
+MOST_EVALUATIONS = 200
+# How close to a root is close enough for a contour: every bound holds on any contour, and this one
+# has a peak within a factor of exp(5e-5) of the smallest.
+COARSE = 0.01
+# Evaluations of a subset of many losses in search of a root, and of all of them from there.
+_SUBSET_EVALUATIONS, _EVALUATIONS = 36, 14
+# Half as many of all of them beyond this tilt, where an evaluation takes the most points.
 _FAR = 1e7
 
 
@@ -49,24 +50,40 @@ def log_chernoff(c: Reals | float) -> NDArray[np.float64]:
 def root_of(
     equation: Callable[[M, float], tuple[float, float]],
     measure: M,
-    sketch: M | None,
+    subset: M | None,
     low: float,
     high: float,
     guess: float,
-    tolerance: float = _COARSE,
-    looks: int = MOST_LOOKS,
+    tolerance: float = COARSE,
+    evaluations: int = MOST_EVALUATIONS,
 ) -> float:
-    """As :func:`increasing_root`, for an equation that takes costly looks at a measure.
+    """Return a root in (low, high) of an increasing equation in the tilt of a measure.
 
-    The root for its sketch, where it has one, is a better guess, from which few looks are left to
-    take. What is out of the sketch's reach is not sought, nor a root where the law changes from one
-    peak to another: no contour there is short.
+    Parameters
+    ----------
+    equation
+        From a measure and a tilt to a value and its derivative; raises :class:`OutOfReach` beyond
+        some tilt.
+    measure
+        The measure.
+    subset
+        A measure of far fewer losses, whose root is a better guess than ``guess``; None for none. A
+        root that the subset does not reach is not sought, nor one that takes many evaluations from
+        there: the law then changes from one peak to another, and no contour is short.
+    low, high
+        The root lies between; ``high`` may be infinite.
+    guess
+        Where to begin.
+    tolerance, evaluations
+        As for :func:`increasing_root`.
     """
-    if sketch is None:
-        return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
-    guess = increasing_root(partial(equation, sketch), low, high, guess, looks=_SKETCH_LOOKS)
-    looks = _LOOKS if guess < _FAR else _LOOKS // 2
-    return increasing_root(partial(equation, measure), low, high, guess, tolerance, looks)
+    if subset is None:
+        return increasing_root(partial(equation, measure), low, high, guess, tolerance, evaluations)
+    guess = increasing_root(
+        partial(equation, subset), low, high, guess, evaluations=_SUBSET_EVALUATIONS
+    )
+    evaluations = _EVALUATIONS if guess < _FAR else _EVALUATIONS // 2
+    return increasing_root(partial(equation, measure), low, high, guess, tolerance, evaluations)
 
 
 def increasing_root(
@@ -74,20 +91,20 @@ def increasing_root(
     low: float,
     high: float,
     guess: float,
-    tolerance: float = _COARSE,
-    looks: int = MOST_LOOKS,
+    tolerance: float = COARSE,
+    evaluations: int = MOST_EVALUATIONS,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
-    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point, as
-    this does after so many ``looks``.
+    ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. So
+    does this function after ``evaluations`` of the equation.
 
     As the derivative of a convex function, ``value`` is compared with the square root of its slope:
     at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
     contour: every bound holds on any, the saddle only makes it cheap.
     """
     c, far, before = guess, MAX_TILT, math.inf
-    for _ in range(looks):
+    for _ in range(evaluations):
         try:
             value, slope = equation(c)
         except OutOfReach:

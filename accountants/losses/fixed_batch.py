@@ -35,11 +35,13 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
 from dpcal.accountants.losses.quadrature import (
     QuadratureTilt,
+    TwoParts,
     argument_sizes,
     complex_log1p,
     exponents_of,
 )
-from dpcal.accountants.losses.sampled_gaussian import log_expm1_over, restricted_moments
+from dpcal.accountants.losses.sampled_gaussian import log_expm1_over
+from dpcal.accountants.losses.trapezoid import restricted_moments
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
@@ -305,7 +307,7 @@ def _relevant(
     return values[kept], np.exp(exponents[kept]), kept
 
 
-class ZeroAndRest:
+class ZeroAndRest(TwoParts):
     """The loss of a fixed-size batch in two parts: the value 0, and all other values.
 
     A composition of zeros alone contributes to no delta, and without it the transform decays.
@@ -315,6 +317,8 @@ class ZeroAndRest:
     loss
         The loss.
     """
+
+    bulk_is_zero = True
 
     def __init__(self, loss: FixedBatchGaussian) -> None:
         self.loss = loss

@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
-from dpcal.accountants.losses.sampled_gaussian import restricted_moments
+from dpcal.accountants.losses.trapezoid import restricted_moments
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]

@@ -27,7 +27,7 @@ from scipy.special import expit, gammainc
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.losses.base import Lattice, PrivacyLoss
-from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p
+from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
 from dpcal.accountants.rounding import UNIT, rounded_up
 
 __all__ = ["BoundedRange", "EndsAndDensity", "IntervalLoss", "Laplace"]
@@ -369,7 +369,7 @@ class IntervalTilt(QuadratureTilt):
         return np.asarray(value if self._sign > 0 else value.conj())
 
 
-class EndsAndDensity:
+class EndsAndDensity(TwoParts):
     """A Laplace loss in two parts: the ends of its interval, and its density between them.
 
     A sum of ends lies on a lattice and has an exact contour; with a density added, the transform

@@ -10,16 +10,17 @@ the sum of absolute weights times exp(-t Im L_j) bounds abs(psi(t)) and falls wi
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpcal._ext.contour import power_sums, second_order_sums
-from dpcal.accountants.losses.base import OutOfReach, Tilt
+from dpcal.accountants.losses.base import Lattice, OutOfReach, Tilt
 
-__all__ = ["QuadratureTilt", "argument_sizes", "complex_log1p", "exponents_of"]
+__all__ = ["QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
 
 # A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
@@ -261,3 +262,27 @@ class QuadratureTilt(Tilt):
         decay, sizes = self.nearer
         with np.errstate(under="ignore"):
             return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))
+
+
+class TwoParts(ABC):
+    """A loss as a sum of two positive measures: a bulk of small losses, and jumps.
+
+    Where no single contour serves a law, each of the two has one of its own.
+    """
+
+    lattice: Lattice | None = None
+    """The lattice on which the values of the bulk lie, if they do."""
+    bulk_is_zero: bool = False
+    """Whether the bulk is an atom at 0, which contributes to no delta."""
+
+    @abstractmethod
+    def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
+        """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
+
+    @abstractmethod
+    def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
+        """Return the tilted bulk and the tilted jumps, each normalised to mass 1."""
+
+    def bulk_rounding(self, c: float) -> float:
+        """Return the rounding of the bulk's log mass, in units, beyond that of an accurate sum."""
+        return 0.0

@@ -1,62 +1,105 @@
-"""Sampled Gaussians in layers of their loss: below a cut, and between two cuts.
+r"""Parts of a sampled Gaussian's law: below a smooth cut, beyond it, and between two cuts.
 
-Where a record is hardly ever sampled, the loss of a step has a law with the tail of a log-normal:
-no tilt serves it, as every tilt sees either the peak at zero or the largest losses that there are.
-In each of some layers of the loss, however, the law is as plain as any.
+Where a record is rarely sampled, the loss of a step when the record is removed has the tail of a
+log-normal law. No single tilt serves such a law: every tilt sees either the peak at zero or the
+largest losses. Each part of the law between two cuts is as plain as any other law.
 
+A :class:`Cut` at position k of width w leaves the share Phi((k - x) / w) of a point x of the noise
+below it, and the rest beyond it. Shares are analytic in x, so that the trapezoid rule serves a part
+as it serves the law. Three questions are answered with parts:
+
+* :func:`trim` leaves out losses that are too improbable to matter;
+* :func:`split_at_valley` takes a law with two peaks apart;
+* :func:`below` and :func:`between` take a law apart at any losses.
+
+>>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
->>> band = Band(Below(loss, loss_cut(loss, 1e-4)), Below(loss, loss_cut(loss, 1e-3)))
->>> below, between = band.cumulants([0.0])
->>> print(f"{below[0, 0]:.4f} {between[0, 0]:.4f}")
+>>> low, high = (below(loss, loss_cut(loss, level)) for level in (1e-4, 1e-3))
+>>> small, large = between(low, high).cumulants([0.0])
+>>> print(f"{small[0, 0]:.4f} {large[0, 0]:.4f}")
 -0.0000 -15.5825
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
+from scipy.optimize import brentq
+from scipy.special import expit, log_ndtr, ndtri_exp
 
-from dpcal._ext.contour import mixture_log_weights, plain_moments
-from dpcal.accountants.losses import sampled_gaussian as sampled
+from dpcal._ext.contour import (
+    mixture_log_weights,
+    plain_moments,
+    prepared_moments,
+    tilted_moments,
+)
 from dpcal.accountants.losses.base import OutOfReach
-from dpcal.accountants.losses.quadrature import QuadratureTilt
-from dpcal.accountants.losses.sampled_gaussian import (
-    SampledGaussian,
-    TrimmedLoss,
-    log_expm1_over,
-    shared_tilt,
+from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
+from dpcal.accountants.losses.trapezoid import (
+    LOG_TOLERANCE,
+    RANGE,
+    Limits,
+    TrapezoidRule,
+    restricted_moments,
 )
 
-__all__ = ["SURPLUS", "Band", "Below", "blur_at", "loss_at", "loss_cut"]
+__all__ = [
+    "SURPLUS",
+    "Cut",
+    "Truncation",
+    "TwoTruncations",
+    "below",
+    "between",
+    "loss_at",
+    "loss_cut",
+    "split_at_valley",
+    "trim",
+]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Width of a cut, relative to the loss there, to the distance over which the density falls, and to
-# sigma: sharp, lest the tail of a cut is tilted to where the loss has grown exponentially.
-_LOSS_BLUR, _BLUR, _WIDEST = 0.08, 0.7, 0.4
-# How many widths below a cut a band begins.
+# Width of a wide cut, at most: in standard deviations of the noise, and in sigma^2, over which the
+# exponent of w moves by one. A wider cut leaves more of what it cuts off; half the width takes
+# twice the points.
+_WIDE_SIGMAS, _WIDE_SQUARES = 0.5, 0.7
+# Width of a sharp cut, at most: in sigma, in the distance over which the normal density falls, and
+# in the distance over which the loss grows. It is sharp since a tilt multiplies the tail of a cut
+# by the exponential of the loss there. Half the width takes twice the points.
+_SHARP_SIGMAS, _SHARP_DENSITIES, _SHARP_LOSSES = 0.4, 0.7, 0.08
+# Distance of the shifted line from the real one, in widths of the narrowest cut. For sharp cuts it
+# is large, as what is left of a part far out on a contour falls with it; a share grows up to the
+# line by exp(shift^2 / 2), here 90-fold, which costs the same factor in rounding.
+_WIDE_SHIFT, _SHARP_SHIFT = 1.0, 3.0
+# Points of a rule, at most. A trimmed law is meant to be cheap: one that takes more is cut
+# elsewhere.
+_TRIMMED_POINTS, _LAYER_POINTS = 12_000, 40_000
+# By how much a rule serves larger powers than were asked for: a search for a saddle that moves on
+# within it builds no new rule, and a fourth more of the powers takes about as many more points.
+_HEADROOM = 1.25
+# Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
-# Corrections for what is cut off that are worth the digits they take, and logarithms of the mass
-# that have such digits: from the two, the mass itself is above 1/2.
-_MOST_LOST, _FAR = 0.2, 0.3
-# Points of a lattice, at most.
-_MAX_POINTS = 40_000
-# Distance of the shifted line from the real one, in widths of a cut: large, as what is left of a
-# layer far out on a contour falls with it, but the share of a cut grows, here 90-fold.
-_SHIFT = 3.0
-# Log of what is negligible at the end of a smooth cut, relative to the most that the measure has.
-_NOTHING = math.log(sampled._QUADRATURE_TOLERANCE) - 8.0
-# What the shares of a point in all layers add up to may exceed 1 by, or what is taken from a point
-# beyond a ceiling, relative to what stays.
+# Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
+_NOTHING = LOG_TOLERANCE - 8.0
+# Where a wide and a sharp cut's own tail may end, in widths. What a sharp cut leaves beyond the
+# first of these, 1e-19 of each point, is not told from what the cut above it takes.
+_WIDE_TAIL, _SHARP_TAIL = np.linspace(0.0, 40.0, 161), np.linspace(9.0, 40.0, 125)
+# What the shares of a point in all parts add up to may exceed 1 by, relative to 1; or what is taken
+# from a point beyond the end of a part, relative to what stays.
 SURPLUS = 1e-18
-# Where, in widths of its blur, a cut's own tail may end: what the cut leaves beyond the first of
-# them, 1e-19 of each point, is not told from what the cut above takes.
-_TAIL = np.linspace(9.0, 40.0, 125)
+# Corrections of a mass for what is cut off that are worth the digits they take, and the size of log
+# M from which its difference from 0 has no more digits than log M has.
+_MOST_CORRECTED, _FAR = 0.2, 0.3
+# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1.
+_HUGE = 100.0
+# Largest disagreement between the masses on the real and on the shifted line that a part may show:
+# more says that the rule misses some of the part.
+_DISAGREEMENT = 1e-9
 
 
 def loss_cut(loss: SampledGaussian, level: float) -> float:
@@ -65,178 +108,398 @@ def loss_cut(loss: SampledGaussian, level: float) -> float:
     return loss.noise_multiplier**2 * u + 0.5
 
 
-def loss_at(loss: SampledGaussian, cut: float) -> float:
-    """The loss there."""
+def loss_at(loss: SampledGaussian, position: float) -> float:
+    """The loss when removing at a position on the axis of the noise."""
+    return float(_log_weights(loss, np.array([position]))[0])
+
+
+def _log_weights(loss: SampledGaussian, x: Reals) -> Reals:
+    """Log w at points on the real axis, which is the loss when removing."""
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    return float(mixture_log_weights(np.array([cut]), q, sigma, 0.0)[0].real)
+    return np.asarray(mixture_log_weights(x, q, sigma, 0.0).real)
 
 
-def blur_at(loss: SampledGaussian, cut: float) -> float:
-    """Width of a cut there."""
-    sigma, level = loss.noise_multiplier, loss_at(loss, cut)
-    if level >= 1.0:
-        # The loss grows linearly from here on.
-        return min(_WIDEST * sigma, _LOSS_BLUR * sigma**2 * level)
-    return min(_WIDEST * sigma, _BLUR * sigma**2 / max(cut, sigma), _LOSS_BLUR * sigma**2)
+@dataclass(frozen=True)
+class Cut:
+    """A smooth cut: the share Phi((position - x) / width) of a point x lies below it.
+
+    Attributes
+    ----------
+    position
+        Where the cut lies, on the axis of the noise.
+    width
+        Distance > 0 over which the share falls.
+    """
+
+    position: float
+    width: float
+
+    @classmethod
+    def wide(cls, loss: SampledGaussian, position: float, sharpness: float = 1.0) -> Cut:
+        """Return a cut that takes few points: so many, times its sharpness >= 1."""
+        return cls(position, _wide(loss.noise_multiplier) / sharpness)
+
+    @classmethod
+    def sharp(cls, loss: SampledGaussian, position: float) -> Cut:
+        """Return a cut whose tail stays small under the tilts that its own losses ask for."""
+        sigma, level = loss.noise_multiplier, loss_at(loss, position)
+        width = min(_SHARP_SIGMAS * sigma, _SHARP_LOSSES * sigma**2 * max(1.0, level))
+        if level < 1.0:
+            # From there on the loss grows linearly, and the density no longer matters.
+            width = min(width, _SHARP_DENSITIES * sigma**2 / max(position, sigma))
+        return cls(position, width)
+
+    def log_below(self, x: Reals, shift: float = 0.0) -> Any:
+        """Log of the share below the cut at the points x + i shift; real for no shift."""
+        return log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
+
+    def log_beyond(self, x: Reals, shift: float = 0.0) -> Any:
+        """Log of the share beyond the cut at the points x + i shift; real for no shift."""
+        return log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
 
 
-class Below(TrimmedLoss):
-    """The part of a sampled Gaussian (remove) below a smooth cut.
+def _wide(sigma: float) -> float:
+    """Width of a wide cut: narrow, but no steeper than the noise in the complex plane."""
+    return min(_WIDE_SIGMAS * sigma, _WIDE_SQUARES * sigma**2)
+
+
+@dataclass(frozen=True)
+class _Integration:
+    """How a part is integrated.
+
+    Attributes
+    ----------
+    shift
+        Distance of the shifted line in widths of the narrowest cut.
+    points
+        Points of a rule, at most; None if the part takes the rule of the whole law.
+    corrected
+        Whether the digits of the mass less 1 are kept: always, never, or, if None, where that is
+        better.
+    tail
+        Where the part may end beyond its upper cut, in widths of the cut.
+    """
+
+    shift: float
+    points: int | None
+    corrected: bool | None
+    tail: Reals
+
+
+_TRIMMED = _Integration(_WIDE_SHIFT, _TRIMMED_POINTS, True, _WIDE_TAIL)
+_BELOW = _Integration(_SHARP_SHIFT, _LAYER_POINTS, None, _SHARP_TAIL)
+_BETWEEN = _Integration(_SHARP_SHIFT, _LAYER_POINTS, False, _SHARP_TAIL)
+_SIDE = _Integration(_WIDE_SHIFT, None, False, _WIDE_TAIL)
+
+
+class Truncation:
+    """The part of a sampled Gaussian's law (remove) between two smooth cuts, or on one side of one.
 
     Parameters
     ----------
     loss
-        The loss.
-    cut
-        Where the cut lies, on the axis of the noise.
+        The loss, in the direction of removing.
+    lower, upper
+        The part lies beyond the one and below the other; None for no cut.
+    how
+        How the part is integrated.
+
+    Attributes
+    ----------
+    log_rest
+        Log of a bound on the probability beyond the upper cut; -infinity without one.
     """
 
-    def __init__(self, loss: SampledGaussian, cut: float) -> None:
-        self.loss, self.cut = loss, cut
-        self.blur = self._blur = blur_at(loss, cut)
-        self._lattice = None
-        self._set_rest()
+    lattice = None
 
-    def _ceiling(self, power: float) -> float:
-        """Where the tilted measure has first become negligible beyond the cut; there it ends."""
-        start = -sampled._RANGE * self.loss.noise_multiplier
-        return _ceiling(self.loss, power, self.cut, self._blur, start)
+    def __init__(
+        self,
+        loss: SampledGaussian,
+        lower: Cut | None,
+        upper: Cut | None,
+        how: _Integration,
+    ) -> None:
+        self.loss, self.lower, self.upper = loss, lower, upper
+        self._how = how
+        # The other side of the only cut, if the two share their points.
+        self._other: Truncation | None = None
+        self._rule: TrapezoidRule | None = None
+        # Moments at the single tilt asked for last: a contour asks for its own again and again.
+        self._last: tuple[float, Reals] = (math.nan, np.empty(0))
+        self._log_base_rest = self.log_rest = -math.inf
+        if upper is not None:
+            q = loss.sampling_probability
+            # A normal law beyond a smooth cut has what a wider law has beyond a sharp one.
+            wide = math.hypot(loss.noise_multiplier, upper.width)
+            out = log_ndtr(-upper.position / wide)
+            far = log_ndtr((1.0 - upper.position) / wide)
+            self._log_base_rest = float(out) * (1 - 1e-12)
+            rest = np.logaddexp(math.log1p(-q) + out, math.log(q) + far)
+            self.log_rest = float(rest) * (1 - 1e-12)
 
-    def _lattice_to(self, lowest: float, highest: float, ceiling: float) -> sampled._Lattice:
-        return _lattice(self.loss, lowest, highest, ceiling, (self._blur,))
+    # -- points
+
+    def _points(self, powers: Reals) -> TrapezoidRule:
+        """The rule that serves all powers; the last one is kept."""
+        rule = self._rule
+        if rule is None or not rule.serves(powers):
+            shared = self._other is not None and self.upper is None
+            rule = self._other._points(powers) if self._other and shared else self._new_rule(powers)
+            self._rule = rule
+            self._log_kept = rule.log_base + self._log_share(rule.x, 0.0)
+            if self._how.corrected is not False:
+                self._prepared = prepared_moments(rule.ell, self._log_kept)
+        return rule
+
+    def _new_rule(self, powers: Reals) -> TrapezoidRule:
+        q, sigma = self.loss.sampling_probability, self.loss.noise_multiplier
+        lowest, highest = float(powers.min()), float(powers.max())
+        cuts = [cut for cut in (self.lower, self.upper) if cut is not None]
+        # A product of shares is no steeper than the share of this width. The rule's own bound has
+        # room for the growth of a share over one width.
+        width = math.inf
+        if self._how.shift > _WIDE_SHIFT:
+            width = 1 / math.hypot(*(1 / cut.width for cut in cuts))
+        angle = min(Limits().angle, self._how.shift * min(cut.width for cut in cuts) / sigma**2)
+        if self._how.points is None:
+            return TrapezoidRule(q, sigma, lowest, highest, Limits(angle, width=width))
+        highest = max(8.0, _HEADROOM * highest)
+        floor, start = -math.inf, -RANGE * sigma
+        if self.lower is not None:
+            # The lower cut leaves exp(-s^2 / 2) at s widths below it, where the density is up to
+            # exp(s width position / sigma^2) times what it is at the cut.
+            start, narrow = self.lower.position, self.lower.width
+            floor = start - narrow * (_DEEPEST + 2 * narrow * max(start, 0.0) / sigma**2)
+        limits = Limits(angle, floor, self._end(highest, start), self._how.points, width)
+        return TrapezoidRule(q, sigma, lowest, highest, limits)
+
+    def _end(self, power: float, start: float) -> float:
+        """The first point beyond the upper cut where the tilted part has become negligible.
+
+        Sharp cuts end the part there: of each point beyond, the cut leaves a share below 1e-19,
+        which no double holds against the rest of that point. Wide cuts end the part only where all
+        that follows is negligible.
+        """
+        cut = self.upper
+        if cut is None:
+            return math.inf
+        x = np.concatenate(
+            [np.linspace(start, cut.position, 64), cut.position + cut.width * self._how.tail]
+        )
+        sizes = power * _log_weights(self.loss, x) - 0.5 * (x / self.loss.noise_multiplier) ** 2
+        sizes += cut.log_below(x)
+        if self._how is _TRIMMED:
+            counted = np.flatnonzero(sizes > sizes.max() + _NOTHING)
+            ends = counted[-1:] + 1 if len(counted) and counted[-1] < len(x) - 2 else counted[:0]
+        else:
+            ends = 64 + np.flatnonzero((sizes < np.maximum.accumulate(sizes) + _NOTHING)[64:])
+        if not len(ends):
+            raise OutOfReach
+        return float(x[ends[0]])
+
+    def _log_share(self, x: Reals, shift: float) -> Any:
+        """Log of the share of each point x + i shift that the part has."""
+        if self.lower is None and self.upper is not None:
+            return self.upper.log_below(x, shift)
+        assert self.lower is not None
+        share = self.lower.log_beyond(x, shift)
+        return share if self.upper is None else share + self.upper.log_below(x, shift)
+
+    # -- moments
 
     def _lost(self, c: Any) -> Any:
-        """Size of the terms that correct the sums of :class:`TrimmedLoss` for what is cut off."""
-        return np.abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
+        """Size of the terms that correct a mass for what is cut off."""
+        return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
 
     def _plain(self, c: Any) -> Any:
-        """Whether the mass is so far from 1, or corrected so much, that plain sums are better."""
-        far = np.abs(c) * self.loss.sampling_probability > _FAR
-        return (self._lost(c) > _MOST_LOST) | far
+        """Whether a plain sum has as many digits of the log mass as a corrected one, or more."""
+        if self._how.corrected is not None:
+            return np.full(np.shape(c), not self._how.corrected)
+        far = abs(c) * self.loss.sampling_probability > _FAR
+        return (self._lost(c) > _MOST_CORRECTED) | far
 
     def cumulants(self, c: ArrayLike) -> Reals:
-        """Return log mass and three moments of the tilts.
+        """Return log mass and three moments of the tilted part at each real c > -1.
 
-        The digits of the mass less 1 are kept where little is cut off; elsewhere the corrections
-        for that would cost more digits than they keep, and the sums are plain ones.
+        The columns of the result, of shape (len(c), 4), are log mass, mean, variance and fourth
+        central moment.
         """
         c = np.atleast_1d(np.asarray(c, dtype=float))
+        if len(c) == 1 and c[0] == self._last[0]:
+            return self._last[1].copy()
+        rule = self._points(1.0 + c)
         plain = self._plain(c)
         if plain.all():
-            lattice = self._points(1.0 + c)
-            return plain_moments(lattice.ell, self._log_kept, 1.0 + c)
-        result = super().cumulants(c)
-        if plain.any():
-            lattice = self._points(1.0 + c)
-            result[plain] = plain_moments(lattice.ell, self._log_kept, 1.0 + c[plain])
+            result = plain_moments(rule.ell, self._log_kept, 1.0 + c)
+        else:
+            result = self._corrected(c, rule)
+            if plain.any():
+                result[plain] = plain_moments(rule.ell, self._log_kept, 1.0 + c[plain])
+        if self._other is not None and self.upper is not None:
+            self._keep_digits_of_the_whole(c, rule, result)
+        if len(c) == 1:
+            self._last = float(c[0]), result.copy()
         return result
 
-    def tilt(self, c: float) -> QuadratureTilt:
-        """Return the tilted measure, normalised to mass 1."""
-        tilt = super().tilt(c)
-        if not self._plain(c):
-            tilt.mean_rounding += 16.0 * (math.exp(self._log_base_rest) + math.exp(self.log_rest))
-        return tilt
+    def _corrected(self, c: Reals, rule: TrapezoidRule) -> Reals:
+        """Moments whose log mass keeps the digits of the mass less 1."""
+        result = tilted_moments(rule.ell, self._log_kept, 1.0 + c, self._prepared, c)
+        # The sums take P and Q to have mass 1: correct for what each has lost.
+        base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
+        small = result[:, 0] < _HUGE
+        mass = np.expm1(np.where(small, result[:, 0], 0.0))
+        corrected = mass + c * base - (1.0 + c) * mixed
+        if not corrected.min() > -0.5:
+            raise OutOfReach
+        mean = (result[:, 1] * (1 + mass) + base - mixed) / (1 + corrected)
+        result[:, 0] = np.where(small, np.log1p(corrected), result[:, 0])
+        result[:, 1] = np.where(small, mean, result[:, 1])
+        return result
+
+    def _keep_digits_of_the_whole(self, c: Reals, rule: TrapezoidRule, result: Reals) -> None:
+        """Take the mass below the only cut from that of the whole law, where most is below."""
+        assert self._other is not None
+        beyond = self._other.cumulants(c)[:, 0]
+        whole = tilted_moments(rule.ell, rule.log_base, 1.0 + c, rule.prepared, c)[:, 0]
+        rare = beyond < whole - math.log(2)
+        share = np.exp(np.where(rare, beyond - whole, -1.0))
+        result[:, 0] = np.where(rare, whole + np.log1p(-share), result[:, 0])
 
     def mass_rounding(self, c: float) -> float:
         """Rounding of the log mass, in units, beyond that of a sum near its size."""
-        return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
+        if self._how is _BELOW:
+            return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
+        if self._other is not None:
+            # Where the other side outweighs this one, the mass is a plain sum near 1.
+            return 16.0 * float(self._other.cumulants([c])[0, 0] >= self.cumulants([c])[0, 0])
+        return 0.0
+
+    def tilt(self, c: float) -> QuadratureTilt:
+        """Return the tilted part, normalised to mass 1.
+
+        Raises
+        ------
+        OutOfReach
+            If the rule misses some of the part on its shifted line.
+        """
+        moments = self.cumulants([c])[0]
+        rule = self._points(np.array([1.0 + c]))
+        ell, weights, x = rule.tilted(1.0 + c, moments, rule.angle, self._log_share)
+        if not abs(weights.sum() - 1) <= _DISAGREEMENT:
+            raise OutOfReach
+        # The part has mass 1 and its own mean by definition: take out what rounding left.
+        weights = weights / weights.sum()
+        mean, variance, fourth = (float(value) for value in moments[1:])
+        exponents = rule.exponents(ell, weights, x, 1.0 + c, float(moments[0]))
+        log_kept = self._log_kept
+        tilt = QuadratureTilt(
+            ell - weights @ (ell - mean),
+            weights,
+            (mean, variance, fourth),
+            exponents=exponents,
+            restricted=lambda: restricted_moments(rule.ell, log_kept, 1.0 + c, moments),
+        )
+        if self._how is _BELOW and not self._plain(c):
+            tilt.mean_rounding += 16.0 * (math.exp(self._log_base_rest) + math.exp(self.log_rest))
+        return tilt
 
 
-class Band:
-    """The parts of a sampled Gaussian (remove) below a smooth cut, and between it and another.
-
-    With blurs a and b, the share of a point x is Phi((low - x) / a) below and Phi((x - low) / a)
-    Phi((high - x) / b) between. The two add up to Phi((high - x) / b), the share below the upper
-    cut, and a surplus of Phi((low - x) / a) Phi((x - high) / b): relative to that share less than
-    :data:`SURPLUS` where the cuts are 7 (a + b) apart, as one of the two factors is then that of
-    7 standard deviations or more, and so is the other unless the first is that of 14.
+class TwoTruncations(TwoParts):
+    """Two parts of one sampled Gaussian's law: one of small losses, the bulk, and one of jumps.
 
     Parameters
     ----------
-    below, above
-        The parts of one loss below the lower and below the upper cut.
+    bulk, jumps
+        The parts.
     """
 
-    def __init__(self, below: Below, above: Below) -> None:
-        self.loss, self.below = below.loss, below
-        self.low, self.high = below.cut, above.cut
-        self._blurs = below.blur, above.blur
-        self._lattice: sampled._Lattice | None = None
-
-    def _points(self, powers: Reals) -> sampled._Lattice:
-        lowest, highest = float(powers.min()), float(powers.max())
-        lattice = self._lattice
-        if lattice is None or not lattice.lowest <= lowest <= highest <= lattice.highest:
-            sigma = self.loss.noise_multiplier
-            highest = max(8.0, sampled._HEADROOM * highest)
-            ceiling = _ceiling(self.loss, highest, self.high, self._blurs[1], self.low)
-            blur = self._blurs[0]
-            # The lower cut leaves exp(-s^2 / 2) at s widths, where the density is up to exp(s blur
-            # low / sigma^2) times what it is at the cut.
-            floor = self.low - blur * (_DEEPEST + 2 * blur * max(self.low, 0.0) / sigma**2)
-            lattice = _lattice(self.loss, lowest, highest, ceiling, self._blurs, floor)
-            self._lattice = lattice
-            self._log_band = lattice.log_base + self._log_share(lattice.x, 0.0).real
-        return lattice
-
-    def _log_share(self, x: Reals, shift: float) -> Complexes:
-        """Log of the share of each point on the line Im x = shift."""
-        above = ((x - self.low) + 1j * shift) / self._blurs[0]
-        beyond = ((x - self.high) + 1j * shift) / self._blurs[1]
-        return np.asarray(log_ndtr(above) + log_ndtr(-beyond))
+    def __init__(self, bulk: Truncation, jumps: Truncation) -> None:
+        self.bulk, self.jumps = bulk, jumps
 
     def cumulants(self, c: ArrayLike) -> tuple[Reals, Reals]:
-        """Return log mass and three moments of the tilted law below, and of the one between."""
-        c = np.atleast_1d(np.asarray(c, dtype=float))
-        lattice = self._points(1.0 + c)
-        return self.below.cumulants(c), plain_moments(lattice.ell, self._log_band, 1.0 + c)
+        """Return log mass and three moments of the tilted bulk, and of the tilted jumps."""
+        return self.bulk.cumulants(c), self.jumps.cumulants(c)
 
     def tilts(self, c: float) -> tuple[QuadratureTilt, QuadratureTilt]:
-        """Return the tilted law below and the one between, each normalised to mass 1."""
-        _, between = self.cumulants([c])
-        lattice = self._points(np.array([1.0 + c]))
-        log_share = self._log_share(lattice.x, lattice.angle * self.loss.noise_multiplier**2)
-        second = shared_tilt(lattice, 1.0 + c, between[0], log_share, self._log_band)
-        return self.below.tilt(c), second
+        """Return the tilted bulk and the tilted jumps, each normalised to mass 1."""
+        return self.bulk.tilt(c), self.jumps.tilt(c)
+
+    def bulk_rounding(self, c: float) -> float:
+        """Rounding of the bulk's log mass, in units, beyond that of a sum near its size."""
+        return self.bulk.mass_rounding(c)
 
 
-def _lattice(
-    loss: SampledGaussian,
-    lowest: float,
-    highest: float,
-    ceiling: float,
-    blurs: tuple[float, ...],
-    floor: float = -math.inf,
-) -> sampled._Lattice:
-    """Points for integrals from a floor to a ceiling in which cuts' shares are factors."""
-    sigma = loss.noise_multiplier
-    angle = min(1.5, 1.5 / sigma, _SHIFT * min(blurs) / sigma**2)
-    return sampled._Lattice(
-        loss.sampling_probability,
-        sigma,
-        lowest,
-        highest,
-        angle,
-        ceiling,
-        _MAX_POINTS,
-        1 / math.hypot(*(1 / blur for blur in blurs)),
-        floor,
-    )
+def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Truncation:
+    """Return the part of a law without its rarest large losses, which are only bounded.
 
+    The part is tilted without ever seeing what lies beyond the cut. Where a record is rarely
+    sampled, the tilt at which the bulk of the law is known best would otherwise be that of events
+    that never happen.
 
-def _ceiling(loss: SampledGaussian, power: float, cut: float, blur: float, start: float) -> float:
-    """The first point beyond a cut where the tilted measure below it is negligible.
-
-    The measure ends there. Of each point beyond, the cut leaves a share below 1e-19, which no
-    double holds against the rest of that point: the next band has it, or what is cut off in all.
+    Parameters
+    ----------
+    loss
+        The loss, in the direction of removing.
+    log_rest
+        Log of the probability that may be cut off.
+    sharpness
+        How much sharper than usual the cut is: it needs as many times more points.
     """
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    x = np.concatenate([np.linspace(start, cut, 64), cut + blur * _TAIL])
-    sizes = power * mixture_log_weights(x, q, sigma, 0.0).real - 0.5 * (x / sigma) ** 2
-    sizes += log_ndtr((cut - x) / blur)
-    most = np.maximum.accumulate(sizes)
-    negligible = np.flatnonzero((sizes < most + _NOTHING)[64:])
-    if not len(negligible):
-        raise OutOfReach
-    return float(x[64 + negligible[0]])
+    wide = math.hypot(sigma, _wide(sigma) / sharpness)
+    share = log_rest - math.log(2)
+    position = max(
+        -wide * float(ndtri_exp(min(share, -1.0))),
+        1.0 - wide * float(ndtri_exp(min(share - math.log(q), -1e-3))),
+    )
+    return Truncation(loss, None, Cut.wide(loss, position, sharpness), _TRIMMED)
+
+
+def below(loss: SampledGaussian, position: float) -> Truncation:
+    """Return the part of a law below a sharp cut at a position on the axis of the noise."""
+    return Truncation(loss, None, Cut.sharp(loss, position), _BELOW)
+
+
+def between(low: Truncation, high: Truncation) -> TwoTruncations:
+    """Return the part below the lower of two sharp cuts, and the part between the two.
+
+    With widths a and b, the share of a point x is Phi((low - x) / a) below and Phi((x - low) / a)
+    Phi((high - x) / b) between. The two add up to Phi((high - x) / b), the share below the upper
+    cut, and a surplus of Phi((low - x) / a) Phi((x - high) / b). Relative to that share the surplus
+    is less than :data:`SURPLUS` where the cuts are 7 (a + b) apart, as one of the two factors is
+    then that of 7 standard deviations or more, and so is the other unless the first is that of 14.
+
+    Parameters
+    ----------
+    low, high
+        The parts of one loss below the lower and below the upper cut, from :func:`below`.
+    """
+    return TwoTruncations(low, Truncation(low.loss, low.upper, high.upper, _BETWEEN))
+
+
+def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
+    """Return a law in two parts, cut in the valley between the two peaks of its integrand at c.
+
+    The integrand phi_sigma(x) w(x)^p of M has two peaks where jumps are rare: one where the record
+    was hardly noticed and one where it stands out. Each side of the cut is easy on a contour of its
+    own. The result is None where the integrand has one peak, and in the direction of adding.
+    """
+    if loss.direction != "remove":
+        return None
+    q, sigma, power = loss.sampling_probability, loss.noise_multiplier, 1.0 + c
+    if power <= 4 * sigma**2:
+        return None
+    # Stationary points solve x = p r, with r = expit(a) the posterior that the record is in.
+    turn = 2 * math.atanh(math.sqrt(1 - 4 * sigma**2 / power))
+    prior = math.log(q / (1 - q))
+
+    def slope(a: float) -> float:
+        return float(power * expit(a)) - sigma**2 * (a - prior) - 0.5
+
+    if not slope(-turn) < 0 < slope(turn):
+        return None
+    valley = float(brentq(slope, -turn, turn))
+    cut = Cut.wide(loss, sigma**2 * (valley - prior) + 0.5)
+    bulk, jumps = Truncation(loss, None, cut, _SIDE), Truncation(loss, cut, None, _SIDE)
+    bulk._other, jumps._other = jumps, bulk
+    return TwoTruncations(bulk, jumps)

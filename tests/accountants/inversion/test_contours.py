@@ -10,7 +10,8 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.accountants.characteristic import epsilon_bounds, log_delta_bounds
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.transform import Bulk, Jumps, Total
+from dpcal.accountants.inversion.jumps import Jumps
+from dpcal.accountants.inversion.transform import Product, Total
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
 
 
@@ -50,12 +51,12 @@ def test_two_steps_agree_with_quadrature(q, mu, epsilon):
 def test_atom_and_rest_make_up_the_law():
     loss = FixedBatchGaussian(0.05, 0.8)
     pieces = [(ZeroAndRest(loss), 7)]
-    bulk, jumps, whole = Bulk(pieces), Jumps(pieces), Total(((loss, 7),))
-    assert bulk.is_nothing
+    bulk, jumps, whole = Product(pieces), Jumps(pieces), Total(((loss, 7),))
+    assert bulk.is_zero
     for c in (0.5, 4.0):
         masses = [math.exp(measure.cumulants([c])[0, 0]) for measure in (bulk, jumps, whole)]
         assert masses[0] + masses[1] == pytest.approx(masses[2], rel=1e-12)
-        assert masses[0] == pytest.approx(loss.atom**7, rel=1e-12)
+        assert masses[0] == pytest.approx(loss.mass_at_zero**7, rel=1e-12)
         ratios = [measure.line(c).log_ratio(0.3, 40) for measure in (jumps, whole)]
         means = [measure.cumulants([c])[0, 1] for measure in (jumps, whole)]
         t = 0.3 * np.arange(40)

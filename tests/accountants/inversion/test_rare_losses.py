@@ -6,20 +6,24 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from dpcal.accountants import characteristic
-from dpcal.accountants.characteristic import Inversion
+from dpcal import accountants
+from dpcal.accountants import characteristic, events
 from dpcal.accountants.directions import Direction
-from dpcal.accountants.inversion.rare_losses import Ladder
-from dpcal.accountants.inversion.transform import Jumps, Total
+from dpcal.accountants.inversion.contour import Contour
+from dpcal.accountants.inversion.jumps import Jumps
+from dpcal.accountants.inversion.rare_losses import Layers
+from dpcal.accountants.inversion.strategy import invert_in_layers
+from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.quadrature import _series
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import Band, Below, loss_at, loss_cut
+from dpcal.accountants.losses.truncation import below, between, loss_at, loss_cut
 
 
 def layered(parts, epsilon, size):
     """Bounds on log delta from layers around a delta of this size."""
-    return Inversion.layered(Ladder(parts, size - 37.0), epsilon, size).log_bounds(epsilon)
+    return invert_in_layers(Layers(parts, size - 37.0), epsilon, size).log_bounds(epsilon)
 
 
 @pytest.mark.slow
@@ -103,12 +107,10 @@ def test_layers_and_whole_contours_agree():
         parts = ((SampledGaussian(q, sigma, "remove"), int(10 ** rng.uniform(0.5, 6))),)
         total, log_delta = Total(parts), -(10 ** rng.uniform(0, 2))
         try:
-            epsilon = characteristic._epsilon_estimate(total, log_delta)
+            epsilon = epsilon_estimate(total, log_delta)
             if epsilon <= 0:
                 continue
-            contour = characteristic.Contour(
-                total, characteristic._saddle(total, epsilon), epsilon, smooth=False
-            )
+            contour = Contour(total, saddle_tilt(total, epsilon), epsilon, smooth=False)
             whole = contour.log_bounds(epsilon)
             layers = layered(parts, epsilon, log_delta)
         except OutOfReach:
@@ -133,26 +135,26 @@ def test_rare_jumps_are_priced_on_both_sides():
 def test_what_is_below_and_what_is_between_add_up(q, sigma):
     loss = SampledGaussian(q, sigma, "remove")
     for level in (10 * q, 1000 * q, 0.3, 4.0):
-        low, high = (Below(loss, loss_cut(loss, at)) for at in (level, 4 * level))
-        assert math.isclose(loss_at(loss, low.cut), level, rel_tol=1e-9)
+        low, high = (below(loss, loss_cut(loss, at)) for at in (level, 4 * level))
+        assert math.isclose(loss_at(loss, low.upper.position), level, rel_tol=1e-9)
         for c in (0.0, 0.5, 3.0, 1 / level):
-            below, between = Band(low, high).cumulants([c])
-            sums = np.logaddexp(below[0, 0], between[0, 0])
+            small, large = between(low, high).cumulants([c])
+            sums = np.logaddexp(small[0, 0], large[0, 0])
             assert sums == pytest.approx(high.cumulants([c])[0, 0], abs=2e-14, rel=1e-11)
 
 
 def test_jumps_too_rare_for_doubles_keep_their_size():
     # One jump is all there is: its mass is T times that of one step's, however small.
     loss = SampledGaussian(1e-9, 8.0, "remove")
-    band = Band(*(Below(loss, loss_cut(loss, at)) for at in (0.2, 0.9)))
-    jumps = Jumps([(band, 1000)])
-    bulk, between = band.cumulants([2.0])
-    expected = math.log(1000) + between[0, 0] + 999 * bulk[0, 0]
-    assert between[0, 0] < -1000
+    layer = between(*(below(loss, loss_cut(loss, at)) for at in (0.2, 0.9)))
+    jumps = Jumps([(layer, 1000)])
+    small, large = layer.cumulants([2.0])
+    expected = math.log(1000) + large[0, 0] + 999 * small[0, 0]
+    assert large[0, 0] < -1000
     assert jumps.cumulants([2.0])[0, 0] == pytest.approx(expected, rel=1e-13)
     ratio = jumps.line(2.0).log_ratio(0.5, 40)
-    one = band.tilts(2.0)[1].log_ratio(0.5, 40)
-    rest = band.tilts(2.0)[0].log_ratio(0.5, 40)
+    one = layer.tilts(2.0)[1].log_ratio(0.5, 40)
+    rest = layer.tilts(2.0)[0].log_ratio(0.5, 40)
     assert np.allclose(np.exp(ratio), np.exp(one + 999 * rest), atol=1e-12)
 
 
@@ -167,3 +169,14 @@ def test_small_phases_are_summed_by_moments():
         direct = direct + terms
         terms = terms * 1j * s / order
     assert np.allclose(_series(phases, weights, 50), direct @ weights, rtol=1e-12, atol=1e-15)
+
+
+def test_a_wide_answer_says_so():
+    wide = events.dpsgd(sampling_probability=1.6e-7, noise_multiplier=1.5, steps=11_000)
+    answer = accountants.epsilon(wide, delta=3.5e-17)
+    width = (answer.upper - answer.lower) / answer.upper
+    assert ("relative width" in answer.method) == (width >= 1e-5)
+    step = events.dpsgd(sampling_probability=7.3e-7, noise_multiplier=2.63, steps=125)
+    answer = accountants.log_delta(step, epsilon=0.145)
+    width = answer.upper - answer.lower
+    assert ("relative width" in answer.method) == (width >= 1e-5)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events
+from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.discrete import LatticeLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
@@ -281,7 +282,7 @@ def test_one_period_and_convolution_agree(times, epsilon):
                 continue
             exact = characteristic.log_delta_bounds(direction, epsilon)
             assert exact.method == "convolution"
-            found = characteristic.Inversion.at(total, epsilon).log_bounds(epsilon)
+            found = invert(total, epsilon).log_bounds(epsilon)
             assert found.method == "lattice"
             assert found.lower <= exact.upper
             assert exact.lower <= found.upper
@@ -333,6 +334,6 @@ def test_any_atoms_by_enumeration(values, masses, times, epsilon):
     truth = float((chances * np.maximum(0.0, -np.expm1(epsilon - sums))).sum())
     total = Total(((loss, times),))
     if epsilon + 1e-6 < total.upper and truth > 1e-12:
-        bounds = characteristic.Inversion.at(total, epsilon).log_bounds(epsilon)
+        bounds = invert(total, epsilon).log_bounds(epsilon)
         assert math.exp(bounds.lower) <= truth * (1 + 1e-9)
         assert truth <= math.exp(bounds.upper) * (1 + 1e-9)

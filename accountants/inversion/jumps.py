@@ -1,0 +1,272 @@
+"""The part of a law in which at least one step jumps, and how a law is split into bulk and jumps.
+
+Where single steps have rare large losses, the law of their sum is a narrow peak beside a broad
+remainder, and no single contour serves both. :func:`split` writes the law as the product of the
+steps' bulks, in which no step jumps, and :class:`Jumps`, the rest. Each has a contour of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpcal.accountants.inversion.transform import (
+    Line,
+    Measure,
+    Parts,
+    Piece,
+    Pieces,
+    Product,
+    SomeNodes,
+    extra_rounding,
+    mass_rounding,
+    ratio_rounding,
+    subset_of,
+)
+from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss, Tilt
+from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian, ZeroAndRest
+from dpcal.accountants.losses.laplace import EndsAndDensity, Laplace
+from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts, complex_log1p
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+from dpcal.accountants.losses.truncation import split_at_valley
+
+__all__ = ["JumpLine", "Jumps", "split"]
+
+Reals = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+
+# Stands for log 0: its multiples stay finite, and their exponentials are 0.
+_LOG_OF_ZERO = -1e6
+# Log of odds of a jump, of all steps together, below which a second jump is less than rounding:
+# its share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it would show.
+_RARE = -45.0
+# Log of odds below which log1p(odds) is odds to rounding.
+_TINY = -36.0
+# Log of odds above which the bulk is not told from rounding.
+_CERTAIN = 600.0
+# Atoms of more Laplace mechanisms than this are not set apart: their powers would lose four digits.
+_MOST_ENDS = 10_000
+
+
+def _in_two(loss: PrivacyLoss, times: int, c: float) -> TwoParts | None:
+    """The loss in two parts: cut in the valley of its integrand at c, or its atoms and the rest."""
+    if isinstance(loss, SampledGaussian):
+        return split_at_valley(loss, c)
+    if isinstance(loss, FixedBatchGaussian):
+        return ZeroAndRest(loss)
+    if isinstance(loss, Laplace) and times <= _MOST_ENDS:
+        return EndsAndDensity(loss)
+    return None
+
+
+def split(parts: Parts, c: float) -> tuple[Product, Jumps] | None:
+    """Split the law of a sum into the part in which no step jumps, and the rest.
+
+    Parameters
+    ----------
+    parts
+        Losses and how often each adds up.
+    c
+        Tilt whose integrand says where sampled Gaussians are cut.
+
+    Returns
+    -------
+    (Product, Jumps) or None
+        None where no loss has two parts.
+    """
+    pieces: list[tuple[Piece, int]] = [
+        (_in_two(loss, times, c) or loss, times) for loss, times in parts
+    ]
+    if not any(isinstance(piece, TwoParts) for piece, _ in pieces):
+        return None
+    return Product(pieces), Jumps(pieces)
+
+
+class Jumps(Measure):
+    """The part of the law in which at least one step jumps.
+
+    With A and B the transforms of a step's bulk and jumps, this is prod (A + B)^T - prod A^T, kept
+    to full relative precision as prod A^T times expm1(sum T log1p(B / A)).
+    """
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces = pieces
+
+    def cumulants(self, c: Reals | Sequence[float]) -> Reals:
+        """Return log mass, mean and variance of the tilts, from those of bulks and jumps."""
+        base = np.zeros((len(c), 3))
+        rows = []
+        for piece, times in self.pieces:
+            if isinstance(piece, TwoParts):
+                bulk, jumps = piece.cumulants(c)
+                base += times * bulk[:, :3]
+                rows.append((times, jumps[:, 0] - bulk[:, 0], jumps - bulk))
+            else:
+                base += times * piece.cumulants(c)[:, :3]
+        # Odds B / A may lie below the range of a double: they are kept relative to the largest.
+        scale = np.minimum(np.max([log_odds for _, log_odds, _ in rows], axis=0), 0.0)
+        # Value, first and second derivative of rho(c) = sum T log1p(B / A), over exp(scale).
+        rho = np.zeros((len(c), 3))
+        for times, log_odds, gap in rows:
+            share = np.exp(log_odds - scale - np.logaddexp(0.0, log_odds))
+            tiny = log_odds < _TINY
+            with np.errstate(over="ignore"):
+                value = np.exp(-scale) * np.logaddexp(0.0, np.where(tiny, 0.0, log_odds))
+            rho[:, 0] += times * np.where(tiny, share, value)
+            rho[:, 1] += times * share * gap[:, 1]
+            rho[:, 2] += times * share * (gap[:, 2] + expit(-log_odds) * gap[:, 1] ** 2)
+        whole = rho[:, 0] * np.exp(scale)
+        first = rho[:, 1] / rho[:, 0]
+        # 1 - exp(-rho) over rho, and exp(-rho) times its inverse.
+        kept = np.where(whole > 1e-12, -np.expm1(-whole) / np.maximum(whole, 1e-300), 1.0)
+        base[:, 0] += scale + np.log(rho[:, 0]) + whole + np.log(kept)
+        base[:, 1] += first / kept
+        base[:, 2] += rho[:, 2] / rho[:, 0] / kept - (first / kept) ** 2 * np.exp(-whole)
+        return base
+
+    @property
+    def subset(self) -> Jumps | None:
+        """The part of a subset of many pieces, if one of them jumps."""
+        some = subset_of(self.pieces)
+        return Jumps(some) if any(isinstance(piece, TwoParts) for piece, _ in some) else None
+
+    def mass_rounding(self, c: Reals) -> Reals:
+        """Rounding of the log masses of truncated pieces, in units."""
+        return np.array([extra_rounding(self.pieces, float(at)) for at in c])
+
+    def line(self, c: float) -> JumpLine:
+        """Return the transform along Re z = c."""
+        return JumpLine(self.pieces, c, self.cumulants([c])[0])
+
+
+def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
+    """By how much prod A^T (exp(rho) - 1) moves with one A at a fixed B, relative to both.
+
+    With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
+    exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
+    """
+    whole, rest = np.exp(-log_whole), np.exp(np.minimum(-rho.real, 600.0) - 1j * rho.imag)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        exact = np.abs((whole - rest) / (1 - rest))
+        # Free of cancellation where both are near 1.
+        bound = 1 + np.abs(np.expm1(-log_whole)) / np.abs(np.expm1(-rho))
+    small = np.abs(1 - rest) < 0.1
+    return np.asarray(np.where(small, np.nan_to_num(bound, nan=2.0, posinf=1e300), exact))
+
+
+class JumpLine(Line):
+    """The transform of :class:`Jumps` along a vertical line."""
+
+    decays = True
+
+    def __init__(self, pieces: Pieces, c: float, cumulants: Reals) -> None:
+        self.log_mass, self.mean, self.variance = (float(value) for value in cumulants)
+        self._rounding: Reals = np.zeros(0)
+        rows = [piece.cumulants([c]) for piece, _ in pieces]
+        bulks = [row[0] if isinstance(row, tuple) else row for row in rows]
+        log_odds = [
+            (float(row[1][0, 0] - row[0][0, 0]), times)
+            for row, (_, times) in zip(rows, pieces, strict=True)
+            if isinstance(row, tuple)
+        ]
+        # Where more than one jump is out of the question, odds need not be in the range of doubles.
+        rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
+        self._scale = max(value for value, _ in log_odds) if rare else 0.0
+        if max(value for value, _ in log_odds) - self._scale > _CERTAIN:
+            raise OutOfReach
+        odds = iter(log_odds)
+        self._plain: list[tuple[Tilt, int]] = []
+        self._split: list[tuple[QuadratureTilt, QuadratureTilt, float, int]] = []
+        # The tilts that stand for the pieces where they do not jump, in the order of the pieces.
+        bases: list[tuple[Tilt, int]] = []
+        for piece, times in pieces:
+            if isinstance(piece, TwoParts):
+                bulk, jumps = piece.tilts(c)
+                share = math.exp(next(odds)[0] - self._scale)
+                self._split.append((bulk, jumps, share, times))
+                bases.append((bulk, times))
+            else:
+                self._plain.append((piece.tilt(c), times))
+                bases.append(self._plain[-1])
+        self._rho = sum(times * float(self._log1p(share)) for _, _, share, times in self._split)
+        self.points = sum(tilt.points for tilt, _ in bases)
+        self.points += sum(jumps.points for _, jumps, _, _ in self._split)
+        self._offset = sum(times * tilt.mean for tilt, times in bases) - self.mean
+        self.mean_rounding = sum(times * tilt.mean_rounding for tilt, times in bases)
+        for _, jumps, share, times in self._split:
+            # Errors of rho, relative to it, count by this factor.
+            self.mean_rounding += times * share / self._rho * self._factor * jumps.mean_rounding
+        self.log_mass_rounding = extra_rounding(pieces, c)
+        self.log_mass_rounding += mass_rounding(bases, [float(row[0, 0]) for row in bulks])
+        amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
+        self.log_mass_rounding += 4 * amplification * self._factor
+
+    def _log1p(self, odds: Any) -> Any:
+        """log1p of odds; of scaled ones, odds themselves."""
+        if self._scale:
+            return odds
+        return complex_log1p(odds) if np.iscomplexobj(odds) else np.log1p(odds)
+
+    def _log_expm1(self, rho: Any) -> Any:
+        """log(expm1(rho)); of a scaled one, its logarithm."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
+            return np.log(rho) if self._scale else rho + np.log(-np.expm1(-rho))
+
+    @property
+    def _factor(self) -> float:
+        """By how much an error of rho, relative to it, counts in the value at c."""
+        return 1.0 if self._scale else self._rho / -math.expm1(-self._rho)
+
+    def log_ratio(self, step: float, nodes: int) -> Complexes:
+        """Log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
+        total = 1j * self._offset * step * np.arange(nodes)
+        rho = np.zeros(nodes, dtype=complex)
+        self._rounding = np.full(nodes, 8.0)
+        some = SomeNodes(step, nodes)
+        for tilt, times in self._plain:
+            part = tilt.log_ratio(step, nodes)
+            total += times * part
+            self._rounding += times * ratio_rounding(tilt, part, some)
+        bulks = []
+        for bulk, jumps, odds, times in self._split:
+            log_bulk = bulk.log_ratio(step, nodes)
+            total += times * log_bulk
+            # Where the bulk has died out, overflow leaves no number, and the contour no bound.
+            with np.errstate(over="ignore", invalid="ignore"):
+                ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
+                log_whole = self._log1p(ratio)
+                rho += times * log_whole
+            self._rounding += 4 * times * (np.abs(log_bulk) + np.abs(log_whole))
+            error = times * ratio_rounding(bulk, log_bulk, some)
+            bulks.append((error, log_whole))
+        for error, log_whole in bulks:
+            self._rounding += error * self._sensitivity(log_whole, rho)
+        log_excess = self._log_expm1(rho)
+        log_excess.real = np.maximum(log_excess.real, _LOG_OF_ZERO)
+        return np.asarray(total + log_excess - self._log_expm1(self._rho))
+
+    def log_decay(self, t: Reals, ratio: float) -> Reals:
+        """Bound with every A at its value on the real axis, and B by its absolute sum."""
+        rho = np.zeros_like(t)
+        for _, jumps, odds, times in self._split:
+            rho += times * self._log1p(odds * jumps.absolute(t))
+        return np.asarray(self._log_expm1(rho) - self._log_expm1(self._rho))
+
+    def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
+        """As a product, and the rounding of rho, which is absolute in size."""
+        amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
+        return self._rounding, 8 * amplification * self._factor
+
+    def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
+        """As the function, which of scaled odds is a limit."""
+        if not self._scale:
+            return _sensitivity(log_whole, rho)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bound = 1 + np.abs(log_whole) / np.abs(rho)
+        return np.asarray(np.nan_to_num(bound, nan=2.0, posinf=1e300))

@@ -1,0 +1,316 @@
+"""At which epsilon does log delta reach a target? Newton's method on the nodes of one inversion.
+
+Every answer is an interval whose ends are proved by bounds on log delta there. Where inversions are
+costly or seldom found, a search brackets the answer instead (:func:`bracketed`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.inversion import Inversion
+from dpcal.accountants.inversion.rare_losses import Layers, trimmed
+from dpcal.accountants.inversion.strategy import (
+    NEGLIGIBLE_REST,
+    TIGHT,
+    has_many_losses,
+    invert,
+    invert_as_split,
+    invert_in_layers,
+    invert_on_one_contour,
+    invert_trimmed,
+    is_cheap,
+    single_step_log_delta,
+    trims_of,
+)
+from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
+from dpcal.accountants.inversion.transform import Product, Total
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import UNIT
+
+__all__ = ["bracketed", "epsilon_on_contours"]
+
+Invert = Callable[[float], Inversion]
+
+# A contour whose bounds on log delta are this close at the root is good enough for epsilon: nine
+# digits. A tenth of it costs a new inversion around most roots.
+_ACCEPTED_WIDTH = 5e-10
+# New inversions around a root that lies far from where the last one had its saddle.
+_INVERSIONS = 3
+# Steps of Newton's method on one inversion; after this many within a bracket it is halved instead.
+_NEWTON_STEPS, _BEFORE_HALVING = 60, 12
+# Correction of log delta at which Newton's method ends: the next is of the order of its square.
+_CONVERGED = 1e-7
+# Steps outward from a root until the bounds prove an end: each doubles the last.
+_OUTWARD_STEPS = 60
+# Steps of a search for epsilon, each with new layers; how close, in log delta, is close enough for
+# Newton's method; the largest step in log epsilon; and the smallest epsilon that is told from 0.
+_STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 4.0, 2.5, 1e-12
+# How often the guess of a subset is corrected by how far off it was.
+_CORRECTIONS = 3
+# Largest epsilon of a first guess, and halvings of its logarithm: 30 leave eight digits.
+_LARGEST_GUESS, _HALVINGS = 1e6, 30
+# Points at which a bracketing search may ask, where they are cheap, where they take contours, and
+# where they take contours of more distinct losses than the last number.
+_CHEAP_POINTS, _COSTLY_POINTS, _FEW_POINTS, _SOME_LOSSES = 120, 6, 4, 8
+# How far below the answer of a search lower ends are tried, where the search found none nearby.
+_JUST_BELOW = (1e-9, 1e-5)
+# Share of a bracket at its ends where no point is asked, and its width, relative to epsilon, at
+# which a search ends.
+_AWAY_FROM_ENDS, _NARROW = 0.02, 1e-12
+
+
+def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
+    """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
+
+    Parameters
+    ----------
+    total
+        The law of the composed loss.
+    log_delta
+        Negative number, of any size.
+
+    Returns
+    -------
+    Bounds or None
+        None where no way of inverting the law gives close bounds.
+    """
+    if total.log_delta_bound + 8 * UNIT <= log_delta:
+        return Bounds(0.0, 0.0, "sampling")
+    epsilon, many = None, has_many_losses(total)
+    with contextlib.suppress(OutOfReach):
+        epsilon = max(0.0, epsilon_estimate(total, log_delta))
+        plain = invert_on_one_contour(total, epsilon)
+        # For many losses, a contour with an end that is not negligible is taken too, if its bounds
+        # are close: other ways cost more.
+        tried = is_cheap(plain, total) or (many and not plain.smoothed)
+        if tried and plain.width(epsilon) < TIGHT:
+            accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
+            return _solved(plain, lambda at: invert(total, at), epsilon, log_delta, accepted)
+    for way in (_epsilon_on_trims, _epsilon_on_layers):
+        found = way(total, log_delta)
+        if found is not None:
+            return found
+    if epsilon is None:
+        return None
+    if not many:
+        return _solved(None, lambda at: invert(total, at), epsilon, log_delta)
+
+    def at(epsilon: float) -> Inversion:
+        return invert_as_split(total, epsilon, max(saddle_tilt(total, epsilon), 1.0))
+
+    inversion = at(epsilon)
+    if inversion.width(epsilon) > TIGHT:
+        return None
+    return _solved(inversion, at, epsilon, log_delta, TIGHT)
+
+
+def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
+    """The epsilon of a law without its rarest large losses; None where no trim has a contour."""
+    for gap, sharpness in trims_of(total):
+        measure = trimmed(total.parts, log_delta + gap, sharpness)
+        if measure is None:
+            break
+        with contextlib.suppress(OutOfReach):
+            found = _epsilon_of_trimmed(measure, log_delta)
+            if found is not None:
+                return found
+    return None
+
+
+def _epsilon_of_trimmed(measure: Product, log_delta: float) -> Bounds | None:
+    epsilon = max(0.0, epsilon_estimate(measure, log_delta))
+    return _solved(None, lambda at: invert_trimmed(measure, at), epsilon, log_delta)
+
+
+def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
+    """The epsilon of a law layer by layer, with new contours at every epsilon on the way."""
+    with contextlib.suppress(OutOfReach):
+        layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
+
+        def at(epsilon: float) -> Inversion:
+            return invert_in_layers(layers, epsilon, log_delta)
+
+        subset = total.subset
+        if subset is not None:
+            return _from_subset(at, subset, log_delta)
+        return _searched(at, _epsilon_of_single_steps(total, log_delta), log_delta)
+    return None
+
+
+def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
+    """Solve where a subset of the losses meets the target, corrected by how far off it was."""
+    target = log_delta
+    for _ in range(_CORRECTIONS):
+        near = _epsilon_on_layers(subset, target)
+        if near is None or near.upper < _SMALLEST:
+            break
+        inversion = at(near.upper)
+        value, _ = inversion.slopes(near.upper)
+        if abs(value - log_delta) < _NEAR:
+            return _solved(inversion, at, near.upper, log_delta, TIGHT)
+        target += log_delta - value
+    return None
+
+
+def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
+    """Newton's method on logarithms, with a new inversion at every step until it is close."""
+    low, high = 0.0, math.inf
+    for _ in range(_STEPS):
+        inversion = at(epsilon)
+        value, slope = inversion.slopes(epsilon)
+        if not math.isfinite(value) or slope >= 0:
+            # The sum is less than its own rounding, and so far below the target.
+            value, slope = -math.inf, -1.0
+        if abs(value - log_delta) < _NEAR:
+            return _solved(inversion, at, epsilon, log_delta, TIGHT)
+        low, high = (epsilon, high) if value > log_delta else (low, epsilon)
+        change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
+        step = epsilon * math.exp(change)
+        if not low < step < high:
+            step = math.sqrt(low * high) if low > 0 else high / math.exp(_FARTHEST)
+        epsilon = step
+        if epsilon < _SMALLEST:
+            break
+    return None
+
+
+def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
+    """The epsilon at which the deltas of single steps add up to the given one, or nearly 0."""
+    low, high = math.log(_SMALLEST), math.log(_LARGEST_GUESS)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        above = single_step_log_delta(total, math.exp(middle)) > log_delta
+        low, high = (middle, high) if above else (low, middle)
+    return math.exp(low)
+
+
+def _solved(
+    inversion: Inversion | None,
+    at: Invert,
+    epsilon: float,
+    log_delta: float,
+    accepted: float = _ACCEPTED_WIDTH,
+) -> Bounds | None:
+    """Solve on the nodes around epsilon, and anew around the root; None if it runs away."""
+    for _ in range(_INVERSIONS):
+        inversion = inversion or at(epsilon)
+        found = _newton(inversion, epsilon, log_delta)
+        if found is None:
+            return None
+        bounds = inversion.log_bounds(found)
+        tight = bounds.upper - bounds.lower < accepted
+        if tight or abs(found - epsilon) * inversion.reach <= 1.0:
+            return _outward(inversion, found, log_delta)
+        epsilon, inversion = found, None
+    return None
+
+
+def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | None:
+    """Root of the inversion's log delta, clipped at 0; None where it is not found.
+
+    Where the law is a bulk with rare jumps, log delta bends both ways: Newton's steps are kept
+    inside the bracket of the points seen so far.
+    """
+    low, high = 0.0, math.inf
+    for iteration in range(_NEWTON_STEPS):
+        value, slope = inversion.slopes(epsilon)
+        if not (math.isfinite(value) and slope < 0):
+            return None
+        step = max(epsilon + (log_delta - value) / slope, 0.0)
+        if abs((step - epsilon) * slope) < _CONVERGED or step == epsilon:
+            return step
+        low, high = (max(low, epsilon), high) if value > log_delta else (low, min(high, epsilon))
+        if math.isfinite(high) and (iteration > _BEFORE_HALVING or not low <= step <= high):
+            step = (low + high) / 2
+        epsilon = step
+    return None
+
+
+def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
+    """Move away from the root on either side until the bounds on delta prove both ends."""
+    bounds = inversion.log_bounds(epsilon)
+    _, slope = inversion.slopes(epsilon)
+    margin = 2 * UNIT * max(epsilon, 1e-300)
+    upper = epsilon
+    if bounds.upper > log_delta:
+        gap = margin + (bounds.upper - log_delta) / -slope * (1 + 1e-9)
+        for _ in range(_OUTWARD_STEPS):
+            upper = epsilon + gap
+            if inversion.log_bounds(upper).upper <= log_delta:
+                break
+            gap *= 2
+        else:
+            upper = math.inf
+    lower = epsilon
+    if bounds.lower < log_delta:
+        gap = margin + (log_delta - bounds.lower) / -slope * (1 + 1e-9)
+        for _ in range(_OUTWARD_STEPS):
+            lower = max(0.0, epsilon - gap)
+            if lower == 0.0 or inversion.log_bounds(lower).lower >= log_delta:
+                break
+            gap *= 2
+    return Bounds(lower, upper, bounds.method)
+
+
+def bracketed(
+    ask: Callable[[float], Bounds], first: Bounds, total: Total, log_delta: float
+) -> Bounds:
+    """Search for epsilon by a safeguarded secant on the upper bound of log delta.
+
+    Every point that was asked proves something: the answer is the smallest epsilon found to meet
+    the target, and the largest one found to miss it. Points that took contours are few.
+
+    Parameters
+    ----------
+    ask
+        Bounds on log delta at an epsilon.
+    first
+        Bounds on epsilon to begin from, of which the upper end meets the target.
+    total
+        The law of the composed loss.
+    log_delta
+        The target.
+    """
+    asked: dict[float, Bounds] = {}
+
+    def excess(epsilon: float) -> float:
+        asked[epsilon] = ask(epsilon)
+        return max(asked[epsilon].upper, -1e300) - log_delta
+
+    meet, method = first.upper, first.method
+    if has_many_losses(total):
+        # Two more evaluations of many losses would seldom say more.
+        return Bounds(0.0, meet, method)
+    miss, at_miss = 0.0, excess(0.0)
+    if at_miss <= 0:
+        return Bounds(0.0, 0.0, asked[0.0].method)
+    at_meet = min(excess(meet), 0.0)
+    costly = _FEW_POINTS if len(total.parts) > _SOME_LOSSES else _COSTLY_POINTS
+    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
+        # The secant's point, kept inside the bracket and away from a stuck end.
+        step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
+        share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
+        middle = miss + (meet - miss) * share
+        if meet - miss <= _NARROW * meet or not miss < middle < meet:
+            break
+        value = excess(middle)
+        if value > 0:
+            miss, at_miss, at_meet = middle, value, at_meet / 2
+        else:
+            meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
+    proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
+    # Close to the end of a law with an atom there, delta stays large until it falls to 0.
+    for share in _JUST_BELOW if math.isfinite(total.upper) else ():
+        if max(proved, default=0.0) < (1 - 1e-3) * meet:
+            below = (1 - share) * meet
+            proved += [below] if ask(below).lower >= log_delta else []
+    return Bounds(min(max(proved, default=0.0), meet), meet, method)
+
+
+def _cheap(asked: dict[float, Bounds]) -> bool:
+    """Whether no answer so far took a contour."""
+    return all(item.method in ("closed form", "convolution") for item in asked.values())

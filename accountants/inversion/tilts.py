@@ -1,0 +1,185 @@
+"""At which tilt is a measure inverted, and what do Chernoff bounds at some tilts say of it?
+
+>>> from dpcal.accountants.inversion.transform import Total
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> total = Total(((Gaussian(2.0), 8),))
+>>> print(f"{saddle_tilt(total, 4.0):.2f}")
+1.93
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants.inversion.saddle import COARSE, MAX_TILT, MOST_EVALUATIONS, root_of
+from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, Product
+from dpcal.accountants.losses.base import OutOfReach
+
+__all__ = ["ChernoffBounds", "epsilon_estimate", "saddle_tilt"]
+
+Reals = NDArray[np.float64]
+
+# Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
+_FIRST_TILTS = 1e-9, 8.0
+# Evaluations of the whole law of many losses in search of a saddle. Where the law changes from one
+# peak to another, a search takes many and finds no tilt of use; others take fewer than this.
+_EVALUATIONS_OF_MANY = 28
+# How close to the saddle of many losses is close enough: one more evaluation would cost more than a
+# peak that is up to exp(0.05) higher.
+_COARSE_OF_MANY = 0.3
+# Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
+_AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
+# Tilts that are tried where a saddle is out of reach.
+_TRIALS = 24
+
+
+def _first_tilt(guess: float) -> float:
+    """A first guess that a quadrature can reach."""
+    return min(max(guess, _FIRST_TILTS[0]), _FIRST_TILTS[1])
+
+
+def _evaluations(measure: Measure) -> int:
+    """How often a law may be evaluated in search of its saddle."""
+    many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
+    return _EVALUATIONS_OF_MANY if many else MOST_EVALUATIONS
+
+
+def _spread(measure: Measure) -> tuple[float, float]:
+    """Mean and variance of a measure with a variance; an atom has no saddle and is refused."""
+    mean, variance = measure.at_zero
+    if not (variance > 0 and math.isfinite(mean) and math.isfinite(variance)):
+        raise OutOfReach
+    return mean, variance
+
+
+def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> float:
+    """Return the minimiser of K(c) - epsilon c - log abs(c) - log(1 + c), K the log transform.
+
+    Parameters
+    ----------
+    measure
+        The measure.
+    epsilon
+        Where the saddle is sought.
+    positive
+        Whether c > 0 is asked for in any case. Otherwise the saddle lies on c > 0 for epsilon above
+        the mean loss, and on (-1, 0) below it.
+
+    Raises
+    ------
+    OutOfReach
+        If there is no saddle that a quadrature of affordable size reaches.
+    """
+    mean, variance = _spread(measure)
+
+    def equation(measure: Measure, c: float) -> tuple[float, float]:
+        _, mean, variance = measure.cumulants([c])[0]
+        value = mean - epsilon - 1 / c - 1 / (1 + c)
+        return float(value), float(variance + 1 / c**2 + 1 / (1 + c) ** 2)
+
+    gap, subset = epsilon - mean, measure.subset
+    tolerance = COARSE if subset is None else _COARSE_OF_MANY
+    if gap < 0 and not positive:
+        guess = -1 / (2 + math.sqrt(variance))
+        return root_of(equation, measure, subset, -1.0, 0.0, guess, tolerance)
+    # Root of variance c^2 - gap c - 1, written without cancellation.
+    root = math.sqrt(gap * gap + 4 * variance)
+    guess = (gap + root) / (2 * variance) if gap >= 0 else 2 / (root - gap)
+    start, most = _first_tilt(guess), _evaluations(measure)
+    return root_of(equation, measure, subset, 0.0, math.inf, start, tolerance, most)
+
+
+def epsilon_estimate(measure: Measure, log_delta: float) -> float:
+    """Return the epsilon whose saddle-point estimate of log delta is the given one.
+
+    Raises
+    ------
+    OutOfReach
+        If no quadrature of affordable size reaches its saddle.
+    """
+
+    def equation(measure: Measure, c: float) -> tuple[float, float]:
+        log_mgf, mean, variance = measure.cumulants([c])[0]
+        epsilon = mean - 1 / c - 1 / (1 + c)
+        curvature = variance + 1 / c**2 + 1 / (1 + c) ** 2
+        estimate = (
+            log_mgf - c * epsilon - math.log(c * (1 + c)) - 0.5 * math.log(2 * math.pi * curvature)
+        )
+        return float(log_delta - estimate), float(c * curvature)
+
+    _, variance = _spread(measure)
+    guess = math.sqrt(max(-2 * log_delta, 0.1) / variance)
+    start, most = _first_tilt(guess), _evaluations(measure)
+    c = root_of(equation, measure, measure.subset, 0.0, math.inf, start, evaluations=most)
+    _, mean, _ = measure.cumulants([c])[0]
+    return float(mean - 1 / c - 1 / (1 + c))
+
+
+@dataclass(frozen=True)
+class ChernoffBounds:
+    """Bounds on the contribution of a measure to delta, at some tilts, good for every epsilon.
+
+    Attributes
+    ----------
+    tilts
+        The tilts, all >= 0.
+    constants
+        At each tilt c, the bound on log delta(epsilon) plus c epsilon.
+    saddle
+        The saddle of the measure at the epsilon asked for; None where it is out of reach.
+    """
+
+    tilts: Reals
+    constants: Reals
+    saddle: float | None = None
+
+    @classmethod
+    def of_probability(cls, log_probability: float) -> ChernoffBounds:
+        """Return the bounds of a measure of which only the mass is known."""
+        return cls(np.zeros(1), np.full(1, log_probability))
+
+    @classmethod
+    def at_saddle(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
+        """Return bounds at tilts around the saddle, which must be in reach."""
+        saddle = saddle_tilt(measure, epsilon, positive=True)
+        tilts = saddle * _AROUND
+        return cls(tilts, measure.log_chernoff(tilts), saddle)
+
+    @classmethod
+    def within_reach(cls, measure: Measure, epsilon: float) -> ChernoffBounds:
+        """Return bounds around the saddle; where it is out of reach, at the largest tilts in reach.
+
+        Raises
+        ------
+        OutOfReach
+            If no tilt is in reach.
+        """
+        with contextlib.suppress(OutOfReach):
+            return cls.at_saddle(measure, epsilon)
+        c = min(1.0 / max(epsilon, 1 / MAX_TILT), MAX_TILT)
+        reached: list[tuple[float, float]] = []
+        for _ in range(_TRIALS):
+            try:
+                reached.append((c, float(measure.log_chernoff(np.array([c]))[0])))
+                c *= 2.0
+            except OutOfReach:
+                if reached:
+                    break
+                c /= 4.0
+        if not reached:
+            raise OutOfReach
+        tilts, constants = np.array(reached).T
+        return cls(tilts, constants)
+
+    def log_bounds_at(self, epsilons: Reals) -> Reals:
+        """Return upper bounds on log delta at each epsilon."""
+        return np.asarray((self.constants - np.outer(epsilons, self.tilts)).min(axis=1))
+
+    def log_bound(self, epsilon: float) -> float:
+        """Return the upper bound on log delta(epsilon)."""
+        return float((self.constants - self.tilts * epsilon).min())
