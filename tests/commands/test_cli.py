@@ -360,6 +360,7 @@ def test_optimizers_are_listed(capsys):
     assert main(["optimizers", "adam"]) == 2
 
 
+@pytest.mark.slow
 def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
     def weights(*seed):
         asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--epochs", "1"]

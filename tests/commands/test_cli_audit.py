@@ -23,6 +23,7 @@ def test_explain(capsys):
     assert "Use:" in out
 
 
+@pytest.mark.slow
 def test_formats_and_output(tmp_path, capsys):
     path = tmp_path / "kan.json"
     assert main(["audit", "kan", "--format", "json", "-o", str(path)]) == 0
@@ -67,6 +68,7 @@ def test_vacuous_schedule_warns_and_names_a_size(capsys):
     assert json.loads(captured.out)["parameters"]["informative_from_n"] > 400
 
 
+@pytest.mark.slow
 def test_module_runs():
     command = [
         sys.executable,

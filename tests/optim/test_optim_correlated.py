@@ -96,6 +96,7 @@ def test_plan_and_ledger_have_one_price(name, plans):
     assert json.loads(plan.to_json())["queries"][0]["correlation"]["strategy"]["steps"] == T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, run in RUNS.items() if not run[2]])
 def test_independent_draws_do_not_contradict_a_price(name, plans):
     # Two-sided confidence of each interval: false alarm below 1e-4 a run.

@@ -15,6 +15,8 @@ SLOW = {
     "optimizers.md",
     "dpcal.calibrate.correlated",
     "dpcal.calibrate.plans.correlated_dpsgd",
+    "dpcal.optim.objectives.networks",
+    "dpcal.optim.proximal_point",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 
