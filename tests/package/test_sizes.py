@@ -32,7 +32,7 @@ KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal.calibrate.schedules.kl_condition": (1473, MOVING),
     "dpcal.calibrate.schedules.spiderboost": (1496, MOVING),
     "tests/optim/test_optim_answers.py": (629, MOVING),
-    "tests/optim/test_optim_correlated.py": (741, MOVING),
+    "tests/optim/test_optim_correlated.py": (742, MOVING),
     "tests/optim/test_optim_kl.py": (836, MOVING),
 }
 
