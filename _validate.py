@@ -20,6 +20,8 @@ def _single(arguments: dict[str, Any]) -> tuple[str, Any]:
 
 def _real(name: str, value: Any, allowed: str) -> float:
     """``value`` as a finite float, or a sentence."""
+    if type(value) is float and math.isfinite(value):
+        return value  # what nearly all values are, without a look at abstract classes
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}.")
     try:

@@ -14,6 +14,7 @@ __all__ = [
     "DrawsCannotTell",
     "LedgerMismatch",
     "MissingExtra",
+    "NoiseReused",
     "NonFiniteAnswer",
     "TargetUnreachable",
     "UnsupportedEvent",
@@ -37,10 +38,14 @@ class LedgerMismatch(DpcalError):  # noqa: N818
     """What was released does not agree with what was planned."""
 
 
-class NonFiniteAnswer(DpcalError):  # noqa: N818
-    """An objective gave a gradient or loss that is NaN or infinite; no answer left the oracle.
+class NoiseReused(DpcalError):  # noqa: N818
+    """Two runs in one process would draw the same noise, so that their difference had none."""
 
-    That it happened is a fact about the records, outside every privacy claim.
+
+class NonFiniteAnswer(DpcalError):  # noqa: N818
+    """A regulariser overflowed at the parameters that were asked about; no answer left the oracle.
+
+    Records that are not finite contribute zero, so that this depends on released values only.
     """
 
 

@@ -62,7 +62,8 @@ def compiled_modules():
         Extension(
             f"dpcal._ext.{source.stem}",
             [source.as_posix()],
-            include_dirs=[numpy.get_include()],
+            include_dirs=[numpy.get_include(), "_ext"],
+            depends=["_ext/rows.h"] if source.stem == "gradients" else [],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=optimise,
             **link_random,
@@ -87,7 +88,7 @@ def compiled_modules():
 setup(
     packages=PACKAGES,
     package_dir={"dpcal": "."},
-    package_data={"dpcal": ["py.typed"], "dpcal._ext": ["*.pyi", "*.pxd"]},
+    package_data={"dpcal": ["py.typed"], "dpcal._ext": ["*.pyi", "*.pxd", "*.h"]},
     exclude_package_data={"dpcal": ["setup.py"]},
     ext_modules=compiled_modules(),
     cmdclass={"build_py": BuildPackageOnly},

@@ -18,167 +18,16 @@ would need them in one block, and gathering them takes longer than all of this.
 """
 
 cimport cython
-from libc.float cimport DBL_MAX
+from libc.float cimport DBL_MAX, DBL_MIN
 from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, log1p, nextafter, sqrt
+
+import hashlib
 
 import numpy as np
 
 ctypedef const double* Row
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define dpcal_prefetch(address) __builtin_prefetch(address)
-    #else
-    #define dpcal_prefetch(address) ((void)(address))
-    #endif
-
-    #if defined(_MSC_VER)
-    #define restrict __restrict
-    #endif
-
-    /* Where the loader can choose, these two are compiled for wider registers as well. The order of
-       every addition is written out and products are never fused into sums, so that all versions
-       give the same bits. */
-    #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-    #define DPCAL_WIDER __attribute__((target_clones("avx512f", "avx2", "default")))
-    #else
-    #define DPCAL_WIDER
-    #endif
-
-    /* Inner product in eight partial sums; size is a multiple of 8. */
-    DPCAL_WIDER static double dpcal_dot(const double *a, const double *b, Py_ssize_t size) {
-        double s[8] = {0};
-        for (Py_ssize_t i = 0; i < size; i += 8)
-            for (int lane = 0; lane < 8; lane++)
-                s[lane] += a[i + lane] * b[i + lane];
-        return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-    }
-
-    /* Inner products of a with b and with c, to the bit as above. The two chains of additions hide
-       each other's latency, but only where the compiler is told that lanes are one register. */
-    #if defined(__GNUC__) || defined(__clang__)
-    DPCAL_WIDER static void dpcal_two_dots(
-        const double *a, const double *b, const double *c, Py_ssize_t size, double *ab, double *ac
-    ) {
-        typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
-        lanes s = {0}, t = {0};
-        for (Py_ssize_t i = 0; i < size; i += 8) {
-            lanes x = *(const lanes *)(a + i);
-            s += x * *(const lanes *)(b + i);
-            t += x * *(const lanes *)(c + i);
-        }
-        *ab = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
-        *ac = ((t[0] + t[4]) + (t[2] + t[6])) + ((t[1] + t[5]) + (t[3] + t[7]));
-    }
-    #else
-    static void dpcal_two_dots(
-        const double *a, const double *b, const double *c, Py_ssize_t size, double *ab, double *ac
-    ) {
-        *ab = dpcal_dot(a, b, size);
-        *ac = dpcal_dot(a, c, size);
-    }
-    #endif
-
-    /* y += factor * x */
-    DPCAL_WIDER static void dpcal_axpy(
-        double factor, const double *restrict x, double *restrict y, Py_ssize_t size
-    ) {
-        for (Py_ssize_t i = 0; i < size; i++)
-            y[i] += factor * x[i];
-    }
-
-    /* The same for four rows at once, to the bit: they share the reading of b, c and y. Long rows
-       have one loop's time to arrive: in the meantime it asks for two of the next four. */
-    #if defined(__GNUC__) || defined(__clang__)
-    #define DPCAL_LANES(a) (*(const lanes *)((a) + i))
-    #define DPCAL_SUM(s) (((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7])))
-    DPCAL_WIDER static void dpcal_four_dots(
-        const double *const *x, const double *const *next, const double *b, Py_ssize_t size,
-        double *xb
-    ) {
-        typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
-        const double *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-        lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
-        for (Py_ssize_t i = 0; i < size; i += 8) {
-            dpcal_prefetch(next[0] + i);
-            dpcal_prefetch(next[1] + i);
-            lanes u = DPCAL_LANES(b);
-            s0 += DPCAL_LANES(x0) * u;
-            s1 += DPCAL_LANES(x1) * u;
-            s2 += DPCAL_LANES(x2) * u;
-            s3 += DPCAL_LANES(x3) * u;
-        }
-        xb[0] = DPCAL_SUM(s0);
-        xb[1] = DPCAL_SUM(s1);
-        xb[2] = DPCAL_SUM(s2);
-        xb[3] = DPCAL_SUM(s3);
-    }
-    DPCAL_WIDER static void dpcal_eight_dots(
-        const double *const *x, const double *const *next, const double *b, const double *c,
-        Py_ssize_t size, double *xb, double *xc
-    ) {
-        typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
-        const double *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-        lanes s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
-        for (Py_ssize_t i = 0; i < size; i += 8) {
-            dpcal_prefetch(next[0] + i);
-            dpcal_prefetch(next[1] + i);
-            lanes u = DPCAL_LANES(b), v = DPCAL_LANES(c);
-            lanes r = DPCAL_LANES(x0);
-            s0 += r * u;
-            t0 += r * v;
-            r = DPCAL_LANES(x1);
-            s1 += r * u;
-            t1 += r * v;
-            r = DPCAL_LANES(x2);
-            s2 += r * u;
-            t2 += r * v;
-            r = DPCAL_LANES(x3);
-            s3 += r * u;
-            t3 += r * v;
-        }
-        xb[0] = DPCAL_SUM(s0);
-        xb[1] = DPCAL_SUM(s1);
-        xb[2] = DPCAL_SUM(s2);
-        xb[3] = DPCAL_SUM(s3);
-        xc[0] = DPCAL_SUM(t0);
-        xc[1] = DPCAL_SUM(t1);
-        xc[2] = DPCAL_SUM(t2);
-        xc[3] = DPCAL_SUM(t3);
-    }
-    #else
-    static void dpcal_four_dots(
-        const double *const *x, const double *const *next, const double *b, Py_ssize_t size,
-        double *xb
-    ) {
-        for (int k = 0; k < 4; k++)
-            xb[k] = dpcal_dot(x[k], b, size);
-    }
-    static void dpcal_eight_dots(
-        const double *const *x, const double *const *next, const double *b, const double *c,
-        Py_ssize_t size, double *xb, double *xc
-    ) {
-        for (int k = 0; k < 4; k++)
-            dpcal_two_dots(x[k], b, c, size, xb + k, xc + k);
-    }
-    #endif
-
-    DPCAL_WIDER static void dpcal_four_axpys(
-        const double *factors, const double *const *x, const double *const *next,
-        double *restrict y, Py_ssize_t size
-    ) {
-        const double f0 = factors[0], f1 = factors[1], f2 = factors[2], f3 = factors[3];
-        const double *restrict x0 = x[0], *restrict x1 = x[1];
-        const double *restrict x2 = x[2], *restrict x3 = x[3];
-        for (Py_ssize_t i = 0; i < size; i += 8) {
-            dpcal_prefetch(next[2] + i);
-            dpcal_prefetch(next[3] + i);
-            for (Py_ssize_t j = i; j < i + 8; j++)
-                y[j] = (((y[j] + f0 * x0[j]) + f1 * x1[j]) + f2 * x2[j]) + f3 * x3[j];
-        }
-    }
-    """
+cdef extern from "rows.h":
     void dpcal_prefetch(const void* address) noexcept nogil
     double dot "dpcal_dot"(const double* a, const double* b, Py_ssize_t size) noexcept nogil
     void two_dots "dpcal_two_dots"(
@@ -231,7 +80,9 @@ cdef inline double clipped(double slope, double norm, double max_norm) noexcept 
     if size <= max_norm:
         return slope
     if size > max_norm:
-        return copysign(fmin(max_norm / norm, DBL_MAX), slope)
+        size = fmin(max_norm / norm, DBL_MAX)
+        # Below the normal range a quotient is rounded by more than the norm's slack makes up for.
+        return copysign(size, slope) if size >= DBL_MIN else 0.0
     return 0.0
 
 
@@ -524,12 +375,14 @@ cdef class LinearClippedSum(ClippedSum):
     cdef object owner
     cdef double* rows
     cdef double* targets_and_norms
+    cdef bint intercept
 
     def __init__(self, PointLoss loss not None, X, targets, *, bint intercept):
         n, d = X.shape
         if targets.shape != (n,):
             raise ValueError(f"targets must have shape ({n},), got {targets.shape}.")
         self.loss = loss
+        self.intercept = intercept
         self.n = n
         self.dimension = d + intercept
         self.stride = (self.dimension + LANES - 1) // LANES * LANES
@@ -550,6 +403,19 @@ cdef class LinearClippedSum(ClippedSum):
             self.targets_and_norms[2 * i + 1] = norm_rounded_up(
                 self.rows + i * self.stride, self.dimension
             )
+
+    def __reduce__(self):
+        d = self.dimension - self.intercept
+        table = self.owner[0].reshape(self.n, self.stride)[:, :d]
+        return _linear, (self.loss, np.ascontiguousarray(table), self.targets, self.intercept)
+
+    def digest(self):
+        """Return 32 bytes that tell data sets apart; a secret, like the records."""
+        state = hashlib.blake2b(digest_size=32)
+        state.update(repr((self.n, self.dimension, self.intercept)).encode())
+        for part in self.owner:
+            state.update(part.data)
+        return state.digest()
 
     @property
     def norms(self):
@@ -698,3 +564,8 @@ cdef class LinearClippedSum(ClippedSum):
             if value == value:  # one that is not a number would give its record away
                 total += fmax(-max_loss, fmin(max_loss, value))
         return total
+
+
+def _linear(loss, X, targets, intercept):
+    """Return a kernel that was pickled."""
+    return LinearClippedSum(loss, X, targets, intercept=intercept)

@@ -12,10 +12,12 @@ records are sampled they would have to be gathered for BLAS; a kernel reads each
 """
 
 cimport cython
-from libc.float cimport DBL_MAX
+from libc.float cimport DBL_MAX, DBL_MIN
 from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log, nextafter, sqrt
 
 from dpcal._ext.gradients cimport ClippedSum
+
+import hashlib
 
 import numpy as np
 
@@ -136,6 +138,22 @@ cdef class SoftmaxClippedSum(ClippedSum):
         self.labels = &labels_view[0]
         self.norms = &norms_view[0]
 
+    def __reduce__(self):
+        return _softmax, (self.features, self.owner[1], self.K, self.owner[2], self.intercept)
+
+    def digest(self):
+        """Return 32 bytes that tell data sets apart; a secret, like the records."""
+        state = hashlib.blake2b(digest_size=32)
+        state.update(repr((self.n, self.d, self.K, self.intercept)).encode())
+        for part in self.owner:
+            state.update(part.data)
+        return state.digest()
+
+    @property
+    def features(self):
+        """The records, shape (n, d), without the constant feature."""
+        return self.owner[0].reshape(self.n, self.padded_d)[:, : self.d].copy()
+
     cdef void scores(self, const double* w, Py_ssize_t row, double* out) noexcept nogil:
         cdef Py_ssize_t k
         scores_of(self.rows + row * self.padded_d, w, self.K, self.d, self.padded_d, out)
@@ -177,6 +195,10 @@ cdef class SoftmaxClippedSum(ClippedSum):
         # Rounded up once more, for the outer product is rounded once more than a row.
         norm = nextafter(nextafter(norm, INFINITY) * self.norms[row], INFINITY)
         if norm > max_norm:
+            # Below the normal range a quotient is rounded by more than the norm's slack makes up
+            # for; such a record contributes nothing.
+            if max_norm / norm < DBL_MIN:
+                return
             for k in range(self.K):
                 factors[k] *= max_norm / norm
         outer(factors, self.rows + row * self.padded_d, total, self.K, self.d)
@@ -242,3 +264,8 @@ cdef class SoftmaxClippedSum(ClippedSum):
             if value == value:  # one that is not a number would give its record away
                 total += fmax(-max_loss, fmin(max_loss, value))
         return total
+
+
+def _softmax(X, labels, classes, norms, intercept):
+    """Return a kernel that was pickled."""
+    return SoftmaxClippedSum(X, labels, classes, norms=norms, intercept=intercept)

@@ -284,6 +284,38 @@ class Query:
         rounds = self.count if self.correlation is None else self.correlation.strategy.steps
         return self.sampling.expected_batch_size(n, rounds)
 
+    def with_noise(self, noise_multiplier: float) -> Query:
+        """Return an adaptive query with a noise multiplier that was chosen for it, fast.
+
+        Parameters
+        ----------
+        noise_multiplier
+            A finite number, at least this query's.
+
+        Raises
+        ------
+        ValueError
+            If the query is not adaptive, or the number is too small.
+        """
+        if self.budget is None:
+            raise ValueError(f"query must be adaptive, got {self.name!r}, whose noise is planned.")
+        if not _validate.positive(noise_multiplier=noise_multiplier) >= self.noise_multiplier:
+            raise ValueError(
+                f"noise_multiplier must be at least the planned {self.noise_multiplier!r} for "
+                f"query {self.name!r}, got {noise_multiplier!r}."
+            )
+        return self._copied(noise_multiplier=float(noise_multiplier))
+
+    def with_count(self, count: int) -> Query:
+        """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""
+        return self._copied(count=_validate.count(count=count))
+
+    def _copied(self, **changes: Any) -> Query:
+        """Return a copy with changes that need no check of the other fields."""
+        made = object.__new__(Query)
+        vars(made).update(vars(self), **changes)
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}

@@ -11,6 +11,7 @@ from dpcal.optim import registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import replaying
 from dpcal.optim.boundary.streams import NoiseStream
 from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.dpsgd import dpsgd
@@ -56,6 +57,7 @@ __all__ = [
     "proximal_point",
     "recursive_regularization",
     "registry",
+    "replaying",
     "spiderboost",
     "tree_spider",
 ]

@@ -33,7 +33,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Callback, Run, planned
+from dpcal.optim.run import Callback, Run, planned, step_size
 
 __all__ = ["noisy_gd"]
 
@@ -68,7 +68,9 @@ def noisy_gd(
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.
     learning_rate
-        A number > 0; the plan's when omitted.
+        A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
+        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan knows how smooth the
+        loss is, and the regulariser adds l2 to it.
     initial
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
@@ -101,8 +103,7 @@ def noisy_gd(
     more general, Algorithm 3 (gradient descent on non-convex losses).
     """
     (query,) = planned(plan, "noisy_gd", "gradient")
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    eta = _validate.positive(learning_rate=chosen)
+    eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
     oracle = PrivateOracle(objective, plan, seed=seed)
     run = Run(

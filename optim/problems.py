@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters, records
+from dpcal.optim.objectives.arrays import Vector, clipped_rows, digest_of, parameters, records
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["PowerNorm", "Ripples", "balanced"]
@@ -65,6 +65,10 @@ class _Tilted(Objective):
         self._largest = float(np.linalg.norm(self._X, axis=1).max())
         self._everyone = np.arange(self.n, dtype=np.intp)
         self._whole = self._X.sum(axis=0)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._X)
 
     @abstractmethod
     def potential(self, w: Vector) -> float:

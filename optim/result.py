@@ -76,6 +76,9 @@ class Result:
     early
         Whether released values had a say in when the run ended, as with a stopping rule. Such a
         run costs all that was planned, for that it stopped is one of its outputs.
+    seed_given
+        Whether a seed was given. Then the run can be reproduced, and it is private only against
+        those who neither know nor guess the seed.
     """
 
     w: NDArray[np.float64]
@@ -85,6 +88,7 @@ class Result:
     complete: bool
     message: str
     early: bool = False
+    seed_given: bool = False
 
     def verify(self) -> None:
         """Check the ledger against the plan: equal if the run is complete, within it otherwise.

@@ -33,9 +33,10 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Progress", "Run", "planned"]
+__all__ = ["Progress", "Run", "planned", "step_size"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -212,6 +213,7 @@ class Run:
             complete=self._stopped is None or self._ended,
             message=self._stopped or f"took all {self._steps} planned steps",
             early=self._stopped is not None,
+            seed_given=self.oracle.seed_given,
         )
 
     def _note(self) -> None:
@@ -226,6 +228,36 @@ class Run:
             self._stopped = (
                 f"stopped by the callback after {self.step} of {self._steps} planned steps"
             )
+
+
+def step_size(plan: Plan, objective: Objective, learning_rate: float | None) -> float:
+    """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
+
+    Parameters
+    ----------
+    plan
+        Its parameter ``"learning_rate"`` is for the loss alone.
+    objective
+        Gives l2.
+    learning_rate
+        As the user chose it, or None.
+
+    Raises
+    ------
+    ValueError
+        If the regulariser alone would make iterates diverge.
+    """
+    l2 = objective.l2
+    if learning_rate is None:
+        eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))
+        return eta / (1 + eta * l2)
+    eta = _validate.positive(learning_rate=learning_rate)
+    if eta * l2 >= 2:
+        raise ValueError(
+            f"learning_rate must be below 2 / l2 = {2 / l2:.6g}, beyond which iterates diverge, "
+            f"got {learning_rate!r}."
+        )
+    return eta
 
 
 def planned(plan: Plan, optimizer: str, *kinds: str) -> tuple[Query, ...]:

@@ -36,7 +36,7 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Callback, Run, planned
+from dpcal.optim.run import Callback, Run, planned, step_size
 
 __all__ = ["spiderboost"]
 
@@ -71,7 +71,9 @@ def spiderboost(
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.
     learning_rate
-        A number > 0; the plan's when omitted.
+        A number > 0, and below 2 / l2, beyond which the regulariser alone makes iterates diverge.
+        When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan knows how smooth the
+        loss is, and the regulariser adds l2 to it.
     initial
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
@@ -106,8 +108,7 @@ def spiderboost(
     refresh, *rest = planned(plan, "spiderboost", *kinds)
     steps = refresh.count + sum(query.count for query in rest)
     period = _period(plan, steps, refresh.count)
-    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
-    eta = _validate.positive(learning_rate=chosen)
+    eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
     oracle = PrivateOracle(objective, plan, seed=seed)
     run = Run(

@@ -70,6 +70,9 @@ class Recorded(Objective):
     def constants(self):
         return self.inner.constants
 
+    def digest(self):
+        return self.inner.digest()
+
     def _note(self, kind, at, rows, bound):
         self.happened.append(Sum(kind, tuple(w.copy() for w in at), rows.copy(), bound))
 

@@ -119,8 +119,8 @@ class AdaptiveLoops(Loops):
             ledger.record_chosen(query, multipliers[:moves].tolist())
         if ended == NOT_FINITE:
             raise NonFiniteAnswer(
-                f"The norm behind query {norm!r} is infinite, and was not released. That it is so "
-                "is itself a fact about the records, outside the privacy claim."
+                f"The norm behind query {norm!r} is infinite, and was not released: the "
+                "parameters that were asked about are too large."
             )
         return Steps(w=w, moves=moves, ended=ended, smallest=smallest, best=best)
 

@@ -19,15 +19,14 @@ dpcal.errors.BudgetExceeded: query 'gradient' may be asked 3 times, 2 are spent,
 
 from __future__ import annotations
 
-import dataclasses
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query, compose
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.batches import Parts
-from dpcal.optim.boundary.ledger import Ledger, check_ledger
+from dpcal.optim.boundary.ledger import Ledger
 
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -84,10 +83,8 @@ class Admission:
                 "A filter prices answers one by one, and those with correlated noise have no price "
                 "of their own."
             )
-        if ledger is not None:
-            check_ledger(ledger, plan, exact=False)
         self.plan = plan
-        self.ledger = Ledger(plan.n, plan.neighboring_relation) if ledger is None else ledger
+        self.ledger = Ledger.of(plan) if ledger is None else ledger.within(plan)
         self.filtered = filter is not None
         self._filter = filter
         self._parts = parts
@@ -134,8 +131,7 @@ class Admission:
     def affords(self, name: str, noise_multiplier: float) -> bool:
         """Return whether an adaptive query could be asked once more, with this noise."""
         asked = self._chosen(self.plan.query(name), noise_multiplier)
-        spent = self.ledger.share(asked.budget or 0.0)
-        fits = self.remaining(name) >= 1 and spent + _once(asked).share <= 1
+        fits = self.remaining(name) >= 1 and self.ledger.allows(asked)
         if self._filter is not None and fits:
             return not self._filter.would_exceed(asked.event(self.plan.n))
         return fits
@@ -150,14 +146,13 @@ class Admission:
             not allow all of them.
         """
         spent = self._check_count(query, count)
-        if query.budget is not None:
-            share, more = self.ledger.share(query.budget), count * _once(query).share
-            if share + more > 1:
-                raise BudgetExceeded(
-                    f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
-                    f"spend {float(more):.6g} of the adaptive budget, {float(share):.6g} of it is "
-                    "spent."
-                )
+        if query.budget is not None and not self.ledger.allows(query, count):
+            share = float(self.ledger.share(query.budget))
+            raise BudgetExceeded(
+                f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
+                f"spend {count * query.share_of_one:.6g} of the adaptive budget, {share:.6g} of it "
+                "is spent."
+            )
         disjoint = query.composition == "disjoint"
         if disjoint and self._parts is not None:
             self._parts.check(query, count, spent)
@@ -189,16 +184,9 @@ class Admission:
 
     def _chosen(self, query: Query, noise_multiplier: float | None) -> Query:
         """Return an adaptive query with the noise that was chosen for it."""
-        if query.budget is None:
-            raise ValueError(f"query must be adaptive, got {query.name!r}, whose noise is planned.")
-        if noise_multiplier is None:
+        if query.budget is not None and noise_multiplier is None:
             raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
-        if not _validate.positive(noise_multiplier=noise_multiplier) >= query.noise_multiplier:
-            raise ValueError(
-                f"noise_multiplier must be at least the planned {query.noise_multiplier!r} for "
-                f"query {query.name!r}, got {noise_multiplier!r}."
-            )
-        return dataclasses.replace(query, noise_multiplier=float(noise_multiplier))
+        return query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
 
     def _pay(self, budget: PrivacyFilter, query: Query, count: int) -> None:
         if query.composition != "disjoint":
@@ -217,7 +205,3 @@ class Admission:
                 f"{count} more asked for."
             )
         return spent
-
-
-def _once(query: Query) -> Query:
-    return dataclasses.replace(query, count=1)

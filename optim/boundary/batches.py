@@ -21,6 +21,7 @@ records hold; where records are sampled independently, it does not depend on oth
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 from dpcal._ext.noise import poisson_sample
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import BudgetExceeded
+from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.boundary.streams import NoiseStream
 
 __all__ = ["Batches", "Parts", "Rounds"]
@@ -133,37 +135,34 @@ class Batches:
         Whose queries are answered.
     dimension
         Number of parameters.
-    sampling, parting, noise
-        Generators of samples, of partitions, and of the noise of queries with correlation.
+    streams
+        The random streams of the run.
 
     Attributes
     ----------
     parts
         The partitions of the plan's disjoint queries.
-    rounds
-        The rounds of each query with correlated noise, by its name.
-    sampling
-        As given; fused loops draw independent samples from it.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        dimension: int,
-        *,
-        sampling: np.random.Generator,
-        parting: np.random.Generator,
-        noise: np.random.Generator,
-    ) -> None:
-        self._n = plan.n
-        self.sampling = sampling
-        self.parts = Parts(plan, parting)
-        correlated = [query for query in plan.queries if query.correlation is not None]
+    def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
+        self._plan, self._dimension, self._streams = plan, dimension, streams
+        self.parts = Parts(plan, streams)
+
+    @cached_property
+    def rounds(self) -> dict[str, Rounds]:
+        """The rounds of each query with correlated noise, by its name."""
+        correlated = [query for query in self._plan.queries if query.correlation is not None]
         # Batches from a stream of its own: what others ask must not change them, nor a resumption.
-        streams = sampling.spawn(len(correlated))
-        self.rounds = {
-            query.name: Rounds(query, plan.n, dimension, sampling=stream, noise=noise)
-            for query, stream in zip(correlated, streams, strict=True)
+        children = self._streams.sampling.spawn(len(correlated))
+        return {
+            query.name: Rounds(
+                query,
+                self._plan.n,
+                self._dimension,
+                sampling=child,
+                noise=self._streams.noise,
+            )
+            for query, child in zip(correlated, children, strict=True)
         }
 
     def sample(self, query: Query) -> Rows:
@@ -175,10 +174,11 @@ class Batches:
             return self.rounds[query.name].batch
         if query.composition == "disjoint":
             return self.parts.take(query)
+        n, sampling = self._plan.n, self._streams.sampling
         if query.batch_size is not None:
-            rows = self.sampling.choice(self._n, query.batch_size, replace=False, shuffle=False)
+            rows = sampling.choice(n, query.batch_size, replace=False, shuffle=False)
             return rows.astype(np.intp)
-        return poisson_sample(self._n, query.sampling_probability or 1.0, self.sampling)
+        return poisson_sample(n, query.sampling_probability or 1.0, sampling)
 
 
 class Parts:
@@ -188,14 +188,20 @@ class Parts:
     stays in the same part.
     """
 
-    def __init__(self, plan: Plan, generator: np.random.Generator) -> None:
+    def __init__(self, plan: Plan, streams: Streams) -> None:
         disjoint = [query for query in plan.queries if query.composition == "disjoint"]
         names = dict.fromkeys(_partition(query) for query in disjoint)
         self._n = plan.n
-        self._order = {name: generator.permutation(plan.n).astype(np.intp) for name in names}
+        self._names, self._streams = names, streams
         self._handed_out = dict.fromkeys(names, 0)
         self._waiting: dict[str, deque[Rows]] = defaultdict(deque)
         self._last: dict[str, Rows] = {}
+
+    @cached_property
+    def _order(self) -> dict[str, Rows]:
+        """A permutation of the records for each partition, drawn when it is first needed."""
+        parting = self._streams.parting
+        return {name: parting.permutation(self._n).astype(np.intp) for name in self._names}
 
     def check(self, query: Query, count: int, spent: int) -> None:
         """Refuse ``count`` answers after ``spent`` if the partition has not enough records left."""

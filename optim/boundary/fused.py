@@ -6,7 +6,7 @@ the ledger before it reads a record. Adaptive descent is in :mod:`dpcal.optim.bo
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
->>> from dpcal.optim import Logistic, PrivateOracle
+>>> from dpcal.optim import Logistic, PrivateOracle, replaying
 >>> objective = Logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1])
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.5,
 ...               max_norm=1.0, noise_multiplier=2.0, count=3)
@@ -14,8 +14,9 @@ the ledger before it reads a record. Adaptive descent is in :mod:`dpcal.optim.bo
 >>> fused, mean = Loops(PrivateOracle(objective, plan, seed=0)).descend(
 ...     np.zeros(2), "gradient", learning_rates=[0.1, 0.1, 0.1])
 >>> oracle, w = PrivateOracle(objective, plan, seed=0), np.zeros(2)
->>> for _ in range(3):
-...     w = w - 0.1 * oracle.gradient(w, "gradient")
+>>> with replaying():
+...     for _ in range(3):
+...         w = w - 0.1 * oracle.gradient(w, "gradient")
 >>> bool((fused == w).all())
 True
 """

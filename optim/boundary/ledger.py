@@ -16,18 +16,17 @@ True
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from dpcal import _validate
 from dpcal.accountants import Epsilon
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Query, compose
-from dpcal.errors import LedgerMismatch
+from dpcal.errors import BudgetExceeded, LedgerMismatch
 
 __all__ = ["Ledger", "check_ledger"]
 
@@ -46,6 +45,10 @@ class Ledger:
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     entries
         What was released already.
+
+    See Also
+    --------
+    Ledger.of : a ledger that refuses what a plan does not allow.
     """
 
     def __init__(
@@ -57,11 +60,32 @@ class Ledger:
     ) -> None:
         self._n = _validate.count(n=n)
         self._relation = _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
-        self._entries: list[Query] = []
+        # Queries as they were asked, each with how many times in a row.
+        self._rows: list[tuple[Query, int]] = []
         self._counts: dict[str, int] = {}
-        self._shares: dict[float, Fraction] = {}
+        self._shares: dict[float, int] = {}
+        self._allowed: dict[str, Query] | None = None
         for entry in entries:
             self.record(entry, entry.count)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """Return an empty ledger that refuses what a plan does not allow."""
+        made = cls(plan.n, plan.neighboring_relation)
+        made._allowed = {query.name: query for query in plan.queries}
+        return made
+
+    def within(self, plan: Plan) -> Self:
+        """Return this ledger, which from now on refuses what a plan does not allow.
+
+        Raises
+        ------
+        LedgerMismatch
+            If what it holds is not within the plan.
+        """
+        check_ledger(self, plan, exact=False)
+        self._allowed = {query.name: query for query in plan.queries}
+        return self
 
     @property
     def n(self) -> int:
@@ -76,40 +100,58 @@ class Ledger:
     @property
     def entries(self) -> tuple[Query, ...]:
         """The answers so far; a query's ``count`` is how many times in a row it was answered."""
-        return tuple(self._entries)
+        return tuple(_counted(query, count) for query, count in self._rows)
 
     def record(self, query: Query, count: int = 1) -> None:
-        """Append ``count`` >= 1 answers to ``query``, whatever ``query.count`` would allow."""
-        entry = dataclasses.replace(query, count=_validate.count(count=count))
-        last = self._entries[-1] if self._entries else None
-        if last is not None and dataclasses.replace(last, count=entry.count) == entry:
-            self._entries[-1] = dataclasses.replace(last, count=last.count + entry.count)
+        """Append ``count`` >= 1 answers to ``query``.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the ledger belongs to a plan (see :meth:`of`) that does not allow these answers.
+        """
+        if count != 1:
+            count = _validate.count(count=count)
+        if self._allowed is not None:
+            self._check_allowed(self._allowed, query, count)
+        if self._rows and _alike(self._rows[-1][0], query):
+            last, before = self._rows[-1]
+            self._rows[-1] = (last, before + count)
         else:
-            self._entries.append(entry)
-        self._counts[entry.name] = self.count(entry.name) + entry.count
-        if entry.budget is not None:
-            self._shares[entry.budget] = self.share(entry.budget) + entry.share
+            self._rows.append((query, count))
+        self._counts[query.name] = self._counts.get(query.name, 0) + count
+        if query.budget is not None:
+            share = count * _scaled(query.share_of_one)
+            self._shares[query.budget] = self._shares.get(query.budget, 0) + share
 
     def record_chosen(self, query: Query, noise_multipliers: Iterable[float]) -> None:
-        """Append one answer to an adaptive query for each noise multiplier, in this order.
-
-        It is :meth:`record` of each, only faster.
-        """
+        """Append one answer to an adaptive query for each noise multiplier, in this order."""
         if query.budget is None:
             raise ValueError(f"query must be adaptive, got {query.name!r}.")
-        chosen = [_validate.positive(noise_multiplier=each) for each in noise_multipliers]
-        template = {**vars(query), "count": 1}
-        shares = []
-        for multiplier in chosen:
-            entry = object.__new__(Query)
-            vars(entry).update(template, noise_multiplier=multiplier)
-            self._entries.append(entry)
-            shares.append(entry.share_of_one.as_integer_ratio())
-        self._counts[query.name] = self.count(query.name) + len(shares)
-        # Denominators are powers of two.
-        common = max((below for _, below in shares), default=1)
-        more = Fraction(sum(above * (common // below) for above, below in shares), common)
-        self._shares[query.budget] = self.share(query.budget) + more
+        for multiplier in noise_multipliers:
+            self.record(query.with_noise(multiplier))
+
+    def allows(self, query: Query, count: int = 1) -> bool:
+        """Return whether answers to an adaptive query fit into what is left of its budget."""
+        spent = self._shares.get(query.budget or 0.0, 0)
+        return spent + count * _scaled(query.share_of_one) <= _WHOLE
+
+    def _check_allowed(self, allowed: dict[str, Query], query: Query, count: int) -> None:
+        planned = allowed.get(query.name)
+        if planned is None or not _planned_alike(planned, query):
+            raise BudgetExceeded(f"the plan holds no such query as is to be answered: {query}.")
+        spent = self._counts.get(query.name, 0)
+        if spent + count > planned.count:
+            raise BudgetExceeded(
+                f"query {query.name!r} may be asked {planned.count} times, {spent} are spent, "
+                f"{count} more asked for."
+            )
+        if query.budget is not None and not self.allows(query, count):
+            share, more = float(self.share(query.budget)), count * query.share_of_one
+            raise BudgetExceeded(
+                f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
+                f"spend {more:.6g} of the adaptive budget, {share:.6g} of it is spent."
+            )
 
     def count(self, name: str) -> int:
         """Return how often the query called ``name`` was answered."""
@@ -121,16 +163,16 @@ class Ledger:
         It must not be converted to an epsilon: how much a run spends adaptively is itself one of
         its outputs. What was spent, whatever the share, costs the whole budget.
         """
-        return self._shares.get(budget, Fraction(0))
+        return Fraction(self._shares.get(budget, 0), _WHOLE)
 
     @property
     def totals(self) -> tuple[Query, ...]:
         """The distinct mechanisms in order of first use; ``count`` is how often each was used."""
         counts: dict[Query, int] = {}
-        for entry in self._entries:
-            mechanism = dataclasses.replace(entry, count=1)
-            counts[mechanism] = counts.get(mechanism, 0) + entry.count
-        return tuple(dataclasses.replace(query, count=k) for query, k in counts.items())
+        for query, count in self._rows:
+            mechanism = _counted(query, 1)
+            counts[mechanism] = counts.get(mechanism, 0) + count
+        return tuple(_counted(query, count) for query, count in counts.items())
 
     @property
     def event(self) -> DpEvent:
@@ -149,7 +191,8 @@ class Ledger:
 
     def _composed(self, neighboring_relation: str) -> DpEvent:
         self._check_streams()
-        for budget, share in self._shares.items():
+        for budget in self._shares:
+            share = self.share(budget)
             if share > 1:
                 raise LedgerMismatch(
                     f"adaptive answers spent {float(share):.6g} times their budget, the noise "
@@ -163,9 +206,9 @@ class Ledger:
     def _check_streams(self) -> None:
         for name, count in self._counts.items():
             streams = {
-                dataclasses.replace(entry, count=1)
-                for entry in self._entries
-                if entry.name == name and entry.correlation is not None
+                _counted(query, 1)
+                for query, _ in self._rows
+                if query.name == name and query.correlation is not None
             }
             if len(streams) > 1:
                 raise LedgerMismatch(f"answers to {name!r} name {len(streams)} streams of noise.")
@@ -209,7 +252,7 @@ class Ledger:
         document = {
             "n": self._n,
             "neighboring_relation": self._relation,
-            "entries": [entry.to_dict() for entry in self._entries],
+            "entries": [entry.to_dict() for entry in self.entries],
         }
         return json.dumps(document, indent=2, allow_nan=False)
 
@@ -233,16 +276,16 @@ class Ledger:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):
             return NotImplemented
-        return (self._n, self._relation, self._entries) == (
+        return (self._n, self._relation, self.entries) == (
             other._n,
             other._relation,
-            other._entries,
+            other.entries,
         )
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __repr__(self) -> str:
-        answers = sum(entry.count for entry in self._entries)
+        answers = sum(count for _, count in self._rows)
         return f"<Ledger of {answers} answers about {self._n} records, {self._relation}>"
 
 
@@ -257,7 +300,7 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
     planned = {query.name: query for query in plan.queries}
     for released in ledger.totals:
         query = planned.get(released.name)
-        if query is None or not _allows(query, released):
+        if query is None or not _planned_alike(query, released):
             raise LedgerMismatch(f"the plan holds no such query as was answered: {released}.")
         if query.budget is not None and ledger.share(query.budget) > 1:
             raise LedgerMismatch("adaptive answers spent more than the plan's budget.")
@@ -270,9 +313,32 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
             )
 
 
-def _allows(query: Query, released: Query) -> bool:
+def _planned_alike(query: Query, released: Query) -> bool:
     """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
-    same = dataclasses.replace(query, count=released.count)
     if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
-        same = dataclasses.replace(same, noise_multiplier=released.noise_multiplier)
-    return same == released
+        query = query.with_noise(released.noise_multiplier)
+    return _alike(query, released)
+
+
+def _alike(query: Query, other: Query) -> bool:
+    """Whether two queries are one, whatever their counts."""
+    if query is other:
+        return True
+    if query.name != other.name or query.noise_multiplier != other.noise_multiplier:
+        return False
+    return query == other or _counted(query, other.count) == other
+
+
+def _counted(query: Query, count: int) -> Query:
+    """Return a query with another count, without checking the fields that it has already."""
+    return query if query.count == count else query.with_count(count)
+
+
+# Shares are doubles of at most 1, so multiples of 2^-1074: whole numbers in these units, whose sums
+# are exact and fast.
+_WHOLE = 1 << 1074
+
+
+def _scaled(share: float) -> int:
+    above, below = share.as_integer_ratio()
+    return above * (_WHOLE // below)

@@ -20,6 +20,7 @@ from dpcal import _validate
 from dpcal._ext.spider import one_pass
 from dpcal.calibrate.plan import Query
 from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.sums import gradient_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
@@ -31,6 +32,11 @@ Rows = NDArray[np.intp]
 # smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
 # With 0 a step could be longer by an ulp; 2^-20 would scale more losses down for nothing.
 _MARGIN = 2.0**-40
+
+
+# Norm of a start or center from which on iterates are not sure to stay finite. Whether they do may
+# not depend on records; steps are at most as long as the distance to the center plus 1e140.
+_FARTHEST = 1e150
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,8 +104,12 @@ class Pass:
         """How smooth one record's loss may be for its step to be a contraction."""
         return 2 / self.learning_rate * (1 - _MARGIN) - float(self.pull.max())
 
-    def check(self, objective: Objective) -> None:
-        """Refuse an objective, or a step size, for which no theorem says that steps contract."""
+    def check(self, objective: Objective, w: Vector) -> None:
+        """Refuse an objective, a step size or a start for which no theorem says what happens."""
+        if not norm_of(w) + norm_of(self.target) < _FARTHEST:
+            raise ValueError(
+                f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
+            )
         known = objective.smoothness_when_convex(np.empty(0, dtype=np.intp)) is not None
         if not known or not self.room > 0:
             raise UnsupportedEvent(
@@ -138,7 +148,7 @@ class Pass:
         mean = np.zeros_like(w)
         for i, row in enumerate(rows):
             mean += (w - mean) / (i + 1)
-            gradient = objective.clipped_sum(w, np.array([row], dtype=np.intp), self.max_norm)
+            gradient = gradient_sum(objective, w, np.array([row], dtype=np.intp), self.max_norm)
             w = w - self.learning_rate * (scales[i] * gradient + self.pull * (w - self.target))
             norm = math.sqrt(w @ w)
             if norm > self.radius:

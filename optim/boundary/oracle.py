@@ -64,6 +64,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_correlated, add_gaussian
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.sums import difference_sum, gradient_sum, loss_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 
@@ -93,7 +94,8 @@ class Admitted:
         seed: Seed = None,
         filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
     ) -> None:
-        self._open(objective, plan, Streams(seed), filter=filter)
+        streams = Streams(seed, plan, objective.digest)
+        self._open(objective, plan, streams, filter=filter)
 
     def _open(
         self,
@@ -111,13 +113,7 @@ class Admitted:
         self.objective = objective
         self.plan = plan
         self._streams = streams
-        self._batches = Batches(
-            plan,
-            objective.dimension,
-            sampling=streams.sampling,
-            parting=streams.parting,
-            noise=streams.noise,
-        )
+        self._batches = Batches(plan, objective.dimension, streams)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         self._lock = Lock()
 
@@ -125,6 +121,11 @@ class Admitted:
     def ledger(self) -> Ledger:
         """What was released so far; an entry is written before any record is read for it."""
         return self._admission.ledger
+
+    @property
+    def seed_given(self) -> bool:
+        """Whether a seed was given: then the run is private only while the seed is secret."""
+        return self._streams.given
 
     @property
     def public(self) -> np.random.Generator:
@@ -158,7 +159,7 @@ class Admitted:
             raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
         oracle = object.__new__(cls)
         ledger = Ledger.from_json(state["ledger"])
-        oracle._open(objective, plan, Streams.restored(state["seed"]), ledger=ledger)
+        oracle._open(objective, plan, Streams.restored(state["seed"], plan), ledger=ledger)
         for name, rounds in oracle._batches.rounds.items():
             rounds.skip_to(ledger.count(name))
         return oracle
@@ -245,7 +246,7 @@ class PrivateOracle(Admitted):
             If the plan's count, its adaptive budget, the records of a partition or the filter are
             used up; no record is touched and nothing is spent.
         NonFiniteAnswer
-            If the objective's sum is NaN or infinite; the ledger holds the answer.
+            If the regulariser overflows at ``w``; the ledger holds the answer.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient", noise_multiplier)
@@ -296,7 +297,7 @@ class PrivateOracle(Admitted):
             rows = self._batches.sample(asked)
             if bound < NEGLIGIBLE:
                 return penalty
-            total = self.objective.clipped_difference_sum(w, v, rows, bound)
+            total = difference_sum(self.objective, w, v, rows, bound)
             return self._noisy_mean(total, asked, bound) + penalty
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
@@ -322,9 +323,9 @@ class PrivateOracle(Admitted):
         size = asked.expected_batch_size(self.plan.n)
         with self._lock:
             self._admission.spend(asked, 1)
-            total = self.objective.clipped_sum(w, self._batches.sample(asked), asked.max_norm)
+            total = gradient_sum(self.objective, w, self._batches.sample(asked), asked.max_norm)
             total = total + size * self.objective.regularizer_gradient(w)
-            norm = np.array([np.linalg.norm(total)])
+            norm = np.array([norm_of(total)])
             return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
@@ -354,8 +355,8 @@ class PrivateOracle(Admitted):
         asked = self._admission.asked(query, "scalar", noise_multiplier)
         with self._lock:
             self._admission.spend(asked, 1)
-            total = self.objective.clipped_loss_sum(w, self._batches.sample(asked), asked.max_norm)
-            mean = self._noisy_mean(np.array([total]), asked, asked.max_norm)
+            total = loss_sum(self.objective, w, self._batches.sample(asked), asked.max_norm)
+            mean = self._noisy_mean(total, asked, asked.max_norm)
         return float(mean[0]) + self.objective.regularizer(w)
 
     def one_pass(
@@ -418,15 +419,10 @@ class PrivateOracle(Admitted):
             center=center,
             radius=radius,
         )
-        one_pass.check(self.objective)
+        one_pass.check(self.objective, w)
         with self._lock:
             self._admission.spend(asked, 1)
             mean = one_pass.mean_iterate(self.objective, w, self._batches.sample(asked))
-            if not np.isfinite(mean).all():
-                raise NonFiniteAnswer(
-                    f"The mean iterate behind query {query!r} is NaN or infinite, and was not "
-                    "released."
-                )
             add_gaussian(mean, asked.noise_multiplier * asked.max_norm, self._streams.noise)
         return mean
 
@@ -434,18 +430,17 @@ class PrivateOracle(Admitted):
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
             self._batches.rounds[query.name].begin()
-        total = self.objective.clipped_sum(w, self._batches.sample(query), query.max_norm)
+        total = gradient_sum(self.objective, w, self._batches.sample(query), query.max_norm)
         mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
     def _noisy_mean(self, total: Vector, query: Query, bound: float) -> Vector:
         """Add the noise that goes with a bound on contributions, and divide by a public size."""
-        # A copy, for noise must not reach an array of the objective's.
-        total = np.array(total, dtype=np.float64)
         if not np.isfinite(total).all():
+            # Clipped sums are finite, so that only a regulariser at huge parameters gets here.
             raise NonFiniteAnswer(
-                f"The sum behind query {query.name!r} is NaN or infinite, and was not released. "
-                "That it is so is itself a fact about the records, outside the privacy claim."
+                f"The sum behind query {query.name!r} is NaN or infinite, and was not released: "
+                "the parameters that were asked about are too large."
             )
         standard_deviation = query.noise_multiplier * bound
         if query.correlation is not None:

@@ -1,74 +1,211 @@
-"""Where does the randomness of a run come from? One seed, and an independent stream for each role.
+"""Where does the randomness of a run come from? Two roots, one public and one secret.
 
-Sampling, noise, partitions and public choices have a generator each, so that what one of them
-draws tells nothing about another.
+Choices that are no secret, such as which iterate to return, have a root of their own: nothing that
+an optimizer can reach tells of the noise. The secret root of a seed that was given is a digest of
+the seed, the plan and the records, so that runs of another plan, or about other records, share no
+noise. Sampling, noise and partitions are independent streams from the secret root.
 
->>> streams = Streams(0)
->>> again = Streams.restored(streams.root)
->>> bool(streams.noise.standard_normal() == again.noise.standard_normal())
+The one thing left is the same seed, plan and records twice: two such runs add equal noise, and
+where they ask different questions the difference of their answers has none. So that is refused
+within a process, unless :func:`replaying` says that it is meant.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=1)
+>>> plan = Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=3.0, delta=1e-6)
+>>> first = Streams(0, plan, lambda: b"records")
+>>> other = Streams(0, plan, lambda: b"other records")
+>>> bool(first.noise.standard_normal() == other.noise.standard_normal())
+False
+>>> bool(first.public.random() == other.public.random())
 True
+>>> Streams(0, plan, lambda: b"records").noise
+Traceback (most recent call last):
+    ...
+dpcal.errors.NoiseReused: this process has drawn the noise of this seed, plan and records already...
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
-__all__ = ["Seed", "Streams"]
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import NoiseReused
+
+__all__ = ["Seed", "Streams", "replaying"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
+# Bits of a root. Guessing one takes 2^255 trials on average; 128 would do, but not against a
+# collision of two roots among 2^64 runs.
+_BITS = 256
+
+# Tells digests of this library, and of this way of making roots, from any other of the same bytes.
+_DOMAIN = b"dpcal seeds 1"
+
+
+class _Drawn:
+    """The roots from which this process has drawn noise, as digests that do not give it away."""
+
+    def __init__(self) -> None:
+        self._roots: set[str] = set()
+        self._lock = Lock()
+        self.replays = 0
+
+    def claim(self, root: str) -> None:
+        """Refuse a root from which noise was drawn before."""
+        kept = _digest("drawn", root)
+        with self._lock:
+            if kept in self._roots and not self.replays:
+                raise NoiseReused(
+                    "this process has drawn the noise of this seed, plan and records already: the "
+                    "difference of two runs that share their noise has none. Use another seed, or "
+                    "seed=None. To reproduce a run that was released, or in tests, run it inside "
+                    "dpcal.optim.replaying()."
+                )
+            self._roots.add(kept)
+
+
+_DRAWN = _Drawn()
+
+
+@contextmanager
+def replaying() -> Iterator[None]:
+    """Let runs inside draw noise that this process has drawn before, to reproduce a run.
+
+    Of two runs with one seed, one plan and the same records, release at most one.
+    """
+    _DRAWN.replays += 1
+    try:
+        yield
+    finally:
+        _DRAWN.replays -= 1
+
 
 class Streams:
-    """The random streams of one run.
+    """The random streams of one run. Nothing is drawn, and no record read, before it is needed.
 
     Parameters
     ----------
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which children are
-        spawned), or None for fresh entropy from the operating system.
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (both of which
+        spawn a child), or None for fresh entropy from the operating system.
+    plan
+        Whose answers the noise is for.
+    digest
+        Returns bytes that tell the records apart; asked only where a seed was given.
 
     Attributes
     ----------
-    root
-        JSON values from which :meth:`restored` makes the same streams. It is a secret.
-    sampling, noise, parting, public
-        Generators of batches, of noise, of partitions, and of choices that are no secret.
+    given
+        Whether a seed was given: then the run is private only as long as the seed is secret.
+    public
+        Generator of choices that are no secret, from a root of its own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the seed is none of these.
     """
 
-    def __init__(self, seed: Seed) -> None:
-        generator = _generator(seed)
-        self.root = _root(generator)
-        self.sampling, self.noise, self.parting, self.public = generator.spawn(4)
+    def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
+        self.given = seed is not None
+        words = _words(seed)
+        self._plan, self._digest = plan, digest
+        self._seed = words
+        self._root: str | None = None
+        public = secrets.token_hex(_BITS // 8) if words is None else _digest("public", words)
+        self.public = np.random.default_rng(int(public, 16))
+        self._made: dict[str, np.random.Generator] = {}
+        self._lock = Lock()
 
     @classmethod
-    def restored(cls, root: Mapping[str, Any]) -> Self:
-        """Return the streams that ``root`` describes."""
-        sequence = np.random.SeedSequence(
-            root["entropy"],
-            spawn_key=tuple(root["spawn_key"]),
-            n_children_spawned=root["children"],
-        )
-        return cls(sequence)
+    def restored(cls, root: Mapping[str, Any], plan: Plan) -> Self:
+        """Return the streams that :attr:`root` described; they go on with the same noise."""
+        made = cls(None, plan, bytes)
+        made.given = bool(root["given"])
+        made._root = str(root["secret"])
+        made.public = np.random.default_rng(int(root["public"], 16))
+        return made
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """JSON values from which :meth:`restored` makes the same streams. It is a secret."""
+        sequence: Any = self.public.bit_generator.seed_seq
+        return {
+            "secret": self._secret(),
+            "public": f"{sequence.entropy:x}",
+            "given": self.given,
+        }
+
+    @property
+    def sampling(self) -> np.random.Generator:
+        """Generator of batches."""
+        return self._stream("sampling")
+
+    @property
+    def noise(self) -> np.random.Generator:
+        """Generator of noise."""
+        return self._stream("noise")
+
+    @property
+    def parting(self) -> np.random.Generator:
+        """Generator of partitions."""
+        return self._stream("parting")
+
+    def _stream(self, role: str) -> np.random.Generator:
+        with self._lock:
+            if role not in self._made:
+                entropy = int(_digest(role, self._secret()), 16)
+                self._made[role] = np.random.default_rng(entropy)
+            return self._made[role]
+
+    def _secret(self) -> str:
+        """Return the secret root, made when it is first needed."""
+        if self._root is None and self._seed is None:
+            self._root = secrets.token_hex(_BITS // 8)
+        elif self._root is None and self._seed is not None:
+            root = _digest("secret", self._seed, self._plan.to_json(), self._digest().hex())
+            _DRAWN.claim(root)
+            self._root = root
+        assert self._root is not None
+        return self._root
 
 
-def _generator(seed: Seed) -> np.random.Generator:
+def _words(seed: Seed) -> str | None:
+    """Return what a given seed consists of, as text; None where there is none."""
+    if seed is None:
+        return None
     try:
-        return np.random.default_rng(seed)
+        generator = np.random.default_rng(seed)
     except (TypeError, ValueError) as error:
         raise type(error)(
             "seed must be an integer >= 0, a numpy SeedSequence or Generator, or None, "
             f"got {seed!r}."
         ) from error
-
-
-def _root(generator: np.random.Generator) -> dict[str, Any]:
-    """Return what a generator's next children grow from, as JSON values."""
     sequence: Any = generator.bit_generator.seed_seq
-    return {
-        "entropy": sequence.entropy,
-        "spawn_key": [int(word) for word in sequence.spawn_key],
-        "children": sequence.n_children_spawned,
-    }
+    entropy, children = sequence.entropy, sequence.n_children_spawned
+    # A generator or sequence that is given again has other children, and so another root.
+    sequence.spawn(1)
+    words = [entropy] if isinstance(entropy, int | np.integer) else list(entropy or ())
+    return json.dumps(
+        [[int(word) for word in part] for part in (words, sequence.spawn_key)] + [children]
+    )
+
+
+def _digest(*parts: str) -> str:
+    """Return 256 bits, in hexadecimal, from which no part can be told."""
+    state = hashlib.blake2b(_DOMAIN, digest_size=_BITS // 8)
+    for part in parts:
+        data = part.encode()
+        state.update(len(data).to_bytes(8, "big") + data)
+    return state.hexdigest()

@@ -3,29 +3,31 @@
 >>> import numpy as np
 >>> numbers("X", [[1, 2]]).dtype
 dtype('float64')
->>> clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), 1.0).round(3).tolist()
+>>> clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]]), 1.0).round(3).tolist()
 [0.9, 1.2]
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpcal.errors import NonFiniteAnswer
-
 __all__ = [
     "Rows",
     "Vector",
     "classes",
     "clipped_rows",
+    "digest_of",
     "numbers",
+    "numbers_of",
     "parameters",
     "records",
     "row_norms",
+    "shrink_factors",
 ]
 
 Vector = NDArray[np.float64]
@@ -39,8 +41,8 @@ def classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         raise ValueError("y must be finite, got NaN or infinite labels.")
     try:
         return labels, np.unique(labels)
-    except TypeError as error:
-        raise TypeError(f"y must hold labels that can be sorted: {error}.") from error
+    except TypeError:
+        raise TypeError("y must hold labels that can be sorted.") from None
 
 
 def row_norms(table: Vector) -> Vector:
@@ -59,28 +61,50 @@ def row_norms(table: Vector) -> Vector:
 def clipped_rows(table: Vector, max_norm: float) -> Vector:
     """Return the sum of the rows of ``table``, each scaled down to norm at most ``max_norm``.
 
-    Raises
-    ------
-    NonFiniteAnswer
-        If an entry is NaN or infinite.
+    A row with an entry that is NaN or infinite contributes zero: no bound on its norm could be
+    enforced, and to stop, or to count such rows, would give its record away.
     """
-    if not np.isfinite(table).all():
-        raise NonFiniteAnswer(
-            "A record's gradient holds NaN or infinite numbers, so no bound on its norm can be "
-            "enforced. Make gradients finite for every record; that one is not is itself a fact "
-            "about the records, outside the privacy claim."
-        )
-    norms = row_norms(table)
+    finite = np.isfinite(table).all(axis=1)
+    if not finite.all():
+        table = table[finite]
+    return np.asarray(shrink_factors(row_norms(table), max_norm) @ table)
+
+
+def shrink_factors(norms: Vector, max_norm: float) -> Vector:
+    """Return factors that bring rows of these norms down to ``max_norm``, shape (m,).
+
+    Below the normal range a quotient is rounded by more than the slack of :func:`row_norms` makes
+    up for; there the factor is zero.
+    """
     factors = np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)
-    return np.asarray(factors @ table)
+    factors[factors < np.finfo(np.float64).tiny] = 0.0
+    return factors
+
+
+def digest_of(*arrays: NDArray[Any]) -> bytes:
+    """Return 32 bytes that depend on every entry of the arrays, and on their shapes and types."""
+    state = hashlib.blake2b(digest_size=32)
+    for array in arrays:
+        whole = np.ascontiguousarray(array)
+        state.update(repr((whole.shape, whole.dtype.str)).encode())
+        state.update(whole.data)
+    return state.digest()
+
+
+def numbers_of(name: str, values: ArrayLike) -> Vector:
+    """Return ``values`` as float64, finite or not, or raise a sentence that calls them ``name``."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        # What numpy says holds the value that it could not read, and that may be a record's.
+        raise TypeError(
+            f"{name} must give an array of real numbers, got values of other types."
+        ) from None
 
 
 def numbers(name: str, values: ArrayLike) -> Vector:
     """Return ``values`` as finite float64, or raise a sentence that calls them ``name``."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} must be an array of real numbers: {error}.") from error
+    array = numbers_of(name, values)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got NaN or infinite entries.")
     return array

@@ -85,6 +85,10 @@ class Linear(Objective):
         norms = self.kernel.norms[rows]
         return np.asarray(np.nextafter(self.curvature * norms**2, math.inf))
 
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return self.kernel.digest()
+
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
 

@@ -27,7 +27,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, classes, parameters, records, row_norms
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    classes,
+    digest_of,
+    parameters,
+    records,
+    row_norms,
+    shrink_factors,
+)
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["KAN", "MLP"]
@@ -148,7 +156,7 @@ class MLP(Network):
             X = self._X[block]
             hidden, back, out = self._backward(w, X, block)
             norms = _combined(row_norms(back) * self._norms[block], _outer_norms(out, hidden))
-            shrink = _shrink(norms, max_norm)[:, np.newaxis]
+            shrink = shrink_factors(norms, max_norm)[:, np.newaxis]
             back *= shrink
             out *= shrink
             W1 += back.T @ X
@@ -173,6 +181,10 @@ class MLP(Network):
         """Return the likeliest class of each new record; parameters as in :meth:`decision`."""
         labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
         return labels
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._X, self._class)
 
     def _layers(self, w: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Views of the weights of both layers and of their intercepts."""
@@ -284,6 +296,10 @@ class KAN(Network):
         self._signs = np.where(self._class == 1, 1.0, -1.0)
         self.dimension = self.penalized = self.width * self._H.shape[1]
 
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._H, self._class)
+
     def _basis(self, X: Vector) -> Vector:
         """Values of the splines at every feature, shape (m, d p)."""
         from scipy.interpolate import BSpline
@@ -313,7 +329,7 @@ class KAN(Network):
                 slopes *= (-signs / (1.0 + np.exp(signs * scores)))[:, np.newaxis]
             slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
             norms = np.nextafter(row_norms(slopes) * self._norms[block] * (1 + 4 * _UNIT), math.inf)
-            total += (slopes * _shrink(norms, max_norm)[:, np.newaxis]).T @ H
+            total += (slopes * shrink_factors(norms, max_norm)[:, np.newaxis]).T @ H
         return total.ravel()
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
@@ -376,8 +392,3 @@ def _combined(first: Vector, second: Vector) -> Vector:
     """Norms of two parts together, rounded up by more than what their products are rounded."""
     with np.errstate(over="ignore"):
         return np.nextafter(np.hypot(first, second) * (1 + 16 * _UNIT), math.inf)
-
-
-def _shrink(norms: Vector, max_norm: float) -> Vector:
-    """Factors that bring rows down to the bound."""
-    return np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)

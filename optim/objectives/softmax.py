@@ -23,7 +23,15 @@ from numpy.typing import ArrayLike, NDArray
 from dpcal import _validate
 from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, classes, parameters, records, row_norms
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    classes,
+    digest_of,
+    parameters,
+    records,
+    row_norms,
+    shrink_factors,
+)
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Softmax"]
@@ -111,6 +119,10 @@ class Softmax(Objective):
             strong_convexity=convexity,
         )
 
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._X, self._class)
+
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
         if self.kernel is not None:
@@ -194,7 +206,7 @@ class Softmax(Objective):
             # An outer product is rounded once more than a row, which row_norms leaves room for.
             with np.errstate(over="ignore"):
                 norms = np.nextafter(row_norms(left) * self._norms[block], math.inf)
-            shrink = np.divide(max_norm, norms, out=np.ones_like(norms), where=norms > max_norm)
+            shrink = shrink_factors(norms, max_norm)
             total += (left * shrink[:, np.newaxis]).T @ self._X[block]
         weights = total[:, : self._columns].ravel()
         return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights

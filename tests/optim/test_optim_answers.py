@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from dpcal import accountants
 from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
-from dpcal.errors import BudgetExceeded, LedgerMismatch, NonFiniteAnswer, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, LedgerMismatch, UnsupportedEvent
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, Result, Trace
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.run import Run
 
@@ -106,7 +107,7 @@ def test_difference_is_on_one_sample_with_noise_in_proportion(sampling, scale, b
     objective = Watched()
     answer = oracle_for(asked, objective=objective, seed=5).difference(W, V, "q")
     (rows,) = objective.seen
-    noise = np.random.default_rng(5).spawn(2)[1].normal(0.0, 2.0 * bound, D)
+    noise = Streams(5, plan_for(asked), objective.digest).noise.normal(0.0, 2.0 * bound, D)
     size = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}[asked.sampler]
     exact = Logistic(X, Y).clipped_difference_sum(W, V, rows, bound)
     penalty = 0.2 * np.append((W - V)[:-1], 0.0)
@@ -117,7 +118,7 @@ def test_difference_is_on_one_sample_with_noise_in_proportion(sampling, scale, b
 @pytest.mark.parametrize("v", [W, W + 1e-300 * np.array([0, 0, 0, 1.0])])
 def test_no_distance_means_no_noise_no_record_and_one_entry(v):
     asked = query(kind="gradient difference", proportional=True, max_norm=3.0)
-    oracle = oracle_for(asked, objective=untouchable())
+    oracle = oracle_for(asked, objective=untouchable(), seed=None)
     assert not oracle.difference(W, v, "q").any()
     assert oracle.ledger.entries == (dataclasses.replace(asked, count=1),)
 
@@ -147,7 +148,7 @@ def test_norm_and_scalar_are_noisy_numbers_over_the_public_size(sampling):
     oracle = oracle_for(*asked, objective=objective, seed=3)
     norm, loss = oracle.norm(W, "norm"), oracle.scalar(W, "loss")
     first, second = objective.seen
-    z = np.random.default_rng(3).spawn(2)[1].standard_normal(2)
+    z = Streams(3, plan_for(*asked), objective.digest).noise.standard_normal(2)
     size = {"poisson": 0.3 * N, "fixed-size": 12, "full": N}[asked[0].sampler]
     total = Logistic(X, Y).clipped_sum(W, first, 0.5) / size + objective.regularizer_gradient(W)
     assert norm == pytest.approx(np.linalg.norm(total) + 2.0 * 0.5 * z[0] / size, rel=1e-12)
@@ -222,16 +223,40 @@ def test_each_method_answers_its_own_kind_before_touching_anything(kind):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_an_infinite_sum_is_not_released_and_the_ledger_is_true(bad):
-    class Broken(Logistic):
-        def clipped_sum(self, w, rows, max_norm):
-            return np.full(D, bad)
+def test_records_that_are_not_finite_contribute_zero_to_every_answer(bad):
+    class Careless(Logistic):
+        """An objective of a user's own, whose record 3 spoils every sum that it is in."""
 
-    oracle = oracle_for(query(), query("n", "gradient norm"), objective=Broken(X, Y))
-    for ask in (lambda: oracle.gradient(W, "q"), lambda: oracle.norm(W, "n")):
-        with pytest.raises(NonFiniteAnswer, match="was not released"):
-            ask()
-    assert (oracle.ledger.count("q"), oracle.ledger.count("n")) == (1, 1)
+        def spoil(self, total, rows):
+            return total * bad if 3 in rows else total
+
+        def clipped_sum(self, w, rows, max_norm):
+            return self.spoil(super().clipped_sum(w, rows, max_norm), rows)
+
+        def clipped_difference_sum(self, w, v, rows, max_norm):
+            return self.spoil(super().clipped_difference_sum(w, v, rows, max_norm), rows)
+
+        def clipped_loss_sum(self, w, rows, max_loss):
+            return float(self.spoil(np.array(super().clipped_loss_sum(w, rows, max_loss)), rows))
+
+    bare = {**FULL, "noise_multiplier": 1e-18}
+    asked = (
+        query("q", **bare),
+        query("d", "gradient difference", **bare),
+        query("n", "gradient norm", **bare),
+        query("s", "scalar", **bare),
+    )
+    spoiled = oracle_for(*asked, objective=Careless(X, Y))
+    rest = Logistic(X, Y)
+    others = np.delete(np.arange(N), 3)
+    total = rest.clipped_sum(W, others, 0.5)
+    close = {"rtol": 1e-10, "atol": 1e-12}
+    np.testing.assert_allclose(spoiled.gradient(W, "q"), total / N, **close)
+    change = rest.clipped_difference_sum(W, V, others, 0.5)
+    np.testing.assert_allclose(spoiled.difference(W, V, "d"), change / N, **close)
+    assert spoiled.norm(W, "n") == pytest.approx(np.linalg.norm(total) / N, rel=1e-10)
+    losses = rest.clipped_loss_sum(W, others, 0.5)
+    assert spoiled.scalar(W, "s") == pytest.approx(losses / N, rel=1e-10)
 
 
 # -- disjoint parts
@@ -491,7 +516,7 @@ def test_adaptive_noise_is_required_checked_and_used():
         oracle.gradient(W, "g", noise_multiplier=1.9)
     assert oracle.ledger.entries == ()
     loud = PrivateOracle(Logistic(X, Y), plan, seed=4).gradient(W, "g", noise_multiplier=50.0)
-    noise = np.random.default_rng(4).spawn(2)[1].normal(0.0, 50.0 * 0.5, D)
+    noise = Streams(4, plan, Logistic(X, Y).digest).noise.normal(0.0, 50.0 * 0.5, D)
     exact = Logistic(X, Y).clipped_sum(W, np.arange(N), 0.5)
     np.testing.assert_allclose(loud, (exact + noise) / N, rtol=1e-12)
     fixed = oracle_for(query(), objective=untouchable())

@@ -31,7 +31,6 @@ from dpcal.calibrate.schedules import kan
 from dpcal.errors import (
     BudgetExceeded,
     LedgerMismatch,
-    NonFiniteAnswer,
     UnsupportedEvent,
 )
 from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, correlated_dpsgd
@@ -313,7 +312,9 @@ def test_a_ledger_of_another_plan_is_not_gone_on_with(plans):
 
 def test_an_answer_that_fails_spends_its_round():
     def gradients(w, rows):
-        return np.full((len(rows), 1), np.inf if w[0] == 7 else 0.0)
+        if w[0] == 7:
+            raise RuntimeError("a gradient that cannot be computed")
+        return np.zeros((len(rows), 1))
 
     objective = FromGradients(gradients, n=4, dimension=1)
     strategy = LambdaCGD(5, 0.5)
@@ -323,7 +324,7 @@ def test_an_answer_that_fails_spends_its_round():
     untouched = PrivateOracle(objective, plan, seed=2)
     rows = [untouched.gradient(np.zeros(1), "gradient")[0] for _ in range(5)]
     answers = [oracle.gradient(np.zeros(1), "gradient")[0]]
-    with pytest.raises(NonFiniteAnswer):
+    with pytest.raises(RuntimeError, match="cannot be computed"):
         oracle.gradient(np.full(1, 7.0), "gradient")
     answers += [oracle.gradient(np.zeros(1), "gradient")[0] for _ in range(3)]
     assert answers == [rows[0], *rows[2:]]
@@ -343,6 +344,7 @@ def test_batches_follow_the_law_that_is_priced():
         return np.zeros((len(rows), 1))
 
     objective = FromGradients(gradients, n=records, dimension=1)
+    objective.digest = bytes  # would ask for gradients too
     for how in (
         {"sampler": "poisson", "sampling_probability": 0.2},
         {"sampler": "cyclic-poisson", "separation": 3, "sampling_probability": 0.6},

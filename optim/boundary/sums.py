@@ -1,0 +1,106 @@
+"""What is summed where a record's contribution is not a number? Zero, and nobody is told.
+
+A run that stops at a NaN, or counts it, gives the record away that has it. The objectives of this
+package let such a record contribute zero. An objective of a user's own may not: where its sum is
+not finite, the sum is taken again record by record, and contributions that are not finite, or are
+longer than the bound, are dropped.
+
+>>> from dpcal.optim import FromGradients
+>>> class Careless(FromGradients):
+...     def clipped_sum(self, w, rows, max_norm):
+...         return np.array([[1.0], [np.nan], [2.0]])[rows].sum(axis=0)
+>>> objective = Careless(lambda w, rows: None, n=3, dimension=1)
+>>> gradient_sum(objective, np.zeros(1), np.arange(3), 2.0).tolist()
+[3.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["difference_sum", "gradient_sum", "loss_sum", "norm_of"]
+
+# By how much a contribution may exceed its bound through rounding alone; more is dropped.
+_ROUNDING = 1e-9
+
+
+def gradient_sum(objective: Objective, w: Vector, rows: Rows, max_norm: float) -> Vector:
+    """Return the sum of clipped gradients over ``rows``, finite, shape (dimension,); a new array.
+
+    Parameters
+    ----------
+    objective
+        Whose records are summed.
+    w
+        Parameters, shape (dimension,).
+    rows
+        Row numbers in [0, n).
+    max_norm
+        Bound > 0 on each record's contribution.
+    """
+    return _finite(lambda some: objective.clipped_sum(w, some, max_norm), w, rows, max_norm)
+
+
+def difference_sum(
+    objective: Objective, w: Vector, v: Vector, rows: Rows, max_norm: float
+) -> Vector:
+    """Return the sum over ``rows`` of clipped differences, gradient at ``w`` minus at ``v``.
+
+    Parameters
+    ----------
+    objective, rows, max_norm
+        As for :func:`gradient_sum`.
+    w, v
+        Parameters, shape (dimension,).
+    """
+    return _finite(
+        lambda some: objective.clipped_difference_sum(w, v, some, max_norm), w, rows, max_norm
+    )
+
+
+def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> Vector:
+    """Return the sum over ``rows`` of losses clipped to [-max_loss, max_loss], shape (1,).
+
+    Parameters
+    ----------
+    objective, w, rows
+        As for :func:`gradient_sum`.
+    max_loss
+        Bound > 0 on the size of each record's contribution.
+    """
+    return _finite(
+        lambda some: np.array([objective.clipped_loss_sum(w, some, max_loss)]),
+        np.zeros(1),
+        rows,
+        max_loss,
+    )
+
+
+def _finite(ask: Callable[[Rows], Vector], like: Vector, rows: Rows, bound: float) -> Vector:
+    # A copy, for noise must not reach an array of the objective's.
+    total = np.array(ask(rows), dtype=np.float64)
+    if total.shape != like.shape:
+        raise ValueError(f"an objective's sum must have shape {like.shape}, got {total.shape}.")
+    if np.isfinite(total).all():
+        return total
+    total = np.zeros_like(total)
+    for row in rows:
+        alone = np.array(ask(np.array([row], dtype=np.intp)), dtype=np.float64)
+        if norm_of(alone) <= bound * (1 + _ROUNDING):
+            total += alone
+    return total
+
+
+def norm_of(vector: Vector) -> float:
+    """Return the L2 norm, also where squares of entries overflow; NaN or infinite if one is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = float(np.linalg.norm(vector))
+        if np.isfinite(norm) or not np.isfinite(vector).all():
+            return norm
+        largest = float(np.abs(vector).max())
+        return largest * float(np.linalg.norm(vector / largest))

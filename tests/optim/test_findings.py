@@ -1,0 +1,196 @@
+"""What an adversarial review found around the mechanism, and that it is so no more."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate
+from dpcal.calibrate import Constants, Plan, Query
+from dpcal.errors import BudgetExceeded
+from dpcal.optim import (
+    Cauchy,
+    FromGradients,
+    Huber,
+    Ledger,
+    Logistic,
+    PrivateOracle,
+    Softmax,
+    Squared,
+    adaptive_gd,
+    dpsgd,
+    kl_spider,
+    noisy_gd,
+    proximal_point,
+    recursive_regularization,
+    spiderboost,
+)
+
+RNG = np.random.default_rng(0)
+N, D = 300, 3
+X = RNG.standard_normal((N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = X[:, 0] > 0
+CONSTANTS = Constants(lipschitz=1.0, smoothness=1.0, strong_convexity=0.1, gap=1.0)
+
+
+def plan_of(name, **options):
+    target = {"n": N, "epsilon": 4.0, "delta": 1e-5}
+    if name == "dpsgd":
+        return calibrate.dpsgd(batch_size=60, steps=20, **target)
+    return getattr(calibrate, name)(CONSTANTS, dimension=D, **target, **options)
+
+
+RUNS = {
+    "dpsgd": (dpsgd, plan_of("dpsgd")),
+    "noisy_gd": (noisy_gd, plan_of("noisy_gd", steps=20)),
+    "spiderboost": (spiderboost, plan_of("spiderboost", steps=20)),
+    "kl_spider": (kl_spider, plan_of("kl_spider", l2=0.1)),
+    "adaptive_gd": (adaptive_gd, plan_of("adaptive_gd", steps=20)),
+    "proximal_point": (
+        proximal_point,
+        plan_of("proximal_point", gamma=2.0, kappa=2.0, inner_steps=10),
+    ),
+    "recursive_regularization": (
+        recursive_regularization,
+        plan_of(
+            "recursive_regularization",
+            distance=3.0,
+            subsolver="noisy_gd",
+            neighboring_relation="replace-one",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_record_that_is_not_a_number_away_from_the_start_does_not_stop_a_run(name):
+    """Runs with it stopped 40 times of 40, runs without it never."""
+    optimizer, plan = RUNS[name]
+
+    def gradients(w, rows):
+        table = (X[rows] @ w - Y[rows])[:, np.newaxis] * X[rows]
+        if w.any():
+            table[rows == 7] = np.nan
+        return table
+
+    canary = FromGradients(gradients, n=N, dimension=D, l2=0.1)
+    result = optimizer(canary, plan, seed=None)
+    assert result.complete
+    assert "not finite" not in result.message
+    assert "NaN" not in result.message
+    result.verify()
+
+
+@pytest.mark.parametrize("family", [Squared, Softmax], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("length", [1e165, 1e170, 1e175, 1e180])
+def test_no_contribution_exceeds_the_smallest_bound(family, length):
+    """Where the clip factor was below the normal range, contributions had 1.93 times the bound."""
+    table = np.full((2, 3), length)
+    objective = family(table, [1.0, 0.0], fit_intercept=False)
+    w = np.zeros(objective.dimension)
+    total = objective.clipped_sum(w, np.array([0]), 1e-140)
+    # In units of the bound, for squares of so small numbers are zero.
+    assert np.linalg.norm(total / 1e-140) <= 1 + 1e-12
+    custom = FromGradients(lambda w, rows: table[rows], n=2, dimension=3)
+    total = custom.clipped_sum(np.zeros(3), np.array([0]), 1e-140)
+    assert np.linalg.norm(total / 1e-140) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Logistic([["secret", 1.0]], [0, 1]),
+        lambda: Squared([[1.0]], ["secret"]),
+        lambda: Softmax([[1.0], [2.0]], ["secret", 3.5, None]),
+        lambda: FromGradients(lambda w, rows: [["secret"]], n=1, dimension=1).clipped_sum(
+            np.zeros(1), np.array([0]), 1.0
+        ),
+    ],
+)
+def test_errors_do_not_hold_values_of_records(make):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        make()
+    assert "secret" not in str(caught.value)
+
+
+def test_a_ledger_cannot_be_exchanged_nor_written_beyond_its_plan():
+    plan = plan_of("noisy_gd", steps=3)
+    oracle = PrivateOracle(Logistic(X, Y, fit_intercept=False), plan)
+    with pytest.raises(AttributeError):
+        oracle.ledger = Ledger(N)
+    query = plan.query("gradient")
+    with pytest.raises(BudgetExceeded, match="may be asked 3 times, 0 are spent, 4 more"):
+        oracle.ledger.record(query, 4)
+    for change in ({"noise_multiplier": 0.1}, {"name": "other"}, {"max_norm": 2.0}):
+        with pytest.raises(BudgetExceeded, match="the plan holds no such query"):
+            oracle.ledger.record(dataclasses.replace(query, **change))
+    assert oracle.ledger.entries == ()
+    oracle.ledger.record(query, 3)
+    assert oracle.ledger.event == plan.event
+
+
+def test_an_adaptive_ledger_is_not_written_beyond_its_budget():
+    query = Query(
+        name="g",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=2.0,
+        count=9,
+        budget=2.0,
+    )
+    plan = Plan(optimizer="x", n=N, queries=(query,), epsilon=1.0, delta=1e-5)
+    ledger = Ledger.of(plan)
+    ledger.record(query.with_noise(4.0), 2)
+    with pytest.raises(BudgetExceeded, match="of the adaptive budget"):
+        ledger.record(query.with_noise(2.0))
+    assert ledger.count("g") == 2
+
+
+@pytest.mark.parametrize("optimizer", [noisy_gd, spiderboost])
+@pytest.mark.parametrize("l2", [0.0, 1.0, 30.0, 1e4])
+def test_the_regulariser_counts_in_the_step_size(optimizer, l2):
+    """With l2 = 1 the loss was 1e298, and the run called itself complete."""
+    objective = Squared(X, Y.astype(float), l2=l2, fit_intercept=False)
+    plan = plan_of(optimizer.__name__, steps=200)
+    start = np.full(D, 5.0)
+    result = optimizer(objective, plan, seed=None, initial=start)
+    assert result.complete
+    assert objective.loss(result.w) < objective.loss(start)
+    if l2:
+        with pytest.raises(ValueError, match="learning_rate must be below 2 / l2"):
+            optimizer(objective, plan, learning_rate=2.1 / l2)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        Logistic(X, Y, l2=0.1),
+        Huber(X, X[:, 0], width=0.7),
+        Cauchy(X, X[:, 1], width=0.3, fit_intercept=False),
+        Softmax(X, RNG.integers(4, size=N)),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_objectives_and_their_kernels_pickle(objective):
+    again = pickle.loads(pickle.dumps(objective))
+    w = RNG.standard_normal(objective.dimension)
+    rows = np.arange(0, N, 3)
+    assert (again.clipped_sum(w, rows, 0.2) == objective.clipped_sum(w, rows, 0.2)).all()
+    assert again.digest() == objective.digest()
+    assert again.loss(w) == objective.loss(w)
+
+
+def test_blocks_of_wide_gradients_are_sized_by_bytes():
+    asked = []
+
+    def gradients(w, rows):
+        asked.append(len(rows))
+        return np.zeros((len(rows), 100_000))
+
+    wide = FromGradients(gradients, n=100, dimension=100_000)
+    wide.clipped_sum(np.zeros(100_000), np.arange(100), 1.0)
+    assert max(asked) * 8 * 100_000 <= 1 << 24
+    assert sum(asked) == 100
