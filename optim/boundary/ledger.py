@@ -128,8 +128,9 @@ class Ledger:
         """Append one answer to an adaptive query for each noise multiplier, in this order."""
         if query.budget is None:
             raise ValueError(f"query must be adaptive, got {query.name!r}.")
-        for multiplier in noise_multipliers:
-            self.record(query.with_noise(multiplier))
+        # All of them are checked before any is written.
+        for chosen in [query.with_noise(multiplier) for multiplier in noise_multipliers]:
+            self.record(chosen)
 
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into what is left of its budget."""
