@@ -11,6 +11,7 @@ from dpcal.optim import registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import replaying
 from dpcal.optim.boundary.streams import NoiseStream
 from dpcal.optim.correlated_dpsgd import correlated_dpsgd
@@ -27,6 +28,7 @@ from dpcal.optim.objectives.softmax import Softmax
 from dpcal.optim.proximal_point import proximal_point
 from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
+from dpcal.optim.run import Progress, Run
 from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 
@@ -41,8 +43,11 @@ __all__ = [
     "Logistic",
     "NoiseStream",
     "Objective",
+    "Oracle",
     "PrivateOracle",
+    "Progress",
     "Result",
+    "Run",
     "Sigmoid",
     "Softmax",
     "Squared",

@@ -31,7 +31,8 @@ from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.optim.boundary.adaptive import AdaptiveLoops
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -50,7 +51,7 @@ _ENDS = {
 
 
 def adaptive_gd(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -64,7 +65,7 @@ def adaptive_gd(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"adaptive_gd"``, as :func:`dpcal.calibrate.plans.adaptive_gd` makes it.
     seed
@@ -107,7 +108,7 @@ def adaptive_gd(
         number(plan.parameters, name)
         for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
     )
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=norm_query.count,
@@ -123,7 +124,7 @@ def adaptive_gd(
     return run.result(best if output == "smallest-norm" else None)  # 14
 
 
-def _walk(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
+def _walk(oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
     """Make the steps of Algorithm 3; return the iterate of the smallest noisy norm."""
     least = oracle.plan.query("gradient").noise_multiplier
     smallest, best = math.inf, run.w  # 4
@@ -146,7 +147,7 @@ def _walk(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: floa
     return best
 
 
-def _fused(oracle: PrivateOracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
+def _fused(oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float) -> Vector:
     """Make the steps of Algorithm 3 in fused loops; return what :func:`_walk` returns."""
     loops = AdaptiveLoops(oracle)
     smallest, best = math.inf, run.w

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.dpsgd import default_learning_rate
@@ -39,7 +40,7 @@ __all__ = ["correlated_dpsgd"]
 
 
 def correlated_dpsgd(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -59,7 +60,7 @@ def correlated_dpsgd(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"correlated_dpsgd"``, as :func:`dpcal.calibrate.correlated_dpsgd` makes it.
     seed
@@ -113,7 +114,7 @@ def correlated_dpsgd(
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=query.count,

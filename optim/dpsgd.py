@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
@@ -40,7 +41,7 @@ AVERAGING = ("none", "uniform", "tail")
 
 
 def dpsgd(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -61,7 +62,7 @@ def dpsgd(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"dpsgd"`` with one query of kind ``"gradient"``; the query says how many steps
         are taken. Of ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and
@@ -109,7 +110,7 @@ def dpsgd(
     rates = _schedule(learning_rate, objective, plan, query, radius)
     _validate.choice(AVERAGING, averaging=averaging)
     run = Run(
-        PrivateOracle(objective, plan, seed=seed),
+        oracle_of(objective, plan, seed),
         steps=query.count,
         initial=initial,
         radius=radius,
@@ -170,7 +171,11 @@ def _check_parameters(plan: Plan, query: Query) -> None:
 
 
 def _schedule(
-    learning_rate: ArrayLike | None, objective: Objective, plan: Plan, query: Query, radius: float
+    learning_rate: ArrayLike | None,
+    objective: Objective | Oracle,
+    plan: Plan,
+    query: Query,
+    radius: float,
 ) -> Vector:
     """Return one learning rate per step."""
     chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate

@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -39,7 +40,7 @@ __all__ = ["kl_spider"]
 
 
 def kl_spider(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -52,7 +53,7 @@ def kl_spider(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"kl_spider"``, as :func:`dpcal.calibrate.plans.kl_spider` makes it.
     seed
@@ -88,7 +89,7 @@ def kl_spider(
     kinds = ("gradient", "gradient difference")[: len(plan.queries)]
     planned(plan, "kl_spider", *kinds)
     rounds = schedule(plan)
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=max(1, sum(each.steps for each in rounds)),
@@ -123,7 +124,7 @@ def kl_spider(
     return run.result()  # 23
 
 
-def _left(oracle: PrivateOracle, rounds: list[Round]) -> float:
+def _left(oracle: Oracle, rounds: list[Round]) -> float:
     """By which factor more of the budget is left than these rounds were planned to take."""
     budget = oracle.plan.query("gradient").budget or 0.0
     planned = sum(each.shares[0] + (each.steps - 1) * each.shares[1] for each in rounds)

@@ -28,7 +28,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.objectives.base import Objective
@@ -41,7 +42,7 @@ OUTPUTS = ("last", "random")
 
 
 def noisy_gd(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -61,7 +62,7 @@ def noisy_gd(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"noisy_gd"``, as :func:`dpcal.calibrate.plans.noisy_gd` makes it.
     seed
@@ -105,7 +106,7 @@ def noisy_gd(
     (query,) = planned(plan, "noisy_gd", "gradient")
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=query.count,

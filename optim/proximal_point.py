@@ -32,7 +32,8 @@ from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim.boundary.fused import Loops
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -43,7 +44,7 @@ __all__ = ["proximal_point"]
 
 
 def proximal_point(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -56,7 +57,7 @@ def proximal_point(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"proximal_point"``, as :func:`dpcal.calibrate.plans.proximal_point` makes it.
     seed
@@ -85,7 +86,7 @@ def proximal_point(
     planned(plan, "proximal_point", "gradient")
     weights = stage_weights(plan)
     S = int(number(plan.parameters, "inner_steps"))
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=max(1, len(weights)),
@@ -102,7 +103,7 @@ def proximal_point(
     return run.result()  # 11
 
 
-def regularized_descent(oracle: PrivateOracle, center: Vector, weight: float, steps: int) -> Vector:
+def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: int) -> Vector:
     """Minimise F + weight ||w - center||^2 in a ball by noisy gradient descent (Algorithm 4).
 
     Parameters

@@ -31,7 +31,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import PrivateOracle, oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -42,7 +43,7 @@ __all__ = ["recursive_regularization"]
 
 
 def recursive_regularization(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -54,7 +55,8 @@ def recursive_regularization(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records; convex, for the rate.
+        What to minimise, over the plan's number of records; convex, for the rate. Or an oracle
+        about it; phases of stochastic gradient descent need a :class:`dpcal.optim.PrivateOracle`.
     plan
         A plan for ``"recursive_regularization"``, as
         :func:`dpcal.calibrate.plans.recursive_regularization` makes it.
@@ -91,7 +93,7 @@ def recursive_regularization(
     queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
     rounds = [list(group) for _, group in itertools.groupby(queries, key=_round_of)]
     lam = _validate.positive(regularization=plan.parameters.get("regularization"))
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=sum(query.count for query in queries),
@@ -150,6 +152,11 @@ def _phased_sgd(
 ) -> Vector:
     """One pass in phases, each of half the records and a quarter of the step size."""
     mu, toward = pull
+    if not isinstance(run.oracle, PrivateOracle):
+        raise TypeError(
+            "phased_sgd needs an objective, or a PrivateOracle about one, got "
+            f"{type(run.oracle).__name__}."
+        )
     for i, query in enumerate(asked, start=1):
         if not run.going:
             return run.w

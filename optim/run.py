@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
@@ -96,7 +96,7 @@ class Run:
 
     def __init__(
         self,
-        oracle: PrivateOracle,
+        oracle: Oracle,
         *,
         steps: int,
         initial: ArrayLike | None = None,
@@ -105,7 +105,7 @@ class Run:
         callback: Callback | None = None,
         callback_every: int | None = None,
     ) -> None:
-        dimension = oracle.objective.dimension
+        dimension = oracle.dimension
         start = np.zeros(dimension) if initial is None else numbers("initial", initial)
         self.oracle = oracle
         self.w = parameters(start, dimension)
@@ -213,7 +213,7 @@ class Run:
             complete=self._stopped is None or self._ended,
             message=self._stopped or f"took all {self._steps} planned steps",
             early=self._stopped is not None,
-            seed_given=self.oracle.seed_given,
+            seed_given=bool(getattr(self.oracle, "seed_given", False)),
         )
 
     def _note(self) -> None:
@@ -230,7 +230,7 @@ class Run:
             )
 
 
-def step_size(plan: Plan, objective: Objective, learning_rate: float | None) -> float:
+def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | None) -> float:
     """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
 
     Parameters
@@ -247,7 +247,8 @@ def step_size(plan: Plan, objective: Objective, learning_rate: float | None) -> 
     ValueError
         If the regulariser alone would make iterates diverge.
     """
-    l2 = objective.l2
+    # An oracle about records elsewhere may not tell its regulariser.
+    l2 = float(getattr(objective, "l2", 0.0))
     if learning_rate is None:
         eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))
         return eta / (1 + eta * l2)

@@ -32,7 +32,8 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.fused import Estimate, Loops
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -44,7 +45,7 @@ OUTPUTS = ("last", "random", "smallest-norm")
 
 
 def spiderboost(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -64,7 +65,8 @@ def spiderboost(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records. With a kernel the steps are fused.
+        What to minimise, over the plan's number of records, or an oracle about it. With a
+        kernel the steps are fused.
     plan
         A plan for ``"spiderboost"``, as :func:`dpcal.calibrate.plans.spiderboost` makes it.
     seed
@@ -110,7 +112,7 @@ def spiderboost(
     period = _period(plan, steps, refresh.count)
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=steps,
@@ -147,7 +149,7 @@ def spiderboost(
 
 
 def _step(
-    oracle: PrivateOracle,
+    oracle: Oracle,
     estimate: Estimate,
     refresh: str,
     difference: str | None,

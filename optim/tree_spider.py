@@ -29,7 +29,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -40,7 +41,7 @@ __all__ = ["tree_spider"]
 
 
 def tree_spider(
-    objective: Objective,
+    objective: Objective | Oracle,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -53,7 +54,7 @@ def tree_spider(
     Parameters
     ----------
     objective
-        What to minimise, over the plan's number of records.
+        What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"tree_spider"``, as :func:`dpcal.calibrate.plans.tree_spider` makes it.
     seed
@@ -86,7 +87,7 @@ def tree_spider(
     last leaf carried over to the next round).
     """
     depth, rounds, length, threshold = _shape(plan)
-    oracle = PrivateOracle(objective, plan, seed=seed)
+    oracle = oracle_of(objective, plan, seed)
     run = Run(
         oracle,
         steps=rounds * 2**depth,
@@ -116,7 +117,7 @@ def tree_spider(
 
 
 def _leaf(
-    oracle: PrivateOracle,
+    oracle: Oracle,
     path: list[tuple[Vector, Vector]],
     w: Vector,
     leaf: int,

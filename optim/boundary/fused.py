@@ -38,6 +38,7 @@ from dpcal._ext.spider import follow
 from dpcal.calibrate.plan import Query
 from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
 __all__ = ["Estimate", "Loops"]
@@ -57,7 +58,7 @@ class Loops:
         If the oracle is no :class:`dpcal.optim.PrivateOracle`, or its objective has no kernel.
     """
 
-    def __init__(self, oracle: PrivateOracle) -> None:
+    def __init__(self, oracle: Oracle) -> None:
         if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
             raise TypeError(
                 "oracle must be a PrivateOracle about an objective with a kernel, got "
