@@ -96,7 +96,7 @@ def settle(schedule: Schedule, names: Sequence[str], values: dict[str, Any]) -> 
     """Evaluate settings in order, each rounded to its safe side, adding them to ``values``."""
     for name in names:
         setting = schedule.setting(name)
-        expression = sympy.sympify(setting.corrected)
+        expression = setting.expression()
         symbols = sorted(expression.free_symbols, key=str)
         number = sympy.lambdify(symbols, expression, "math")(*(values[str(s)] for s in symbols))
         values[name] = _ROUNDED.get(setting.rounding, float)(float(number))

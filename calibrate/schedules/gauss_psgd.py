@@ -612,7 +612,14 @@ _SELECTION = (
         at={t: 4 * M * sqrt(L / x), x: _TO(4, 9) * L},
         statement="matrix Bernstein at m n = (4/9) L",
     ),
-    Identity("C6", 4 * exp(-(t**2)), omega / 8, at={t: sqrt(log(32 / omega))}, statement="tail"),
+    Identity(
+        "C6",
+        4 * exp(-(t**2)),
+        omega / 8,
+        at={t: sqrt(log(32 / omega))},
+        statement="tail",
+        where=(Le(omega, 1),),
+    ),
     Private(
         "C7",
         (

@@ -63,7 +63,7 @@ QUANTITIES = (
     Quantity(epsilon, "target epsilon"),
     Quantity(Lam, "log(1/delta)"),
     Quantity(gamma, "margin, a public number"),
-    Quantity(lam, "correlation of the noise, in [0, 1)"),
+    Quantity(lam, "correlation of the noise", range="[0, 1)"),
     Quantity(r, "sampling rate B/n"),
     Quantity(relation, "1 for zero-out, 2 for replace-one"),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
+from sympy import Ge, Gt, Le, Lt, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
 from dpcal.calibrate.auditing.language import (
     Bound,
@@ -59,10 +59,12 @@ _GAIN = F0 ** ((2 - kappa) / kappa)
 _DRIFT = F0 ** ((kappa - 1) / kappa)
 
 QUANTITIES = (
+    Quantity(tau, "growth exponent of the lower bound", range="(1, oo)"),
     Quantity(n, "number of records"),
     Quantity(d, "dimension"),
     Quantity(rho, "zCDP budget"),
     Quantity(beta, "failure probability"),
+    Quantity(beta_k, "failure probability of one answer", range="(0, 1)"),
     Quantity(kappa, "KL exponent"),
     Quantity(F0, "public bound on the initial excess risk", {"loss": 1}),
     Quantity(gamma, "KL constant", {"loss": 1 / kappa - 1, "parameter": 1}),
@@ -277,7 +279,13 @@ _SCHEDULE = (
         on={u: (Rational(1, 64), 64)},
         statement="log(1 + u) >= u/(1 + u) makes K sufficient",
     ),
-    Identity("A9", K / log(R), c / (c - 1), statement="K is the rounds per factor e times log R"),
+    Identity(
+        "A9",
+        K / log(R),
+        c / (c - 1),
+        statement="K is the rounds per factor e times log R",
+        where=(Gt(R, 1),),
+    ),
     Identity(
         "A9.R",
         log(R),
@@ -436,6 +444,7 @@ _PRIVACY = (
         (T - 1) * D0**2 / (2 * sigma_in**2),
         rho,
         statement="Algorithm 4 with exact noise spends all of rho",
+        where=(Gt(T, 1),),
     ),
     Identity("B8.norm", D0**2 / (2 * sigma_norm**2), 2 * sqrt(rho) / n, statement="cost of a norm"),
     Identity(
@@ -552,6 +561,7 @@ _PROXIMAL = (
         u,
         at={u: (32 * gamma**2 * Ltil) ** (-kappa / (kappa - 2))},
         statement="where the printed floor falls below the inner error",
+        where=(Gt(kappa, 2),),
     ),
     Bound(
         "C12",
@@ -565,6 +575,7 @@ _PROXIMAL = (
         T_prox / log(R),
         Max(8, 2 / (F0 ** ((2 - kappa) / kappa) / (32 * Ltil * gamma**2))),
         statement="stages are 2/y at the smallest y",
+        where=(Gt(R, 1),),
     ),
     Identity(
         "C13",
@@ -601,6 +612,7 @@ _ADAPTIVE = (
             L1: _GAIN / (16 * gamma**2 * (u - 1)),
         },
         statement="steps per phase",
+        where=(Gt(u, 1),),
     ),
     Identity(
         "D6", Phi ** ((kappa - 2) / kappa) * Phi ** (-2 / kappa), Phi ** ((kappa - 4) / kappa)
@@ -611,12 +623,14 @@ _ADAPTIVE = (
         _GAIN * W**2,
         at={Phi: F0 ** ((2 - kappa) / (4 - kappa)) * W ** (2 * kappa / (4 - kappa))},
         statement="solving the privacy term for the excess risk",
+        where=(Lt(kappa, 4),),
     ),
     Identity(
         "D7.main",
         main_term ** ((4 - kappa) / kappa),
         _GAIN * gamma**2 * L0**2 * d * ell * p_max / (n**2 * rho),
         statement="the main term solves it",
+        where=(Lt(kappa, 4),),
     ),
     Identity("D8", (1 + x) / x, 1 + 8 * gamma**2 * L1, at={x: 1 / (8 * gamma**2 * L1)}),
     Identity(
@@ -624,6 +638,7 @@ _ADAPTIVE = (
         (sqrt(N ** (2 * (2 - kappa) / (4 - kappa))) / N) ** kappa,
         N ** (-2 * kappa / (4 - kappa)),
         statement="norm budget when kappa is known",
+        where=(Lt(kappa, 4),),
     ),
     Identity("D10", sigma_t**2 * d * ell, N_t**2, statement="gradient noise follows the norm"),
 )
@@ -646,6 +661,7 @@ _RATES = (
         N ** (-kappa / 2),
         at={d: N ** (kappa / 2)},
         statement="the terms meet at d = N^(kappa/2)",
+        where=(Lt(kappa, 4),),
     ),
     Bound(
         "E3", kappa / 2, kappa / (2 - kappa), on={kappa: (1, Rational(199, 100))}, statement="E3"
@@ -657,7 +673,7 @@ _RATES = (
         on={kappa: (1, Rational(199, 100))},
         statement="the third term never dominates",
     ),
-    Identity("E4", tau / (tau - 1), kappa, at={tau: kappa / (kappa - 1)}),
+    Identity("E4", tau / (tau - 1), kappa, at={tau: kappa / (kappa - 1)}, where=(Gt(kappa, 1),)),
     Identity(
         "E4.constant",
         tau ** (-1 / (tau - 1)),
@@ -665,6 +681,7 @@ _RATES = (
         at={tau: kappa / (kappa - 1)},
         on={kappa: (1, oo)},
         statement="constant of Corollary 1",
+        where=(Gt(kappa, 1),),
     ),
     Identity("E5", sqrt(d) / (u * N), u, at={u: sqrt(sqrt(d) / N)}, statement="Theorem 5, worst"),
 )
@@ -721,6 +738,7 @@ _LOWER = (
         2 * r * u,
         at={u: _HALF * r ** (kappa - 1)},
         statement="instance of Theorem 8",
+        where=(Gt(kappa, 1),),
     ),
     Identity(
         "F5.value",
@@ -744,6 +762,7 @@ _LOWER = (
         at={gamma: ((kappa - 1) / kappa) ** (1 / kappa)},
         on={kappa: (1, oo)},
         statement="Lemma 7 is tight on r^p/p",
+        where=(Gt(kappa, 1),),
     ),
 )
 
@@ -754,14 +773,22 @@ _UNITS = (
     Units("G.beta", beta_k, {}, statement="failure probability", free=(K,)),
     Units("G.T", T_k, {}, statement="steps of a round"),
     Units("G.prox", T_prox, {}, statement="stages of Algorithm 2"),
-    Units("G.floor", level, {"loss": 1}, free=(K,), statement="floor", at={beta_k: beta}),
+    Units(
+        "G.floor",
+        level,
+        {"loss": 1},
+        free=(K, beta_k),
+        statement="floor",
+    ),
     Units("G.h", h, {"parameter": 1}, statement="step length"),
     Units("G.sigma", sigma_0, {"loss": 1, "parameter": -1}, free=(K,), statement="noise"),
     Units("G.sigma1", sigma_1, {"loss": 1, "parameter": -1}, free=(K,), statement="noise"),
     Units("G.lam", lam, {"loss": 1, "parameter": -2}, statement="proximal weight"),
     Units("G.radius", K * _START / (gamma * L1), {"parameter": 1}, free=(K,), statement="radius"),
     Units("G.thm9", L0**2 * d / (Ltil * n**2 * rho), {"loss": 1}, statement="Lemma 3"),
-    Units("G.thm4", main_term, {"loss": 1}, statement="Theorem 4, first term"),
+    Units(
+        "G.thm4", main_term, {"loss": 1}, statement="Theorem 4, first term", where=(Lt(kappa, 4),)
+    ),
     Units(
         "G.thm5",
         sqrt(L0 * X * sqrt(F0 * L1)),
@@ -947,7 +974,13 @@ _PRIVACY_ERRATA = (
     erratum(
         "EP15",
         "Algorithm 4's printed noise is twice as large as replace-one needs.",
-        Identity("", (T - 1) * D0**2 / (2 * sigma_in**2), rho, statement="exact noise spends rho"),
+        Identity(
+            "",
+            (T - 1) * D0**2 / (2 * sigma_in**2),
+            rho,
+            statement="exact noise spends rho",
+            where=(Gt(T, 1),),
+        ),
         settings=(sigma_in,),
         use="sigma^2 = 2 L0^2 (T - 1)/(n^2 rho).",
         source="Theorem 9",
@@ -1205,7 +1238,13 @@ _UTILITY_ERRATA = (
     erratum(
         "EU11",
         "Theorem 4 is not covariant in the units of loss and parameter for kappa < 2.",
-        Units("", main_term, {"loss": 1}, statement="first term has the unit of a loss"),
+        Units(
+            "",
+            main_term,
+            {"loss": 1},
+            statement="first term has the unit of a loss",
+            where=(Lt(kappa, 4),),
+        ),
         settings=(main_term,),
         use="The factor F0^((2-kappa)/(4-kappa)), and a instead of gamma^2 L1 in p_max.",
         severity="rate",

@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import comb
 from typing import TYPE_CHECKING
 
-from sympy import Ge, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
+from sympy import Ge, Gt, Le, Max, Min, Rational, erfc, exp, log, oo, sqrt
 
 from dpcal.calibrate.auditing.language import (
     Balance,
@@ -1017,7 +1017,12 @@ _ALGORITHM_1_ERRATA = (
         "E13",
         "A sampled batch of size n leaves a term L0/sqrt(n) in the empirical rate.",
         Identity(
-            "", (n - u) / ((n - 1) * u), 0, at={u: n}, statement="all records leave no variance"
+            "",
+            (n - u) / ((n - 1) * u),
+            0,
+            at={u: n},
+            statement="all records leave no variance",
+            where=(Gt(n, 1),),
         ),
         printed=Rate(
             "",

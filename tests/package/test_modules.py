@@ -67,8 +67,6 @@ KNOWN_UP_FOR_TYPES = {
 
 # By the module that imports.
 KNOWN_INSIDE_FUNCTIONS = {
-    "dpcal.calibrate.auditing.checker": MOVING,
-    "dpcal.calibrate.auditing.prover": MOVING,
     "dpcal.calibrate.schedules.dp_rgda": MOVING,
     "dpcal.calibrate.schedules.kan": MOVING,
     "dpcal.calibrate.schedules.spiderboost": MOVING,

@@ -1,0 +1,477 @@
+"""Claims: statements about formulas, as data that a checker reads.
+
+A claim is written as text, or with sympy expressions, and kept as it is written. A symbol's range
+comes from its :class:`~dpcal.calibrate.auditing.language.Quantity`, or from its assumptions in
+sympy (``positive("x y")``).
+
+>>> claim = Bound("AM-GM", "2*sqrt(x*y) <= x + y")
+>>> claim.formula()
+'2*sqrt(x*y) <= x + y'
+>>> Bound("empty", "x <= x")
+Traceback (most recent call last):
+    ...
+ValueError: claim 'empty' says nothing: both sides are x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dpcal.calibrate.auditing.base import Claim
+from dpcal.calibrate.auditing.formulas import relation, show, term_of, to_latex
+from dpcal.calibrate.auditing.kernel.terms import (
+    Term,
+    number,
+    over,
+    plus,
+    power,
+    symbol,
+    symbols,
+    times,
+)
+from dpcal.calibrate.auditing.ranges import Range, Relation, Replace, relations
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
+
+__all__ = [
+    "Balance",
+    "Bound",
+    "Claim",
+    "Definition",
+    "Enumeration",
+    "Feasible",
+    "Identity",
+    "Loose",
+    "Priced",
+    "Private",
+    "Prose",
+    "Range",
+    "Rate",
+    "Relation",
+    "Release",
+    "SoftRate",
+    "Units",
+]
+
+
+@dataclass(frozen=True)
+class _TwoSided(Claim):
+    left: Any
+    right: Any = None
+
+    relation = "="
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (self.left, self.right)
+
+    def _settle(self) -> None:
+        super()._settle()
+        left, right = self.left, self.right
+        written = right is None or isinstance(left, str) or isinstance(right, str)
+        if right is None:
+            left, mark, right = relation(left)
+            self._mark(mark)
+        self._set("left", term_of(left))
+        self._set("right", term_of(right))
+        # sympy has evaluated its expressions, so that printed sides that differ may look equal
+        reason = self.says_nothing() if written else ""
+        if reason:
+            raise ValueError(f"claim {self.name!r} says nothing: {reason}.")
+
+    def _mark(self, mark: str) -> None:
+        if mark != self.relation:
+            raise ValueError(f"relation of a {self.kind} must be {self.relation}, got {mark}.")
+
+    def says_nothing(self) -> str:
+        return f"both sides are {show(self.left)}" if self.left == self.right else ""
+
+    def expressions(self) -> tuple[Term, ...]:
+        return (self.left, self.right)
+
+    def substitute(self, change: Replace) -> Claim:
+        moved = super().substitute(change)
+        return moved.changed(left=change(self.left), right=change(self.right))
+
+    def formula(self) -> str:
+        return f"{show(self.left)} {self.relation} {show(self.right)}{self.conditions_text()}"
+
+    def latex(self) -> str:
+        signs = {"=": "=", "<=": r"\le", "<": "<", "=O": r"= O", "=O~": r"= \tilde O"}
+        return f"{to_latex(self.left)} {signs[self.relation]} {to_latex(self.right)}"
+
+
+@dataclass(frozen=True)
+class Identity(_TwoSided):
+    """``left`` equals ``right`` for all values of the symbols."""
+
+
+@dataclass(frozen=True)
+class Definition(Identity):
+    """An identity that repeats a definition on purpose: it locks a formula against changes."""
+
+
+@dataclass(frozen=True)
+class Balance(_TwoSided):
+    """A setting equates two errors of which one falls and the other rises in it.
+
+    Parameters
+    ----------
+    of
+        The parameter. With all other settings put in, ``left`` and ``right`` must be this
+        parameter to fixed powers of opposite sign, times what does not depend on it, so that the
+        balance is the optimum up to a factor 2.
+    raw
+        Both sides before the parameter's own setting is put in, filled in by the schedule.
+    """
+
+    of: Any = field(kw_only=True)
+    raw: tuple[Any, Any] | None = field(default=None, kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield self.of
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("of", str(self.of))
+
+
+@dataclass(frozen=True)
+class Bound(_TwoSided):
+    """``left`` is at most ``right`` (or less, when written with ``<``) on the domain."""
+
+    strict: bool = field(default=False, kw_only=True)
+
+    def _mark(self, mark: str) -> None:
+        if mark not in ("<=", "<"):
+            raise ValueError(f"relation of a {self.kind} must be <= or <, got {mark}.")
+        self._set("strict", mark == "<")
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        """The sign between the sides."""
+        return "<" if self.strict else "<="
+
+    def says_nothing(self) -> str:
+        for pair in self.where:
+            if pair[:2] == (self.left, self.right) and (pair.strict or not self.strict):
+                return f"{pair.text()} is one of its hypotheses"
+        return super().says_nothing()
+
+
+@dataclass(frozen=True)
+class Loose(Bound):
+    """A bound that holds, and holds with ``factor`` times the left side as well.
+
+    Parameters
+    ----------
+    factor
+        How much the printed constant can be improved; a number above 1.
+    """
+
+    factor: Any = field(kw_only=True)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("factor", term_of(self.factor))
+
+
+@dataclass(frozen=True)
+class Rate(_TwoSided):
+    """``left`` is of the order of ``right``, at most, as the growing symbols go to infinity.
+
+    Every term of ``left`` is kept: one term that outgrows ``right`` refutes the claim. Powers of
+    logarithms count.
+
+    Parameters
+    ----------
+    growth
+        ``{symbol: exponent}``: the symbol grows like ``t ** exponent``; other symbols stay fixed.
+        Exponents may contain symbols that have a range.
+    """
+
+    growth: Mapping[Any, Any] = field(kw_only=True, hash=False)
+
+    relation = "=O"
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        for key, value in self.growth.items():
+            yield from (key, value)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("growth", {str(s): term_of(value) for s, value in self.growth.items()})
+
+    def all_terms(self) -> tuple[Term, ...]:
+        return (*super().all_terms(), *map(symbol, self.growth), *self.growth.values())
+
+
+@dataclass(frozen=True)
+class SoftRate(Rate):
+    """``left`` is of the order of ``right`` up to powers of logarithms: the papers' O-tilde."""
+
+    relation = "=O~"
+
+
+@dataclass(frozen=True)
+class Feasible(Claim):
+    """Every condition holds on the domain: batches in [1, n], periods >= 1, budgets kept."""
+
+    conditions: tuple[Any, ...]
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (self.conditions if not isinstance(self.conditions, str) else ())
+
+    def _settle(self) -> None:
+        super()._settle()
+        given = [self.conditions] if isinstance(self.conditions, str) else self.conditions
+        pairs = tuple(pair for part in given for pair in relations(part))
+        if not pairs:
+            raise ValueError(f"claim {self.name!r} says nothing: it has no condition.")
+        self._set("conditions", pairs)
+
+    def expressions(self) -> tuple[Term, ...]:
+        return tuple(side for pair in self.conditions for side in pair[:2])
+
+    def substitute(self, change: Replace) -> Claim:
+        conditions = tuple(pair.map(change) for pair in self.conditions)
+        return super().substitute(change).changed(conditions=conditions)
+
+    def formula(self) -> str:
+        return ", ".join(pair.text() for pair in self.conditions) + self.conditions_text()
+
+    def latex(self) -> str:
+        signs = {True: "<", False: r"\le"}
+        rows = (f"{to_latex(a)} {signs[s]} {to_latex(b)}" for a, b, s in self.conditions)
+        return r",\quad ".join(rows)
+
+
+@dataclass(frozen=True)
+class Units(Claim):
+    """An expression scales as its units say when the base units change.
+
+    Parameters
+    ----------
+    expression
+        What is rescaled.
+    unit
+        Expected exponents of the base units; empty for a pure number.
+    scales
+        Units of the symbols, filled in by the schedule.
+    """
+
+    expression: Any
+    unit: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    scales: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False, kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield self.expression
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("expression", term_of(self.expression))
+        self._set("unit", {base: term_of(p) for base, p in self.unit.items()})
+
+    def expressions(self) -> tuple[Term, ...]:
+        return (self.expression,)
+
+    def all_terms(self) -> tuple[Term, ...]:
+        units = [self.unit, *(self.scales.get(name, {}) for name in symbols(self.expression))]
+        return (*super().all_terms(), *(power for unit in units for power in unit.values()))
+
+    def substitute(self, change: Replace) -> Claim:
+        return super().substitute(change).changed(expression=change(self.expression))
+
+    def formula(self) -> str:
+        return f"[{show(self.expression)}] = {_unit_name(self.unit)}"
+
+    def latex(self) -> str:
+        return rf"\left[{to_latex(self.expression)}\right] = \text{{{_unit_name(self.unit)}}}"
+
+
+def _unit_name(unit: Mapping[str, Term]) -> str:
+    return " ".join(f"{base}^({show(p)})" for base, p in unit.items() if p != number(0)) or "1"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Gaussian answers of one kind.
+
+    Parameters
+    ----------
+    sensitivity, std
+        L2 sensitivity under the named relation, and noise standard deviation per coordinate.
+    count
+        How many answers.
+    """
+
+    sensitivity: Any
+    std: Any
+    count: Any = 1
+
+    def map(self, change: Replace) -> Release:
+        """Return the release with its formulas changed."""
+        parts = (term_of(part) for part in (self.sensitivity, self.std, self.count))
+        return Release(*map(change, parts))
+
+
+@dataclass(frozen=True)
+class Private(Claim):
+    """Gaussian releases cost at most the claimed budget.
+
+    Parameters
+    ----------
+    releases
+        The releases, unsampled, composed.
+    rho
+        Claimed zero-concentrated budget; the exact cost is the sum of ``count (sensitivity /
+        std)^2 / 2``.
+    epsilon, delta
+        Claimed (epsilon, delta); exactly one of ``rho`` and this pair must be given.
+    neighboring_relation
+        What the sensitivities are for.
+    """
+
+    releases: tuple[Release, ...]
+    rho: Any = field(default=None, kw_only=True)
+    epsilon: Any = field(default=None, kw_only=True)
+    delta: Any = field(default=None, kw_only=True)
+    neighboring_relation: str = field(default="replace-one", kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (part for r in self.releases for part in (r.sensitivity, r.std, r.count))
+        yield from (self.rho, self.epsilon, self.delta)
+
+    def _settle(self) -> None:
+        super()._settle()
+        if not self.releases:
+            raise ValueError(f"claim {self.name!r} must have a release, got none.")
+        pair = self.epsilon is not None and self.delta is not None
+        if (self.rho is not None) == pair or (self.epsilon is None) != (self.delta is None):
+            raise ValueError(
+                f"claim {self.name!r} must have a budget, either rho or epsilon and delta, got "
+                f"rho={self.rho}, epsilon={self.epsilon}, delta={self.delta}."
+            )
+        self._set("releases", tuple(r.map(lambda term: term) for r in self.releases))
+        for name in ("rho", "epsilon", "delta"):
+            value = getattr(self, name)
+            self._set(name, None if value is None else term_of(value))
+
+    def budget(self) -> tuple[Term, ...]:
+        """Return rho, or epsilon and delta."""
+        return (self.rho,) if self.rho is not None else (self.epsilon, self.delta)
+
+    def expressions(self) -> tuple[Term, ...]:
+        parts = [part for r in self.releases for part in (r.sensitivity, r.std, r.count)]
+        return (*parts, *self.budget())
+
+    def substitute(self, change: Replace) -> Claim:
+        names = ("rho", "epsilon", "delta")
+        values = {name: getattr(self, name) for name in names}
+        return (
+            super()
+            .substitute(change)
+            .changed(
+                releases=tuple(release.map(change) for release in self.releases),
+                **{
+                    name: None if value is None else change(value) for name, value in values.items()
+                },
+            )
+        )
+
+    @property
+    def squared_mu(self) -> Term:
+        """The squared Gaussian-DP parameter of all releases."""
+        return plus(
+            *(times(r.count, power(over(r.sensitivity, r.std), number(2))) for r in self.releases)
+        )
+
+    def formula(self) -> str:
+        cost = " + ".join(
+            f"{show(r.count)}*({show(r.sensitivity)})**2/(2*({show(r.std)})**2)"
+            for r in self.releases
+        )
+        budget = ", ".join(map(show, self.budget()))
+        kind = f"{budget}-zCDP" if self.rho is not None else f"({budget})-DP"
+        return f"{cost}-zCDP fits {kind}, {self.neighboring_relation}{self.conditions_text()}"
+
+
+@dataclass(frozen=True)
+class Priced(Claim):
+    """The accountant's price of an event is within the claimed epsilon.
+
+    Prices are rounded outward floats, so a claim that holds is SAMPLED at one event, never PROVED.
+
+    Parameters
+    ----------
+    event
+        Function without arguments that returns the ``DpEvent``.
+    epsilon, delta
+        Claimed budget.
+    neighboring_relation
+        Relation under which the event is priced.
+    """
+
+    event: Callable[[], DpEvent]
+    epsilon: float = field(kw_only=True)
+    delta: float = field(kw_only=True)
+    neighboring_relation: str = field(default="add-or-remove-one", kw_only=True)
+
+    def formula(self) -> str:
+        return f"{self.event()} fits ({self.epsilon}, {self.delta}), {self.neighboring_relation}"
+
+
+@dataclass(frozen=True)
+class Enumeration(Claim):
+    """A property of whole numbers, checked case by case in exact arithmetic.
+
+    Parameters
+    ----------
+    holds
+        Function of one case, returning whether the property holds. It must not use floating point.
+    cases
+        The cases to check; at least one.
+    complete
+        Whether ``cases`` is all there is, so that checking them is a proof.
+    """
+
+    holds: Callable[..., bool]
+    cases: Sequence[Any]
+    complete: bool = field(default=False, kw_only=True)
+
+    def _settle(self) -> None:
+        super()._settle()
+        if not self.cases:
+            raise ValueError(f"claim {self.name!r} says nothing: it has no case.")
+
+    def formula(self) -> str:
+        return f"{self.holds.__name__.lstrip('_')}, {len(self.cases)} cases"
+
+
+@dataclass(frozen=True)
+class Prose(Claim):
+    """A statement that no executable check decides; always OPEN.
+
+    Parameters
+    ----------
+    reason
+        Why not.
+    """
+
+    reason: str
+
+    def formula(self) -> str:
+        return self.reason
+
+
+def used_symbols(claim: Claim) -> set[str]:
+    """Return the names of all symbols that occur in a claim."""
+    return {name for term in claim.all_terms() for name in symbols(term)}

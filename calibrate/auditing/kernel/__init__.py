@@ -1,0 +1,1 @@
+"""The trusted part of the audit: terms, normal forms, balls, rules, and the checker over them."""

@@ -1,0 +1,242 @@
+"""Forged and damaged evidence: no document makes the checker accept what is false.
+
+Each proof of a true claim is taken apart leaf by leaf, and each result is put before a false claim
+and before the true one with another status.
+"""
+
+import copy
+import dataclasses
+import random
+import time
+
+import pytest
+
+from dpcal.calibrate.auditing.kernel.checker import recheck, verdict_of
+from dpcal.calibrate.auditing.language import (
+    Bound,
+    Enumeration,
+    Feasible,
+    Identity,
+    Private,
+    Quantity,
+    Rate,
+    Release,
+    Schedule,
+)
+from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.verdicts import Verdict
+
+DOCUMENTS = 10_000
+PLAIN = Schedule(
+    name="plain",
+    title="",
+    citation="",
+    quantities=(
+        *(Quantity(name, "positive") for name in ("x", "y", "z", "n")),
+        Quantity("t", "real", range="(-oo, oo)"),
+        Quantity("p", "exponent", range="(1, oo)"),
+    ),
+)
+
+# Each true claim with a false one that is near to it.
+PAIRS = [
+    (Bound("a", "2*sqrt(x*y) <= x + y"), Bound("a", "2*sqrt(x*y) <= (1 - 1/10**6)*(x + y)")),
+    (Bound("b", "log(1 + x) <= x"), Bound("b", "log(1 + x) <= x**(1 + 1/10**6)")),
+    (Bound("c", "1 + x <= exp(x)"), Bound("c", "1 + (1 + 1/10**6)*x <= exp(x)")),
+    (Bound("d", "1 + p*x <= (1 + x)**p"), Bound("d", "(1 + x)**p <= 1 + p*x")),
+    (
+        Bound("e", "x <= 3*log(1 + x)", on={"x": (1, 5)}),
+        Bound("e", "x <= 3*log(1 + x)", on={"x": (1, 6)}),
+    ),
+    (Bound("f", "Max(x, y) <= x + y"), Bound("f", "x + y <= Max(x, y)")),
+    (
+        Bound("g", "x*y <= n", where=("x <= sqrt(n)", "y <= sqrt(n)")),
+        Bound("g", "x*y <= n", where=("x <= sqrt(n)", "y <= 2*sqrt(n)")),
+    ),
+    (Identity("h", "sqrt(x*y)**2 = x*y"), Identity("h", "sqrt(x*y)**2 = x*y*(1 + 1/10**6)")),
+    (Bound("i", "4*t - 3 <= t**4"), Bound("i", "4*t - 3 < t**4")),
+    (Feasible("j", ("x <= x + 1", "0 < x")), Feasible("j", ("x <= x + 1", "1 < x"))),
+    (
+        Rate("k", "n + sqrt(n)*log(n) =O n", growth={"n": 1}),
+        Rate("k", "n + n*log(n) =O n", growth={"n": 1}),
+    ),
+    (
+        Private("l", (Release(1, "sqrt(x)", "x"),), rho="1/2"),
+        Private("l", (Release(1, "sqrt(x)", "x"),), rho="1/2 - 1/10**6"),
+    ),
+]
+
+
+def leaves(document, path=()):
+    if isinstance(document, dict):
+        rows = document.items()
+    elif isinstance(document, list):
+        rows = enumerate(document)
+    else:
+        yield path
+        return
+    yield path
+    for key, part in rows:
+        yield from leaves(part, (*path, key))
+
+
+def changed(document, path, value):
+    result = copy.deepcopy(document)
+    if not path:
+        return value
+    inner = result
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return result
+
+
+VALUES = [
+    "",
+    "0",
+    "1",
+    "-1",
+    "1/2",
+    "2",
+    "1/0",
+    "x",
+    "t1_",
+    "terms",
+    "balls",
+    "square",
+    "fact",
+    "equal",
+    "absurd",
+    "log",
+    "pow",
+    ".",
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    10**30,
+    1.5,
+    [],
+    {},
+    ["num", "0"],
+    ["num", "1"],
+    ["sym", "x"],
+    {"rule": "terms"},
+    {"rule": "equal"},
+    {"rule": "fact", "index": 0},
+    {"rule": "balls", "tree": "."},
+    {"rule": "balls", "tree": "x"},
+    [["num", "0"], {"rule": "terms"}],
+    {"rule": "sum", "parts": []},
+    {"rule": "product", "factors": []},
+    {"rule": "absurd", "index": 0, "against": {"rule": "terms"}},
+]
+
+
+@pytest.fixture(scope="module")
+def proofs():
+    rows = []
+    for true, false in PAIRS:
+        good, bad = PLAIN.resolve(true), PLAIN.resolve(false)
+        verdict = prove(good, seconds=20)
+        assert verdict.status == "PROVED", (true.name, verdict.reason)
+        assert recheck(good, verdict)
+        rows.append((good, bad, verdict))
+    return rows
+
+
+@pytest.mark.slow
+def test_no_changed_document_proves_what_is_false(proofs):
+    generator = random.Random(13)
+    count = 0
+    while count < DOCUMENTS:
+        _, bad, verdict = generator.choice(proofs)
+        evidence = verdict.evidence
+        for _ in range(generator.randint(1, 3)):
+            path = generator.choice(list(leaves(evidence)))
+            evidence = changed(evidence, path, copy.deepcopy(generator.choice(VALUES)))
+        forged = Verdict("PROVED", verdict.method, evidence=evidence)
+        assert verdict_of(bad, forged, seconds=2.0), (bad.name, evidence)
+        count += 1
+
+
+def test_the_proof_of_another_claim_is_refused(proofs):
+    for _, _, verdict in proofs:
+        for _, bad, _ in proofs:
+            assert verdict_of(bad, verdict)
+
+
+def test_a_true_claim_is_never_refuted_by_a_document(proofs):
+    generator = random.Random(5)
+    for good, _, verdict in proofs:
+        for _ in range(40):
+            numbers = [str(generator.randint(-3, 9)), "1/3", "0", "1/0", "x", None]
+            point = {name: generator.choice(numbers) for name in good.domain}
+            evidence = {"goal": 0, "point": point, "left": "2", "right": "1"}
+            assert verdict_of(good, Verdict("REFUTED", "counterexample", evidence=evidence))
+        for status in ("REFUTED", "SAMPLED", "LOOSE", "DEFINITION", "OPEN", "NONSENSE", ""):
+            assert verdict_of(good, dataclasses.replace(verdict, status=status)), status
+
+
+def test_values_shown_are_checked():
+    claim = PLAIN.resolve(Bound("c", "x**2 <= x"))
+    verdict = prove(claim)
+    assert verdict.status == "REFUTED"
+    for name in ("left", "right", "point", "goal"):
+        forged = {**verdict.evidence, name: "7"}
+        assert verdict_of(claim, dataclasses.replace(verdict, evidence=forged)), name
+
+
+def test_cases_that_are_not_the_claims_are_refused():
+    claim = Enumeration("c", lambda k: k < 3, [1, 2, 3])
+    for evidence in ({"case": 0}, {"case": 3}, {"case": -1}, {"cases": 3}, {}):
+        for status in ("REFUTED", "PROVED", "SAMPLED"):
+            assert verdict_of(claim, Verdict(status, "cases", evidence=evidence))
+    assert not verdict_of(claim, Verdict("REFUTED", "cases", evidence={"case": 2}))
+
+
+@pytest.mark.parametrize("depth", [100, 5000])
+def test_deep_documents_are_refused_in_time(depth):
+    proof: dict = {"rule": "terms"}
+    term: list = ["sym", "x"]
+    for _ in range(depth):
+        proof = {"rule": "cases", "on": ["sym", "x"], "nonnegative": proof, "nonpositive": proof}
+        term = ["exp", term]
+    claim = PLAIN.resolve(Bound("c", "x <= x**2"))
+    started = time.monotonic()
+    for step in (proof if depth < 1000 else {"rule": "terms"}, {"rule": "square", "root": term}):
+        evidence = {"witness": {"x": "1"}, "proofs": [step]}
+        if depth < 1000 and step is proof:
+            evidence["proofs"] = [{"rule": "square", "root": term}]
+        assert verdict_of(claim, Verdict("PROVED", "", evidence=evidence), seconds=2.0)
+    assert time.monotonic() - started < 20
+
+
+def test_large_numbers_are_refused_in_time():
+    huge = ["pow", ["num", "7"], ["num", "9" * 300]]
+    claim = PLAIN.resolve(Bound("c", "x <= x**2"))
+    for root in (huge, ["mul", ["sym", "x"], huge], ["gamma", huge]):
+        step = {"rule": "square", "root": root}
+        evidence = {"witness": {"x": "1"}, "proofs": [step]}
+        started = time.monotonic()
+        assert verdict_of(claim, Verdict("PROVED", "", evidence=evidence), seconds=2.0)
+        assert time.monotonic() - started < 10
+
+
+def test_the_checker_knows_nothing_of_the_search():
+    import ast
+    from pathlib import Path
+
+    import dpcal.calibrate.auditing.kernel as kernel
+
+    trusted = {"base", "claims", "formulas", "kernel", "ranges", "verdicts"}
+    for path in Path(kernel.__file__).parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) < 600, path.name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and "auditing" in (node.module or ""):
+                parts = node.module.split("auditing.")
+                names = [parts[1].split(".")[0]] if len(parts) > 1 else [a.name for a in node.names]
+                assert set(names) <= trusted, (path.name, node.module)
