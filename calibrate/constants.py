@@ -6,17 +6,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Constants"]
+from dpcal.calibrate.plan import Plan
+
+__all__ = ["Constants", "public_constants"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constants:
     """Constants of one record's loss, as the papers name them, without the regulariser.
 
-    Where an objective reads them off its records they are not private: a plan may use them when
-    they are known without looking, for instance because every row was scaled to norm at most 1.
+    A plan may use them when they are known without looking, for instance because every row was
+    scaled to norm at most 1: ``dpcal.optim.Logistic.constants_for(row_norm=1.0)``.
 
     Parameters
     ----------
@@ -29,9 +36,39 @@ class Constants:
         Of the regularised objective, as far as the regulariser guarantees it; at least 0.
     gap
         F0: a public bound on ``F(w_0) - inf F``; None when nobody gave one.
+    measured
+        Whether a value was read off records. Plan builders refuse such constants unless they are
+        told that the records are public, because a plan is: the largest norm among the records
+        tells with certainty whether the longest one is there.
     """
 
     lipschitz: float
     smoothness: float
     strong_convexity: float = 0.0
     gap: float | None = None
+    measured: bool = False
+
+
+def public_constants(build: Callable[..., Plan]) -> Callable[..., Plan]:
+    """Let a plan builder refuse constants that were read off records.
+
+    The builder gets the keyword ``public``, False by default: whether the records, or what the
+    constants tell of them, are public.
+    """
+
+    @functools.wraps(build)
+    def checked(constants: Constants, *, public: bool = False, **options: Any) -> Plan:
+        if constants.measured and not public:
+            raise ValueError(
+                "constants must be known without a look at the records, got some that were "
+                "measured: what is read off records gives them away through the plan. Use "
+                "constants_for(row_norm=...) of the loss, or public=True if the records are public."
+            )
+        return build(dataclasses.replace(constants, measured=False), **options)
+
+    signature = inspect.signature(build)
+    keyword = inspect.Parameter("public", inspect.Parameter.KEYWORD_ONLY, default=False)
+    own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+    rest = [each for each in signature.parameters.values() if each.kind == each.VAR_KEYWORD]
+    checked.__signature__ = signature.replace(parameters=[*own, keyword, *rest])  # type: ignore[attr-defined]
+    return checked

@@ -30,8 +30,8 @@ from dpcal import _validate
 from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.adaptive import AdaptiveLoops
-from dpcal.optim.boundary.oracle import oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -59,6 +59,7 @@ def adaptive_gd(
     output: str = "last",
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by gradient descent with noise in proportion to the gradient.
 
@@ -84,6 +85,9 @@ def adaptive_gd(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the largest number of steps when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -108,7 +112,7 @@ def adaptive_gd(
         number(plan.parameters, name)
         for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
     )
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=norm_query.count,

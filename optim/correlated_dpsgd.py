@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -50,6 +50,7 @@ def correlated_dpsgd(
     center: ArrayLike | None = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
 
@@ -82,6 +83,9 @@ def correlated_dpsgd(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def correlated_dpsgd(
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=query.count,

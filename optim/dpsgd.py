@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -51,6 +51,7 @@ def dpsgd(
     radius: float = math.inf,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by DP-SGD, spending a plan.
 
@@ -88,6 +89,9 @@ def dpsgd(
         depend on the records, except through the progress.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def dpsgd(
     rates = _schedule(learning_rate, objective, plan, query, radius)
     _validate.choice(AVERAGING, averaging=averaging)
     run = Run(
-        oracle_of(objective, plan, seed),
+        oracle_of(objective, plan, seed, store),
         steps=query.count,
         initial=initial,
         radius=radius,

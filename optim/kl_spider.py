@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
@@ -47,6 +47,7 @@ def kl_spider(
     initial: ArrayLike | None = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by KL Spider, spending a plan.
 
@@ -67,6 +68,9 @@ def kl_spider(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the largest number of steps when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def kl_spider(
     kinds = ("gradient", "gradient difference")[: len(plan.queries)]
     planned(plan, "kl_spider", *kinds)
     rounds = schedule(plan)
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=max(1, sum(each.steps for each in rounds)),

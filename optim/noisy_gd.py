@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -52,6 +52,7 @@ def noisy_gd(
     radius: float = math.inf,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by noisy gradient descent, spending a plan.
 
@@ -86,6 +87,9 @@ def noisy_gd(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -106,7 +110,7 @@ def noisy_gd(
     (query,) = planned(plan, "noisy_gd", "gradient")
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=query.count,

@@ -139,6 +139,7 @@ class PowerNorm(_Tilted):
             lipschitz=(r ** (p - 1) + self._largest) * (1 + 1e-9),
             smoothness=(p - 1) * r ** (p - 2) * (1 + 1e-9) if p >= 2 else math.inf,
             gap=r**p / p,
+            measured=True,
         )
 
     def potential(self, w: Vector) -> float:
@@ -184,6 +185,7 @@ class Ripples(_Tilted):
             * (1 + 1e-9),
             smoothness=8.0,
             gap=min(4 * r**2, r**2 + 3 * self.dimension),
+            measured=True,
         )
 
     def potential(self, w: Vector) -> float:

@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.fused import Loops
-from dpcal.optim.boundary.oracle import oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -51,6 +51,7 @@ def proximal_point(
     initial: ArrayLike | None = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Minimise an objective by the private proximal point method, spending a plan.
 
@@ -71,6 +72,9 @@ def proximal_point(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the stages when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Raises
     ------
@@ -86,7 +90,7 @@ def proximal_point(
     planned(plan, "proximal_point", "gradient")
     weights = stage_weights(plan)
     S = int(number(plan.parameters, "inner_steps"))
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=max(1, len(weights)),

@@ -31,7 +31,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.boundary.oracle import PrivateOracle, oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -49,6 +50,7 @@ def recursive_regularization(
     seed: Seed = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
@@ -68,6 +70,9 @@ def recursive_regularization(
         after the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def recursive_regularization(
     queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
     rounds = [list(group) for _, group in itertools.groupby(queries, key=_round_of)]
     lam = _validate.positive(regularization=plan.parameters.get("regularization"))
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=sum(query.count for query in queries),

@@ -198,6 +198,8 @@ class Run:
 
     def result(self, w: Vector | None = None) -> Result:
         """Return the outcome: the last iterate, or ``w`` if given."""
+        if getattr(self.oracle, "closes_with_run", False):
+            self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
         if self._warn and self._stopped is not None:
             warnings.warn(self._stopped, RuntimeWarning, stacklevel=3)
         step, norm, distance = zip(*self._rows, strict=True) if self._rows else ((), (), ())

@@ -31,8 +31,8 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.fused import Estimate, Loops
-from dpcal.optim.boundary.oracle import oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
@@ -54,6 +54,7 @@ def spiderboost(
     output: str = "last",
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Find a stationary point by Private SpiderBoost, spending a plan.
 
@@ -88,6 +89,9 @@ def spiderboost(
         the last; a true answer stops the run, which then costs all that was planned.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def spiderboost(
     period = _period(plan, steps, refresh.count)
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=steps,

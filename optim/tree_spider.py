@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.oracle import oracle_of
+from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -48,6 +48,7 @@ def tree_spider(
     initial: ArrayLike | None = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> Result:
     """Find a stationary point of population risk in one pass, spending a plan.
 
@@ -68,6 +69,9 @@ def tree_spider(
         the last; a true answer stops the run.
     callback_every
         A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
 
     Returns
     -------
@@ -87,7 +91,7 @@ def tree_spider(
     last leaf carried over to the next round).
     """
     depth, rounds, length, threshold = _shape(plan)
-    oracle = oracle_of(objective, plan, seed)
+    oracle = oracle_of(objective, plan, seed, store)
     run = Run(
         oracle,
         steps=rounds * 2**depth,

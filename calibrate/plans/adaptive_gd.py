@@ -21,7 +21,7 @@ import math
 from scipy.special import ndtri
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS, known
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile
@@ -30,6 +30,7 @@ from dpcal.calibrate.query import Query
 __all__ = ["adaptive_gd"]
 
 
+@public_constants
 def adaptive_gd(
     constants: Constants,
     *,

@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS, known, promise, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
@@ -49,6 +49,7 @@ INNER: Mapping[str, Callable[..., Plan]] = MappingProxyType(
 MATRICES = ("gaussian", "sparse")
 
 
+@public_constants
 def jl_glm(
     constants: Constants,
     *,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS, known, rounded_up
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
@@ -66,6 +66,7 @@ class Round:
     shares: tuple[float, float]
 
 
+@public_constants
 def kl_spider(
     constants: Constants,
     *,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import known, repeated, single_release
 from dpcal.calibrate.query import Query
@@ -25,6 +25,7 @@ from dpcal.calibrate.query import Query
 __all__ = ["noisy_gd"]
 
 
+@public_constants
 def noisy_gd(
     constants: Constants,
     *,

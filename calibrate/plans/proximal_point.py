@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
@@ -34,6 +34,7 @@ __all__ = ["proximal_point", "stage_weights"]
 _MOST_STAGES = 400
 
 
+@public_constants
 def proximal_point(
     constants: Constants,
     *,

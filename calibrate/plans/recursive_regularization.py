@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
@@ -45,6 +45,7 @@ SUBSOLVERS = ("noisy_gd", "phased_sgd")
 _Inner = Callable[[tuple[int, float], int], "_Round"]
 
 
+@public_constants
 def recursive_regularization(
     constants: Constants,
     *,

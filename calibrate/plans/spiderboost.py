@@ -36,7 +36,7 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
@@ -64,6 +64,7 @@ _LEAST_MULTIPLIER = 1e-2
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
+@public_constants
 def spiderboost(
     constants: Constants,
     *,

@@ -32,7 +32,7 @@ from scipy.optimize import brentq
 from scipy.special import gammainccinv
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
@@ -46,6 +46,7 @@ from dpcal.calibrate.query import Query
 __all__ = ["tree_spider"]
 
 
+@public_constants
 def tree_spider(
     constants: Constants,
     *,

@@ -63,7 +63,6 @@ from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import add_correlated, add_gaussian
 from dpcal.optim.boundary.one_pass import Pass
-from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.boundary.sums import difference_sum, gradient_sum, loss_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
@@ -459,31 +458,3 @@ class PrivateOracle(Admitted):
         else:
             add_gaussian(total, standard_deviation, self._streams.noise)
         return total / query.expected_batch_size(self.plan.n)
-
-
-def oracle_of(records: Objective | Oracle, plan: Plan, seed: Seed = None) -> Oracle:
-    """Return who answers an optimizer: an oracle about an objective's records, or the one given.
-
-    Parameters
-    ----------
-    records
-        An objective, or an oracle.
-    plan
-        What may be asked; an oracle's own.
-    seed
-        Of an objective's oracle; an oracle that is given has its own randomness.
-
-    Raises
-    ------
-    ValueError
-        If an oracle is given with another plan than its own, or with a seed.
-    """
-    if isinstance(records, Objective):
-        return PrivateOracle(records, plan, seed=seed)
-    if not isinstance(records, Oracle):
-        raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
-    if records.plan != plan:
-        raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-    if seed is not None:
-        raise ValueError("seed goes with an objective; an oracle has its own randomness.")
-    return records

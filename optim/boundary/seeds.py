@@ -20,7 +20,7 @@ within a process, unless :func:`replaying` says that it is meant.
 False
 >>> bool(first.public.random() == other.public.random())
 True
->>> Streams(0, plan, lambda: b"records").noise
+>>> Streams(0, plan, lambda: b"records").noise  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 dpcal.errors.NoiseReused: this process has drawn the noise of this seed, plan and records already...
@@ -161,6 +161,16 @@ class Streams:
     def parting(self) -> np.random.Generator:
         """Generator of partitions."""
         return self._stream("parting")
+
+    def positions(self) -> dict[str, Any]:
+        """Return where each stream that was used stands, as JSON values; a secret."""
+        with self._lock:
+            return {role: made.bit_generator.state for role, made in self._made.items()}
+
+    def move_to(self, positions: Mapping[str, Any]) -> None:
+        """Let each stream stand where :meth:`positions` said."""
+        for role, position in positions.items():
+            self._stream(role).bit_generator.state = position
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:

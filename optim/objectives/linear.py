@@ -191,10 +191,40 @@ class Logistic(TwoClass):
 
     @property
     def constants(self) -> Constants:
-        """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included. Not private."""
+        """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included: measured, not private."""
         norm = float(self.kernel.norms.max())
         return Constants(
-            lipschitz=norm, smoothness=norm**2 / 4, strong_convexity=self._strong_convexity()
+            lipschitz=norm,
+            smoothness=norm**2 / 4,
+            strong_convexity=self._strong_convexity(),
+            measured=True,
+        )
+
+    @classmethod
+    def constants_for(
+        cls, *, row_norm: float, l2: float = 0.0, fit_intercept: bool = True
+    ) -> Constants:
+        """Return public constants, with the gap log 2 at the origin, whatever the records are.
+
+        Parameters
+        ----------
+        row_norm
+            Bound > 0 on the L2 norm of every record, known without a look at them.
+        l2, fit_intercept
+            As for the objective.
+
+        Examples
+        --------
+        >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+        Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
+measured=False)
+        """
+        norm = declared_norm(row_norm, fit_intercept)
+        return Constants(
+            lipschitz=norm,
+            smoothness=norm**2 / 4,
+            strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
+            gap=math.nextafter(math.log(2), 1.0),
         )
 
 
@@ -235,8 +265,44 @@ class Squared(Linear):
 
     @property
     def constants(self) -> Constants:
-        """L0 is infinite, for residuals have no bound; L1 = max ||x||^2. Not private."""
+        """L0 is infinite, for residuals have no bound; L1 = max ||x||^2: measured, not private."""
         norm = float(self.kernel.norms.max())
         return Constants(
-            lipschitz=math.inf, smoothness=norm**2, strong_convexity=self._strong_convexity()
+            lipschitz=math.inf,
+            smoothness=norm**2,
+            strong_convexity=self._strong_convexity(),
+            measured=True,
         )
+
+    @classmethod
+    def constants_for(
+        cls,
+        *,
+        row_norm: float,
+        target_bound: float,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+    ) -> Constants:
+        """Return public constants; the gap at the origin is ``target_bound^2 / 2``.
+
+        Parameters
+        ----------
+        row_norm, target_bound
+            Bounds > 0 on the L2 norm of every record and on the size of every target, known
+            without a look at them.
+        l2, fit_intercept
+            As for the objective.
+        """
+        norm = declared_norm(row_norm, fit_intercept)
+        return Constants(
+            lipschitz=math.inf,
+            smoothness=norm**2,
+            strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
+            gap=_validate.positive(target_bound=target_bound) ** 2 / 2,
+        )
+
+
+def declared_norm(row_norm: float, fit_intercept: bool) -> float:
+    """Return a bound on the norm of records, with the constant feature if there is one."""
+    norm = _validate.positive(row_norm=row_norm)
+    return math.hypot(norm, 1.0) * (1 + 2.0**-50) if fit_intercept else norm

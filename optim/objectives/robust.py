@@ -27,13 +27,14 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import numbers
-from dpcal.optim.objectives.linear import Linear, TwoClass
+from dpcal.optim.objectives.linear import Linear, TwoClass, declared_norm
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
 
@@ -61,12 +62,45 @@ class _Robust(Linear):
 
     @property
     def constants(self) -> Constants:
-        """L0 = (largest slope) max ||x|| and L1 = max ||x||^2, intercept included. Not private."""
+        """L0 = (largest slope) max ||x||, L1 = max ||x||^2, intercept included: measured."""
         norm = float(self.kernel.norms.max())
         return Constants(
             lipschitz=self.steepest * self.width * norm,
             smoothness=norm**2,
             strong_convexity=self._strong_convexity(),
+            measured=True,
+        )
+
+    @classmethod
+    def constants_for(
+        cls,
+        *,
+        row_norm: float,
+        target_bound: float,
+        width: float = 1.0,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+    ) -> Constants:
+        """Return public constants; the gap at the origin is the loss of the largest target.
+
+        Parameters
+        ----------
+        row_norm, target_bound
+            Bounds > 0 on the L2 norm of every record and on the size of every target, known
+            without a look at them.
+        width, l2, fit_intercept
+            As for the objective.
+        """
+        norm = declared_norm(row_norm, fit_intercept)
+        width = _validate.positive(width=width)
+        bound = _validate.positive(target_bound=target_bound)
+        farthest = cls(np.ones((1, 1)), [bound], width=width, fit_intercept=False)
+        convex = cls.curvature is not None and not fit_intercept
+        return Constants(
+            lipschitz=cls.steepest * width * norm,
+            smoothness=norm**2,
+            strong_convexity=_validate.non_negative(l2=l2) if convex else 0.0,
+            gap=farthest.loss(np.zeros(1)) * (1 + 2.0**-50),
         )
 
 
@@ -140,16 +174,40 @@ class Sigmoid(TwoClass):
 
     @property
     def constants(self) -> Constants:
-        """L0 = 8/27 max ||x||, L1 = 0.15406... max ||x||^2, intercept included. Not private.
+        """L0 = 8/27 max ||x||, L1 = 0.15406... max ||x||^2, intercept included: measured.
 
         With s = sigmoid(-margin) the slope's size is 2 s^2 (1 - s), largest at s = 2/3, and the
         curvature 2 s^2 (1 - s) (2 - 3 s), largest in size at s = (15 - sqrt(33)) / 24.
         """
         norm = float(self.kernel.norms.max())
-        s = (15 - math.sqrt(33)) / 24
-        steepest, sharpest = 8 / 27, 2 * s * s * (1 - s) * (2 - 3 * s)
+        steepest, sharpest = self._largest()
         up = 1 + 2.0**-50
-        return Constants(lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up)
+        return Constants(
+            lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up, measured=True
+        )
+
+    @classmethod
+    def constants_for(cls, *, row_norm: float, fit_intercept: bool = True) -> Constants:
+        """Return public constants, with the gap 1/4 at the origin, whatever the records are.
+
+        Parameters
+        ----------
+        row_norm
+            Bound > 0 on the L2 norm of every record, known without a look at them.
+        fit_intercept
+            As for the objective.
+        """
+        norm, up = declared_norm(row_norm, fit_intercept), 1 + 2.0**-50
+        steepest, sharpest = cls._largest()
+        return Constants(
+            lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up, gap=0.25
+        )
+
+    @staticmethod
+    def _largest() -> tuple[float, float]:
+        """Return the largest slope and the largest curvature of the loss of a score."""
+        s = (15 - math.sqrt(33)) / 24
+        return 8 / 27, 2 * s * s * (1 - s) * (2 - 3 * s)
 
     def _strong_convexity(self) -> float:
         return 0.0

@@ -33,6 +33,7 @@ from dpcal.optim.objectives.arrays import (
     shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.linear import declared_norm
 
 __all__ = ["Softmax"]
 
@@ -107,7 +108,7 @@ class Softmax(Objective):
 
     @property
     def constants(self) -> Constants:
-        """L0 = sqrt(2) max ||x|| and L1 = max ||x||^2 / 2, intercept included. Not private.
+        """L0 = sqrt(2) max ||x|| and L1 = max ||x||^2 / 2, intercept included: measured.
 
         The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
         """
@@ -117,6 +118,32 @@ class Softmax(Objective):
             lipschitz=math.sqrt(2) * norm * (1 + 2.0**-50),
             smoothness=norm**2 / 2,
             strong_convexity=convexity,
+            measured=True,
+        )
+
+    @classmethod
+    def constants_for(
+        cls, *, row_norm: float, classes: int, l2: float = 0.0, fit_intercept: bool = True
+    ) -> Constants:
+        """Return public constants, with the gap log K at the origin, whatever the records are.
+
+        Parameters
+        ----------
+        row_norm
+            Bound > 0 on the L2 norm of every record, known without a look at them.
+        classes
+            Number K >= 2 of classes.
+        l2, fit_intercept
+            As for the objective.
+        """
+        norm = declared_norm(row_norm, fit_intercept)
+        if _validate.count(classes=classes) < 2:
+            raise ValueError(f"classes must be a whole number >= 2, got {classes!r}.")
+        return Constants(
+            lipschitz=math.sqrt(2) * norm * (1 + 2.0**-50),
+            smoothness=norm**2 / 2,
+            strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
+            gap=math.log(classes) * (1 + 2.0**-50),
         )
 
     def digest(self) -> bytes:

@@ -63,7 +63,7 @@ def plan_for(build, objective, **options):
     if isinstance(objective, PowerNorm | Ripples) and build is not calibrate.adaptive_gd:
         given = dict(zip(("gamma", "kappa"), objective.kl, strict=True)) | given
     constants = given.pop("constants", None) or objective.constants
-    return build(constants, **given)
+    return build(constants, **{"public": True, **given})
 
 
 # -- promises
@@ -571,7 +571,9 @@ def test_the_printed_charge_of_a_negative_norm_is_caught():
     """Literally: noise at its floor when N_t < 0, charged L0^2 d ell / (n^2 N_t^2)."""
     n = 2_000
     objective = power(2.0, n=n, d=1)
-    plan = calibrate.adaptive_gd(objective.constants, n=n, dimension=1, preset="theory", **HALF)
+    plan = calibrate.adaptive_gd(
+        objective.constants, public=True, n=n, dimension=1, preset="theory", **HALF
+    )
     rho, L0 = 0.5, objective.constants.lipschitz
     ell = math.log(n * math.sqrt(rho) / 0.05)
     query, z_norm = plan.query("gradient"), plan.query("norm").noise_multiplier

@@ -1,6 +1,7 @@
 """What an adversarial review found around the mechanism, and that it is so no more."""
 
 import dataclasses
+import inspect
 import pickle
 
 import numpy as np
@@ -16,8 +17,10 @@ from dpcal.optim import (
     Ledger,
     Logistic,
     PrivateOracle,
+    Sigmoid,
     Softmax,
     Squared,
+    Welsch,
     adaptive_gd,
     dpsgd,
     kl_spider,
@@ -194,3 +197,70 @@ def test_blocks_of_wide_gradients_are_sized_by_bytes():
     wide.clipped_sum(np.zeros(100_000), np.arange(100), 1.0)
     assert max(asked) * 8 * 100_000 <= 1 << 24
     assert sum(asked) == 100
+
+
+# -- constants
+
+
+LOUD = 57.0
+LENGTHS = np.ones(N)
+LENGTHS[11] = LOUD
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["noisy_gd", "spiderboost", "tree_spider", "kl_spider", "proximal_point", "adaptive_gd"],
+)
+def test_constants_that_were_read_off_records_make_no_plan(name):
+    """The plan's max_norm was the longest record's norm, which told whether it was there."""
+    measured = Huber(X * LENGTHS[:, np.newaxis], X[:, 0], l2=0.1, fit_intercept=False).constants
+    assert measured.measured
+    measured = dataclasses.replace(measured, gap=1.0)
+    given = {"n": N, "dimension": D, "epsilon": 4.0, "delta": 1e-5}
+    if name == "tree_spider":
+        given["neighboring_relation"] = "replace-one"
+    if name in ("kl_spider", "proximal_point"):
+        given |= {"gamma": 2.0, "kappa": 2.0}
+    build = getattr(calibrate, name)
+    with pytest.raises(ValueError, match="constants must be known without a look at the records"):
+        build(measured, **given)
+    assert build(measured, public=True, **given).queries[0].max_norm > LOUD / 2
+    assert "public" in inspect.signature(build).parameters
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("family", "targets", "known"),
+    [
+        (Logistic, Y, {}),
+        (Sigmoid, Y, {}),
+        (Softmax, RNG.integers(4, size=N), {"classes": 4}),
+        (Squared, 3 * X[:, 1], {"target_bound": 3.0}),
+        (Huber, 3 * X[:, 1], {"target_bound": 3.0}),
+        (Cauchy, 3 * X[:, 1], {"target_bound": 3.0}),
+        (Welsch, 3 * X[:, 1], {"target_bound": 3.0}),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_constants_from_a_declared_norm_hold_for_all_records_within_it(
+    family, targets, known, fit_intercept
+):
+    objective = family(X, targets, fit_intercept=fit_intercept)
+    public = family.constants_for(row_norm=1.0, fit_intercept=fit_intercept, **known)
+    measured = objective.constants
+    assert not public.measured
+    slack = 1 + 1e-9
+    assert measured.lipschitz <= public.lipschitz * slack
+    assert public.lipschitz <= measured.lipschitz * slack or not np.isfinite(public.lipschitz)
+    assert measured.smoothness <= public.smoothness * slack <= measured.smoothness * slack**3
+    origin = objective.loss(np.zeros(objective.dimension))
+    assert origin <= public.gap * slack
+    with pytest.raises(ValueError, match="row_norm must be a finite number > 0"):
+        family.constants_for(row_norm=0.0, **known)
+
+
+def test_a_plan_needs_nothing_but_a_declared_norm():
+    constants = Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
+    assert constants.strong_convexity == 0.1
+    plan = calibrate.kl_spider(constants, n=20_000, dimension=D, epsilon=1.0, delta=1e-6, l2=0.1)
+    assert plan.queries[0].max_norm == 1.0

@@ -1,0 +1,290 @@
+"""Can a run survive its process? Yes: every answer is in a file before it leaves the oracle.
+
+One transaction holds an answer, its entry of the ledger and the state of the random streams. A run
+that was killed is started again with the same call: it gets the answers that are in the file, to
+the same questions, without a look at a record, and goes on from there with the same noise. So it
+ends at the same parameters, bit for bit, whatever the optimizer is; and nothing was released that
+is not in the file.
+
+The file is a secret, like a seed: whoever reads it can draw the noise again and subtract it.
+
+>>> import tempfile
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import Logistic, noisy_gd
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=20)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=40.0, delta=1e-6)
+>>> records = Logistic([[0.0], [1.0]], [0, 1])
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = folder + "/run.db"
+...     part = noisy_gd(records, plan, learning_rate=0.1, store=path, callback_every=7,
+...                     callback=lambda progress: progress.step == 14)
+...     whole = noisy_gd(records, plan, learning_rate=0.1, store=path)
+>>> part.ledger.count("gradient"), whole.ledger.count("gradient"), whole.complete
+(14, 20, True)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import LedgerMismatch
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["StoredOracle", "read_ledger"]
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS run (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS answers (position INTEGER PRIMARY KEY, question TEXT NOT NULL, "
+    "answer BLOB NOT NULL, entry TEXT NOT NULL, state TEXT NOT NULL)",
+)
+
+# Seconds to wait while another process writes to the file, which takes milliseconds. With less, a
+# busy disk could end a run; more would only delay the refusal of a file that is stuck.
+_PATIENCE = 10.0
+
+
+class StoredOracle:
+    """An oracle whose answers are in a file before they leave it.
+
+    Parameters
+    ----------
+    path
+        Of the file, which is made if there is none. Only its owner can read it.
+    objective, plan
+        As for :class:`dpcal.optim.PrivateOracle`; of a run in the file, the same.
+    seed
+        Of a new run. A run in the file keeps its own randomness.
+
+    Attributes
+    ----------
+    closes_with_run
+        Whether a run lets go of the file when it ends.
+
+    Raises
+    ------
+    ValueError
+        If the file is no such store, or is of another plan or of other records.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], objective: Objective, plan: Plan, *, seed: Seed = None
+    ) -> None:
+        self.closes_with_run = False
+        self._path = Path(path)
+        self._file = _opened(self._path)
+        try:
+            self._inner = self._started(objective, plan, seed)
+        except BaseException:
+            self._file.close()
+            raise
+        # The last run to open the file owns it: no two runs go on from one state.
+        self._owner = secrets.token_hex(16)
+        with self._file:
+            self._file.execute("INSERT OR REPLACE INTO run VALUES ('owner', ?)", (self._owner,))
+        (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
+        self._position = 0
+
+    def _started(self, objective: Objective, plan: Plan, seed: Seed) -> PrivateOracle:
+        """Return the oracle that answers, with the randomness of the run in the file."""
+        records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
+        about = {"plan": plan.to_json(), "records": records}
+        known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
+        if not known:
+            oracle = PrivateOracle(objective, plan, seed=seed)
+            about["root"] = json.dumps(oracle._streams.root)
+            with self._file:
+                self._file.executemany("INSERT INTO run VALUES (?, ?)", about.items())
+            return oracle
+        for name, value in about.items():
+            if known.get(name) != value:
+                raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
+        oracle = object.__new__(PrivateOracle)
+        oracle._open(objective, plan, Streams.restored(json.loads(known["root"]), plan))
+        return oracle
+
+    @property
+    def dimension(self) -> int:
+        """Number of parameters."""
+        return self._inner.dimension
+
+    @property
+    def l2(self) -> float:
+        """Strength of the regulariser."""
+        return self._inner.l2
+
+    @property
+    def plan(self) -> Plan:
+        """What may be asked."""
+        return self._inner.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was released so far in this process; all that the file holds once it caught up."""
+        return self._inner.ledger
+
+    @property
+    def public(self) -> np.random.Generator:
+        """A generator for choices that are no secret."""
+        return self._inner.public
+
+    @property
+    def seed_given(self) -> bool:
+        """Whether a seed was given when the run was new."""
+        return self._inner.seed_given
+
+    def remaining(self, query: str) -> int:
+        """Return how often the query may still be asked."""
+        return self._inner.remaining(query)
+
+    def affords(self, query: str, noise_multiplier: float) -> bool:
+        """Return whether an adaptive query could be asked once more, with this noise."""
+        return self._inner.affords(query, noise_multiplier)
+
+    def gradient(
+        self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
+        """See :meth:`dpcal.optim.PrivateOracle.gradient`."""
+        return self._answer("gradient", query, noise_multiplier, w)
+
+    def difference(
+        self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
+    ) -> Vector:
+        """See :meth:`dpcal.optim.PrivateOracle.difference`."""
+        return self._answer("gradient difference", query, noise_multiplier, w, v)
+
+    def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """See :meth:`dpcal.optim.PrivateOracle.norm`."""
+        return float(self._answer("gradient norm", query, noise_multiplier, w)[0])
+
+    def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
+        """See :meth:`dpcal.optim.PrivateOracle.scalar`."""
+        return float(self._answer("scalar", query, noise_multiplier, w)[0])
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+    def _answer(
+        self, kind: str, name: str, noise_multiplier: float | None, *at: ArrayLike
+    ) -> Vector:
+        points = [numbers("w", each) for each in at]
+        words = repr((kind, name, noise_multiplier)).encode()
+        question = digest_of(np.frombuffer(words, dtype=np.uint8), *points).hex()
+        asked = self._inner._admission.asked(name, kind, noise_multiplier)
+        if self._position < self._stored:
+            return self._again(asked, question)
+        ask: dict[str, Callable[..., Any]] = {
+            "gradient": self._inner.gradient,
+            "gradient difference": self._inner.difference,
+            "gradient norm": self._inner.norm,
+            "scalar": self._inner.scalar,
+        }
+        answer = np.atleast_1d(ask[kind](*points, name, noise_multiplier=noise_multiplier))
+        row = (
+            self._position,
+            question,
+            np.asarray(answer, dtype="<f8").tobytes(),
+            json.dumps(asked.with_count(1).to_dict()),
+            json.dumps(self._inner._streams.positions()),
+        )
+        with self._file:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._check_owner()
+            self._file.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", row)
+        self._position = self._stored = self._position + 1
+        return np.asarray(answer, dtype=np.float64)
+
+    def _check_owner(self) -> None:
+        """Refuse to write where another run has opened the file since."""
+        (owner,) = self._file.execute("SELECT value FROM run WHERE name = 'owner'").fetchone()
+        if owner != self._owner:
+            raise LedgerMismatch(
+                f"store {str(self._path)!r} was opened by another run, which goes on in its place; "
+                "the answer was not released."
+            )
+
+    def _again(self, asked: Query, question: str) -> Vector:
+        """Return an answer that is in the file, and stand where the run stood after it."""
+        columns = "question, answer, state"
+        row = self._file.execute(
+            f"SELECT {columns} FROM answers WHERE position = ?", (self._position,)
+        ).fetchone()
+        if row is None or row[0] != question:
+            raise LedgerMismatch(
+                f"answer {self._position} in store {str(self._path)!r} is to another question: "
+                "start the run with the same call that it was started with."
+            )
+        inner = self._inner
+        inner._admission.spend(asked, 1)
+        if asked.correlation is not None:
+            inner._batches.rounds[asked.name].begin()
+        elif asked.composition == "disjoint":
+            inner._batches.parts.take(asked)
+        self._position += 1
+        if self._position == self._stored:
+            inner._streams.move_to(json.loads(row[2]))
+        return np.frombuffer(row[1], dtype="<f8").astype(np.float64)
+
+
+def read_ledger(path: str | os.PathLike[str]) -> Ledger:
+    """Return the ledger of everything that the run in a store has released.
+
+    Parameters
+    ----------
+    path
+        Of the store.
+
+    Raises
+    ------
+    ValueError
+        If there is no store.
+    """
+    if not Path(path).exists():
+        raise ValueError(f"path must be of a store, got {str(path)!r}, where there is none.")
+    file = _opened(Path(path))
+    try:
+        known = dict(file.execute("SELECT name, value FROM run").fetchall())
+        rows = file.execute("SELECT entry FROM answers ORDER BY position").fetchall()
+    finally:
+        file.close()
+    if "plan" not in known:
+        raise ValueError(f"path must be of a store that holds a run, got {str(path)!r}.")
+    plan = Plan.from_json(known["plan"])
+    entries = [Query(**json.loads(entry)) for (entry,) in rows]
+    return Ledger(plan.n, plan.neighboring_relation, entries=entries)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """Return a connection to a file that only its owner can read."""
+    if not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    file = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
+    try:
+        # A transaction is on the disk when it is committed, also if the machine fails.
+        file.execute("PRAGMA synchronous = FULL")
+        file.execute("BEGIN IMMEDIATE")
+        for statement in _SCHEMA:
+            file.execute(statement)
+        file.commit()
+    except sqlite3.Error as error:
+        file.close()
+        raise ValueError(
+            f"store must be a path of a file of this kind, got {str(path)!r}: {error}."
+        ) from error
+    return file

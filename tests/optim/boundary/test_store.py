@@ -1,0 +1,177 @@
+"""Runs that survive: killed anywhere, they end at the same bits, and the file holds what left."""
+
+import contextlib
+import os
+import random
+import signal
+import struct
+import time
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.calibrate import Constants
+from dpcal.errors import LedgerMismatch
+from dpcal.optim import Logistic
+from dpcal.optim.boundary.store import StoredOracle, read_ledger
+
+RNG = np.random.default_rng(0)
+N, D = 2_000, 3
+X = RNG.standard_normal((N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = X[:, 0] > 0
+OBJECTIVE = Logistic(X, Y, l2=0.1, fit_intercept=False)
+CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
+TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-5}
+OPTIONS = {
+    "noisy_gd": {"steps": 30},
+    "spiderboost": {"steps": 30, "batch_size": 200},
+    "kl_spider": {"l2": 0.1},
+    "adaptive_gd": {"steps": 30},
+    "proximal_point": {"gamma": 2.0, "kappa": 2.0, "inner_steps": 5},
+    "recursive_regularization": {
+        "distance": 3.0,
+        "neighboring_relation": "replace-one",
+        "subsolver": "noisy_gd",
+    },
+    "tree_spider": {"neighboring_relation": "replace-one"},
+}
+PLANS = {
+    "dpsgd": calibrate.dpsgd(batch_size=100, steps=30, **TARGET),
+    "correlated_dpsgd": calibrate.correlated_dpsgd(
+        LambdaCGD(30, 0.5), batch_size=N, sampler="full", **TARGET
+    ),
+    **{
+        name: getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **options)
+        for name, options in OPTIONS.items()
+    },
+}
+
+
+def interrupted_at(count):
+    """A callback that raises at its ``count``-th call, as Ctrl-C would."""
+    calls = iter(range(count))
+
+    def callback(progress):
+        if next(calls, None) is None:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_optimizer_ends_at_the_same_bits_wherever_it_was_interrupted(name, tmp_path):
+    optimizer, plan = getattr(optim, name), PLANS[name]
+    whole = optimizer(OBJECTIVE, plan, seed=5, store=tmp_path / "whole.db")
+    direct = optimizer(OBJECTIVE, plan, seed=5)
+    np.testing.assert_allclose(whole.w, direct.w, rtol=1e-9, atol=1e-12)
+    path = tmp_path / "part.db"
+    for calls in (1, 3, 9):
+        with contextlib.suppress(KeyboardInterrupt):
+            optimizer(
+                OBJECTIVE,
+                plan,
+                seed=5,
+                store=path,
+                callback=interrupted_at(calls),
+                callback_every=1,
+            )
+    before = read_ledger(path)
+    again = optimizer(OBJECTIVE, plan, seed=5, store=path)
+    assert again.w.tobytes() == whole.w.tobytes()
+    assert again.ledger == whole.ledger == read_ledger(path)
+    assert again.message == whole.message
+    assert [e.name for e in before.entries] == [e.name for e in again.ledger.entries][
+        : len(before.entries)
+    ]
+    again.verify()
+
+
+def killed(path, plan, after):
+    """Run noisy_gd in a child process, kill it, and return the steps whose iterates left it."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        optim.noisy_gd(
+            OBJECTIVE,
+            plan,
+            seed=5,
+            store=path,
+            callback=lambda p: os.write(writer, struct.pack("<q3d", p.step, *p.w)) and None,
+            callback_every=1,
+        )
+        os._exit(0)
+    os.close(writer)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    released, size = [], struct.calcsize("<q3d")
+    with os.fdopen(reader, "rb") as pipe:
+        while len(row := pipe.read(size)) == size:
+            released.append(struct.unpack("<q3d", row))
+    return released
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_random_points_it_releases_nothing_that_is_not_in_the_file(tmp_path):
+    plan = calibrate.noisy_gd(CONSTANTS, dimension=D, **{**TARGET, "epsilon": 40.0}, steps=60)
+    seen = []
+    optim.noisy_gd(
+        OBJECTIVE,
+        plan,
+        seed=5,
+        store=tmp_path / "whole.db",
+        callback=lambda p: seen.append((p.step, *p.w)),
+        callback_every=1,
+    )
+    chance, kills, path = random.Random(0), 0, None
+    for attempt in range(200):
+        if path is None or not path.exists() or read_count(path) >= 60:
+            path = tmp_path / f"run{attempt}.db"
+        released = killed(path, plan, chance.uniform(0.0, 0.04))
+        kills += 1
+        # An iterate that left is one of the whole run's, and its answer is in the file.
+        assert released == seen[: len(released)]
+        assert read_count(path) >= len(released)
+    assert kills == 200
+
+
+def read_count(path):
+    with contextlib.suppress(ValueError):  # killed before the file held a run
+        return read_ledger(path).count("gradient")
+    return 0
+
+
+def test_another_run_is_refused(tmp_path):
+    path, plan = tmp_path / "run.db", PLANS["noisy_gd"]
+    optim.noisy_gd(OBJECTIVE, plan, seed=1, store=path)
+    longer = calibrate.noisy_gd(CONSTANTS, dimension=D, **TARGET, steps=31)
+    with pytest.raises(ValueError, match="holds a run with other plan"):
+        optim.noisy_gd(OBJECTIVE, longer, store=path)
+    with pytest.raises(ValueError, match="holds a run with other records"):
+        optim.noisy_gd(Logistic(X[::-1], Y, l2=0.1, fit_intercept=False), plan, store=path)
+    with pytest.raises(LedgerMismatch, match="is to another question"):
+        optim.noisy_gd(OBJECTIVE, plan, store=path, learning_rate=0.001)
+    (tmp_path / "text.db").write_text("no database")
+    with pytest.raises(ValueError, match="store must be a path of a file of this kind"):
+        optim.noisy_gd(OBJECTIVE, plan, store=tmp_path / "text.db")
+
+
+def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
+    first = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLANS["noisy_gd"])
+    before = first.gradient(np.zeros(D), "gradient")
+    second = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLANS["noisy_gd"])
+    with pytest.raises(LedgerMismatch, match="was opened by another run"):
+        first.gradient(np.ones(D), "gradient")
+    assert (second.gradient(np.zeros(D), "gradient") == before).all()
+    assert second.gradient(np.ones(D), "gradient").any()
+    assert read_ledger(tmp_path / "run.db").count("gradient") == 2
+
+
+def test_the_file_is_its_owner_s_alone(tmp_path):
+    optim.noisy_gd(OBJECTIVE, PLANS["noisy_gd"], store=tmp_path / "run.db")
+    assert (tmp_path / "run.db").stat().st_mode & 0o077 == 0
