@@ -21,6 +21,7 @@ less noise, or where the draws do not tell.
 from __future__ import annotations
 
 import math
+import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -259,7 +260,13 @@ class Calibration:
         return (CONFIRMATIONS - 1) * self.failure
 
     def _confirmed(self, sigma: float, seed: int, attempt: int) -> Confirmed:
-        question = self.question(sigma, seed=seed, failure_probability=self.failure)
+        path = self.options.checkpoint
+        question = self.question(
+            sigma,
+            seed=seed,
+            failure_probability=self.failure,
+            checkpoint=None if path is None else f"{os.fspath(path)}.{attempt}",
+        )
         return confirmed(
             question, epsilon=self.epsilon, delta=self.delta, reserved=self.reserved, count=attempt
         )
@@ -274,7 +281,11 @@ class Calibration:
             for count in (draws, self.options.draws):
                 draws = count
                 question = self.question(
-                    sigma, seed=seed, draws=count, failure_probability=self.failure, checkpoint=None
+                    sigma,
+                    seed=seed,
+                    draws=count,
+                    failure_probability=self.failure,
+                    checkpoint=None,
                 )
                 try:
                     evidence = collected(question, Goal(delta=self.delta - self.reserved))
@@ -365,7 +376,8 @@ def noise_multiplier(
     seed
         Fixes the draws; fresh and secret by default.
     **options
-        As for :func:`dpcal.accountants.correlated.delta`.
+        As for :func:`dpcal.accountants.correlated.delta`. With a seed and a ``checkpoint``, an
+        interrupted calibration repeats its search and resumes its confirmations.
 
     Returns
     -------

@@ -143,12 +143,17 @@ class SampledBatches:
         Monte Carlo draws >= 1 for each direction and each question.
     seed
         Fixes the draws; fresh when omitted.
+    executor, progress
+        Who draws, and whether progress is shown; as for
+        :func:`dpcal.accountants.correlated.simulate`.
     """
 
     sampler: Sampler
     statistics: str = "none"
     draws: int = 100_000
     seed: int | None = None
+    executor: Any = None
+    progress: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampler, Sampler):
@@ -176,7 +181,13 @@ class SampledBatches:
             return Calibrated(sigma, "composition of sampled Gaussians", "exact")
         if relation == "replace-one":
             raise UnsupportedEvent("No theorem prices a replaced record on these batches.")
-        options = Options(statistics=self.statistics, draws=self.draws, seed=self.seed)
+        options = Options(
+            statistics=self.statistics,
+            draws=self.draws,
+            seed=self.seed,
+            executor=self.executor,
+            progress=self.progress,
+        )
         calibration = Calibration(Shape.of(strategy), self.sampler, epsilon, delta, options)
         found = calibration.least()
         if found.confirmed is None:

@@ -47,6 +47,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--seed", type=whole, help="with --draws: fixes them (default: fresh from the system)"
     )
     group.add_argument(
+        "--progress", action="store_true", help="with --draws: a bar for each question (needs tqdm)"
+    )
+    group.add_argument(
         "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
     )
     group.add_argument(

@@ -75,7 +75,7 @@ def epsilon(
         ``"validated"`` (default) or ``"bracketed"`` likelihood ratios, for lambda-CGD.
     particles
         For matrices without structure.
-    executor, progress, checkpoint
+    executor, progress, checkpoint, save_every
         As for :func:`dpcal.accountants.correlated.simulate`.
 
     Returns

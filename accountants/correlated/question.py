@@ -64,15 +64,17 @@ class Options:
     seed: int | None = None
     arithmetic: str = "validated"
     particles: int = 32
-    executor: Executor | None = None
+    executor: Executor | Any | None = None
     progress: bool | Progress = False
     checkpoint: str | os.PathLike[str] | None = None
+    save_every: int = 50
 
     def __post_init__(self) -> None:
         _validate.choice(STATISTICS, statistics=self.statistics)
         _validate.choice(ARITHMETIC, arithmetic=self.arithmetic)
         _validate.count(draws=self.draws)
         _validate.count(particles=self.particles)
+        _validate.count(save_every=self.save_every)
         if self.failure_probability is not None:
             _validate.probability(failure_probability=self.failure_probability)
 
@@ -115,6 +117,7 @@ class Options:
             executor=self.executor,
             progress=self.progress,
             checkpoint=path,
+            save_every=self.save_every,
         )
 
 

@@ -14,11 +14,14 @@ True
 from __future__ import annotations
 
 import dataclasses
+import os
 import secrets
+from concurrent.futures import Executor
 from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options
 from dpcal.accountants.matrix import MinSeparation, Strategy
@@ -47,6 +50,9 @@ def correlated_dpsgd(
     draws: int = 100_000,
     failure_probability: float | None = None,
     seed: int | None = None,
+    executor: Executor | Any | None = None,
+    progress: bool | Progress = False,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Return the plan of DP-SGD with correlated noise that meets (epsilon, delta).
 
@@ -86,6 +92,9 @@ def correlated_dpsgd(
         for normal intervals.
     seed
         Fixes the draws; fresh and secret when omitted.
+    executor, progress, checkpoint
+        Who draws, whether progress is shown, and the file from which an interrupted calibration
+        with the same seed resumes; as for :func:`dpcal.accountants.correlated.simulate`.
 
     Returns
     -------
@@ -132,7 +141,8 @@ def correlated_dpsgd(
     if learning_rate is not None:
         parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
     relation = neighboring_relation
-    priced, label = _calibrated(query, target, limit, relation)
+    drawing = {"executor": executor, "progress": progress, "checkpoint": checkpoint}
+    priced, label = _calibrated(query, target, limit, relation, drawing)
     return Plan(
         optimizer="correlated_dpsgd",
         n=n,
@@ -190,7 +200,9 @@ def _sampling(
 # -- calibration
 
 
-def _calibrated(query: Query, epsilon: float, delta: float, relation: str) -> tuple[Query, str]:
+def _calibrated(
+    query: Query, epsilon: float, delta: float, relation: str, drawing: dict[str, Any]
+) -> tuple[Query, str]:
     """Return the query with its noise, and how the price is known."""
 
     def event(sigma: float) -> events.DpEvent:
@@ -205,6 +217,7 @@ def _calibrated(query: Query, epsilon: float, delta: float, relation: str) -> tu
         draws=correlation.draws,
         failure_probability=correlation.failure_probability,
         seed=correlation.seed,
+        **drawing,
     )
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.participation(), epsilon, delta, options)

@@ -27,7 +27,7 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "projection_delta"]
+__all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta", "projection_delta"]
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ class HalfSpaces(Bound):
         """Return a bound on delta at an epsilon >= 0, and the share that proves it."""
         if epsilon >= -self._never:
             return 0.0, 1.0
-        found = [_half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs]
+        found = [half_space_delta(kappa, mu, epsilon) for kappa, mu in self._pairs]
         return min((1.0, 1.0), *zip(found, map(float, _SHARES), strict=True))
 
     def delta(self, epsilon: float) -> float:
@@ -129,7 +129,7 @@ class BinsHalfSpace(Bound):
     def delta(self, epsilon: float) -> float:
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         kappa = 0.5 * float(np.diagonal(self.gram).mean())
-        return min(1.0, _half_space_delta(kappa, math.sqrt(float(self.gram.mean())), epsilon))
+        return min(1.0, half_space_delta(kappa, math.sqrt(float(self.gram.mean())), epsilon))
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
@@ -141,8 +141,8 @@ class BinsHalfSpace(Bound):
         return Proof(least_epsilon(self.delta, delta), self.method)
 
 
-def _half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
-    """E(1 - e^(epsilon - kappa + mu N))_+ for N standard normal, rounded up."""
+def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:
+    """Return E(1 - e^(epsilon - kappa + mu N))_+ for N standard normal, rounded up."""
     cut = (kappa - epsilon) / mu
     high = float(ndtr(cut))
     low = math.exp(min(epsilon - kappa + mu * mu / 2 + float(log_ndtr(cut - mu)), 0.0))

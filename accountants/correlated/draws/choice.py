@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpcal.accountants.correlated.bounds.base import least_epsilon
 from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
@@ -20,8 +20,9 @@ from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Setting
 from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
 from dpcal.accountants.correlated.draws.montecarlo import Sample
+from dpcal.accountants.correlated.draws.powers import best_order
 from dpcal.accountants.correlated.draws.tilted import Tilted
-from dpcal.accountants.correlated.likelihood import GridEngine, VectorEngine
+from dpcal.accountants.correlated.likelihood import GridEngine, TransferEngine, VectorEngine
 from dpcal.accountants.correlated.question import Question
 from dpcal.accountants.correlated.samplers import BallsInBins
 
@@ -43,10 +44,18 @@ class Goal:
     ----------
     epsilon, delta
         One of them; the other one is None.
+    near
+        With delta: an epsilon that the answer is near, as far as it is known.
     """
 
     epsilon: float | None = None
     delta: float | None = None
+    near: float | None = None
+
+    @property
+    def level(self) -> float | None:
+        """The epsilon at which ranges are compared; None if it is not known."""
+        return self.near if self.epsilon is None else self.epsilon
 
     def level_of(self, sample: Sample) -> float:
         """Return the epsilon at which a sample is read."""
@@ -57,8 +66,8 @@ class Goal:
 
     def range_of(self, estimator: Estimator) -> float:
         """Return how large the range of an estimator is for this goal; smaller is better."""
-        if self.epsilon is not None:
-            return estimator.largest(self.epsilon) or math.inf
+        if self.level is not None:
+            return estimator.largest(self.level) or math.inf
         return least_epsilon(lambda e: estimator.largest(e) or math.inf, self.delta or 0.0)
 
 
@@ -67,12 +76,29 @@ def removing(question: Question, goal: Goal) -> Estimator:
     if question.route == "bins":
         return _bins_removing(question, goal)
     setting = question.setting("remove")
-    exact = isinstance(setting.engine, GridEngine | VectorEngine)
+    exact = isinstance(setting.engine, GridEngine | VectorEngine | TransferEngine)
     if not exact or not question.independent:
         return Direct(setting, "remove")
     if question.options.statistics == "certified":
-        return _tilted(setting) or Direct(setting, "remove")
+        return _least_range(question, setting, goal)
+    if isinstance(setting.engine, TransferEngine):
+        return Direct(setting, "remove")
     return _importance(question, setting, goal)
+
+
+def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
+    """The estimator with the least proved range near the epsilon that is decided."""
+    tilted = _tilted(setting)
+    power = best_order(setting, epsilon=goal.level, delta=goal.delta)
+    found: list[Estimator] = [each for each in (power, tilted) if each is not None]
+    if power is not None and goal.level is None:
+        # The range alone would reach delta at a larger epsilon, where a larger order is better.
+        first = min(found, key=goal.range_of)
+        pilot = Sample(first, first.draw(_PILOT, question.options.pilot()), 0)
+        goal = replace(goal, near=goal.level_of(pilot))
+        nearer = best_order(setting, epsilon=goal.level)
+        found += [] if nearer is None else [nearer]
+    return min([*found, Direct(setting, "remove")], key=goal.range_of)
 
 
 def _gram_of_bins(question: Question) -> Floats:

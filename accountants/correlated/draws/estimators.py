@@ -9,6 +9,7 @@ estimator           direction  law                                   range of th
 =================== ========== ===================================== ===============================
 ``Direct``          both       P or Q                                1
 ``Tilted``          remove     half P, half L^2 Q / E[L^2]           close to the Renyi bound
+``PowerTilted``     remove     B^q Q / E[B^q], B >= L a product      a Renyi bound of order q
 ``Counts``          remove     more participations, which attract    none proved
 ``ShiftRemove``     remove     P, moved along its mean               none proved
 ``ShiftAdd``        add        Q, moved against the mean             a half-space bound
@@ -48,7 +49,7 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Direct", "Estimator", "Setting", "rising"]
+__all__ = ["Direct", "Estimator", "Plain", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -70,8 +71,16 @@ class Estimator(Protocol):
         """Return a proved bound on the terms, or None."""
 
 
+class Plain:
+    """Data whose copies carry its fields only, and not the tables that follow from them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(Plain):
     """A mechanism, a law of participations, and an engine for their likelihood ratio."""
 
     mechanism: Mechanism
@@ -111,6 +120,10 @@ class Setting:
             return self.engine.log_ratio(a, generator, reference)
         return self.engine.log_ratio(a)
 
+    def log_ratio_of(self, a: Floats) -> Floats:
+        """Log L of fields, by an engine that needs no random numbers."""
+        return self.engine.log_ratio(a)
+
     def require_exact(self, estimator: str) -> None:
         """Refuse one-sided or random likelihoods where an estimator is not monotone in them."""
         if isinstance(self.engine, BracketEngine | ParticleEngine):
@@ -125,7 +138,7 @@ def rising(log_l: Floats, epsilon: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Direct:
+class Direct(Plain):
     """Draws from P (remove) or Q (add) themselves."""
 
     setting: Setting

@@ -17,9 +17,11 @@ import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,18 @@ class Sample:
         )
 
 
+@lru_cache(maxsize=4)
+def _opened(packed: bytes) -> Estimator:
+    """The estimator of a message, with the tables that it builds, once for each process."""
+    estimator: Estimator = pickle.loads(packed)
+    return estimator
+
+
+def _sent_chunk(work: tuple[bytes, int, int, int]) -> Floats:
+    packed, *place = work
+    return _chunk((_opened(packed), *place))  # type: ignore[arg-type]
+
+
 def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
     estimator, seed, stream, index = work
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
@@ -163,7 +177,7 @@ def simulate(
     draws: int,
     seed: int,
     stream: int = 0,
-    executor: Executor | None = None,
+    executor: Executor | Any | None = None,
     progress: bool | Progress = False,
     checkpoint: str | os.PathLike[str] | None = None,
     save_every: int = 50,
@@ -179,13 +193,13 @@ def simulate(
     seed, stream
         Whole numbers >= 0 that fix the draws.
     executor
-        Spreads the chunks, if given.
+        Spreads the chunks, if given: a ``concurrent.futures`` executor, or a Dask client as it is.
     progress
         True for a bar (needs tqdm), or a function of chunks done and chunks in all.
     checkpoint
-        File that chunks are saved to, and resumed from.
+        File that chunks are saved to, also when the run is interrupted, and resumed from.
     save_every
-        Chunks between two saves.
+        Chunks between two saves, >= 1.
 
     Returns
     -------
@@ -193,24 +207,41 @@ def simulate(
         The same for every executor.
     """
     count = -(-_validate.count(draws=draws) // CHUNK)
+    _validate.count(save_every=save_every)
     store = _Checkpoint(
         checkpoint, "" if checkpoint is None else _fingerprint(estimator, seed, stream)
     )
     chunks = store.load()[:count]
-    work = [(estimator, seed, stream, index) for index in range(len(chunks), count)]
-    results: Iterable[Floats] = map(_chunk, work)
-    if executor is not None:
-        results = executor.map(_chunk, work)
+    left = range(len(chunks), count)
+    results = _results(estimator, seed, stream, left, executor)
     report, close = _reporter(progress, len(chunks), count)
-    for result in results:
-        chunks.append(result)
-        report(len(chunks), count)
-        if len(chunks) % save_every == 0:
+    try:
+        for result in results:
+            chunks.append(result)
+            report(len(chunks), count)
+            if len(chunks) % save_every == 0:
+                store.save(chunks)
+    finally:
+        # An interrupted run keeps what it has drawn.
+        if left and chunks:
             store.save(chunks)
-    if work:
-        store.save(chunks)
-    close()
+        close()
     return Sample(estimator, np.concatenate(chunks, axis=1), seed)
+
+
+def _results(
+    estimator: Estimator, seed: int, stream: int, left: range, executor: Any
+) -> Iterable[Floats]:
+    """Chunks in order, drawn here or by an executor, to which small messages are sent."""
+    if executor is None:
+        return map(_chunk, [(estimator, seed, stream, index) for index in left])
+    if hasattr(executor, "get_executor"):
+        executor = executor.get_executor()
+    packed = pickle.dumps(estimator)
+    found: Iterable[Floats] = executor.map(
+        _sent_chunk, [(packed, seed, stream, index) for index in left]
+    )
+    return found
 
 
 def _reporter(

@@ -79,7 +79,7 @@ def test_both_calibrators_are_one():
 
 def test_draws_never_ask_for_more_noise_than_proofs():
     # Ten draws cannot bound this delta: the proof answers, and says what was missing.
-    run, sampler, target = SquareRoot(12), correlated.Poisson(0.05), {"delta": 1e-6}
+    run, sampler, target = SquareRoot(16), correlated.Poisson(0.05), {"delta": 1e-6}
     found = correlated.epsilon(run, sampler, noise_multiplier=4.0, draws=10, seed=0, **target)
     proved = correlated.epsilon(run, sampler, noise_multiplier=4.0, statistics="none", **target)
     assert (float(found), found.label) == (float(proved), "certified")

@@ -1,0 +1,261 @@
+"""Counts of participations whose law is tilted by a power of a product bound on the likelihood.
+
+For ``B = prod_t (1 - r_t + r_t exp(h_t))``, draws of ``Q B^q`` are Gaussians whose means are C N, for
+counts N in {0, ..., q} a round with weights
+
+    W(N) = prod_t Bin(N_t; q, r_t) exp(||C N||^2 / (2 sigma^2) - sum_t N_t b_t / 2).
+
+Counts are drawn forward in time with a table of what later rounds weigh. Where the table holds a
+polygon in place of a convex function, every draw carries its weight, which never exceeds the one that
+the table promises; a larger one is an error.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, exp, log
+from numpy.random cimport bitgen_t
+
+from dpcal._ext.noise cimport bits_of
+
+# Relative to weights of one round, whose rounding is near 1e-15.
+cdef double ROUNDING = 1e-9
+# A mean this small is zero up to rounding.
+cdef double SMALLEST = 1e-13
+
+
+cdef inline double chord(const double* table, Py_ssize_t cells, double place) noexcept nogil:
+    """Value at a place, in units of cells, of the polygon through a row of a table."""
+    cdef Py_ssize_t cell = <Py_ssize_t>place
+    if cell >= cells:
+        return table[cells]
+    return table[cell] + (place - cell) * (table[cell + 1] - table[cell])
+
+
+cdef inline double weigh(
+    const double* factors, Py_ssize_t kinds, const double* ahead, Py_ssize_t cells,
+    double per_cell, double before, double left, double precision, double* terms,
+) noexcept nogil:
+    """Weights of 0, 1, ... participations after a state, and their sum.
+
+    The state adds ``before`` to the mean of the round, and ``left`` of it is left after the round.
+    """
+    cdef double total = 0.0, power = exp(0.5 * precision * before * before)
+    cdef double step = exp(precision * before)
+    cdef Py_ssize_t k
+    for k in range(kinds):
+        terms[k] = factors[k] * power * chord(ahead, cells, (left + k) * per_cell)
+        total += terms[k]
+        power *= step
+    return total
+
+
+def state_table(
+    const double[:, ::1] factors,
+    double decay,
+    double scale,
+    double variance,
+    double largest,
+    Py_ssize_t cells,
+):
+    """Upper bounds on what rounds from one on weigh after each state, over what they weigh after 0.
+
+    After a state w, a round of k participations has the mean ``scale w + k``, and the state becomes
+    ``decay w + k``. States are ``largest * j / cells``, and ``decay * largest + kinds - 1`` is at
+    most ``largest``. ``factors[t, k]`` is Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2).
+
+    Returns
+    -------
+    table
+        Shape (rounds + 1, cells + 1), first column 1. Weights are convex in the state, and so is
+        the polygon through them, above which no weight lies.
+    norms
+        What rounds from one on weigh after the state 0, over the rounds after it, shape (rounds,).
+    """
+    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1], t, j
+    out, sums = np.ones((rounds + 1, cells + 1)), np.empty(rounds)
+    cdef double[:, ::1] table = out
+    cdef double[::1] norms = sums
+    cdef double[::1] terms = np.empty(kinds)
+    cdef double per_cell = cells / largest, w
+    with nogil:
+        for t in range(rounds - 1, -1, -1):
+            for j in range(cells + 1):
+                w = largest * j / cells
+                table[t, j] = weigh(
+                    &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, scale * w,
+                    decay * w, 1.0 / variance, &terms[0],
+                )
+            norms[t] = table[t, 0]
+            for j in range(cells + 1):
+                table[t, j] /= norms[t]
+    return out, sums
+
+
+def state_draws(
+    const double[:, ::1] table,
+    const double[::1] norms,
+    const double[:, ::1] factors,
+    double decay,
+    double scale,
+    double variance,
+    double largest,
+    Py_ssize_t draws,
+    object generator,
+):
+    """Means C N of drawn counts, of shape (rounds, draws), and the logarithms of their weights.
+
+    The weights are over the product of the norms, at most 1 up to rounding.
+    """
+    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1]
+    cdef Py_ssize_t cells = table.shape[1] - 1, t, d, pick
+    cdef bitgen_t *bits = bits_of(generator)
+    cdef double s, total, threshold, ratio, weight, per_cell = cells / largest, worst = 1.0
+    means = np.empty((rounds, draws))
+    weights = np.empty(draws)
+    cdef double[:, ::1] out = means
+    cdef double[::1] log_weight = weights
+    cdef double[:, ::1] first = np.empty((rounds, kinds))
+    cdef double[::1] terms = np.empty(kinds)
+    cdef const double *chances
+    with generator.bit_generator.lock, nogil:
+        # What rounds weigh after the state 0 is asked for most often.
+        for t in range(rounds):
+            weigh(
+                &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, 0.0, 0.0,
+                1.0 / variance, &first[t, 0],
+            )
+        for d in range(draws):
+            s = 0.0
+            weight = 1.0
+            log_weight[d] = 0.0
+            for t in range(rounds):
+                if s == 0.0:
+                    chances = &first[t, 0]
+                    total = norms[t]
+                else:
+                    total = weigh(
+                        &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, scale * s,
+                        decay * s, 1.0 / variance, &terms[0],
+                    )
+                    chances = &terms[0]
+                    ratio = total / (norms[t] * chord(&table[t, 0], cells, s * per_cell))
+                    worst = max(worst, ratio)
+                    weight *= ratio
+                    if weight < 1e-200:
+                        log_weight[d] += log(weight)
+                        weight = 1.0
+                threshold = bits.next_double(bits.state) * total
+                pick = 0
+                while pick < kinds - 1:
+                    threshold -= chances[pick]
+                    if threshold < 0.0:
+                        break
+                    pick += 1
+                out[t, d] = scale * s + pick
+                s = decay * s + pick
+                if s < SMALLEST:
+                    s = 0.0
+            log_weight[d] += log(weight)
+    if not worst < 1.0 + ROUNDING:
+        raise ArithmeticError(f"A weight exceeds its bound by a factor of {worst:.6g}.")
+    return means, weights
+
+
+def band_table(
+    const double[:, ::1] log_binomial,
+    const double[:, ::1] gram,
+):
+    """What later rounds weigh after the last counts, of shape (rounds + 1, kinds^(bands - 1)).
+
+    ``gram[t, k]`` is (C^T C)[t, t + k] / sigma^2; the latest count is the last digit of a state.
+    """
+    cdef Py_ssize_t rounds = log_binomial.shape[0], kinds = log_binomial.shape[1]
+    cdef Py_ssize_t lags = gram.shape[1] - 1, states = kinds ** lags, t, w, k, l, rest
+    cdef double pull, top, total
+    out = np.zeros((rounds + 1, states))
+    cdef double[:, ::1] table = out
+    cdef double[::1] terms = np.empty(kinds)
+    with nogil:
+        for t in range(rounds - 1, -1, -1):
+            for w in range(states):
+                pull = 0.0
+                rest = w
+                for l in range(1, lags + 1):
+                    if t >= l:
+                        pull += (rest % kinds) * gram[t - l, l]
+                    rest = rest // kinds
+                top = -INFINITY
+                for k in range(kinds):
+                    terms[k] = (
+                        log_binomial[t, k] + 0.5 * gram[t, 0] * k * (k - 1) + k * pull
+                        + table[t + 1, (w * kinds + k) % states]
+                    )
+                    top = max(top, terms[k])
+                total = 0.0
+                for k in range(kinds):
+                    total += exp(terms[k] - top)
+                table[t, w] = top + log(total)
+    return out
+
+
+def band_draws(
+    const double[:, ::1] table,
+    const double[:, ::1] log_binomial,
+    const double[:, ::1] gram,
+    Py_ssize_t draws,
+    object generator,
+):
+    """Drawn counts, of shape (rounds, draws); all have the weight ``exp(table[0, 0])``."""
+    cdef Py_ssize_t rounds = log_binomial.shape[0], kinds = log_binomial.shape[1]
+    cdef Py_ssize_t lags = gram.shape[1] - 1, states = table.shape[1], t, d, w, k, l, rest, pick
+    cdef bitgen_t *bits = bits_of(generator)
+    cdef double pull, threshold
+    counts = np.empty((rounds, draws))
+    cdef double[:, ::1] out = counts
+    with generator.bit_generator.lock, nogil:
+        for d in range(draws):
+            w = 0
+            for t in range(rounds):
+                pull = 0.0
+                rest = w
+                if w > 0:
+                    for l in range(1, lags + 1):
+                        if t >= l:
+                            pull += (rest % kinds) * gram[t - l, l]
+                        rest = rest // kinds
+                threshold = bits.next_double(bits.state)
+                pick = 0
+                while pick < kinds - 1:
+                    threshold -= exp(
+                        log_binomial[t, pick] + 0.5 * gram[t, 0] * pick * (pick - 1) + pick * pull
+                        + table[t + 1, (w * kinds + pick) % states] - table[t, w]
+                    )
+                    if threshold < 0.0:
+                        break
+                    pick += 1
+                out[t, d] = pick
+                w = (w * kinds + pick) % states
+    return counts
+
+
+def log_products(const double[:, ::1] a, const double[::1] energies, const double[::1] rates):
+    """Logarithms of ``prod_t (1 - r_t + r_t exp(a_t - b_t / 2))`` of every column of fields."""
+    cdef Py_ssize_t rounds = a.shape[0], draws = a.shape[1], t, d
+    cdef double factor, product
+    out = np.zeros(draws)
+    cdef double[::1] result = out
+    cdef double[::1] partial = np.ones(draws)
+    with nogil:
+        for t in range(rounds):
+            for d in range(draws):
+                # Fields are far below the 700 at which this would overflow, or the product is
+                # infinite and the term that it divides is zero.
+                factor = 1.0 - rates[t] + rates[t] * exp(a[t, d] - 0.5 * energies[t])
+                product = partial[d] * factor
+                if product > 1e200 or product < 1e-200:
+                    result[d] += log(product)
+                    product = 1.0
+                partial[d] = product
+        for d in range(draws):
+            result[d] += log(partial[d])
+    return out
