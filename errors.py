@@ -7,6 +7,7 @@ well formed but that no theorem covers, that would overrun a budget, or whose re
 __all__ = [
     "AccountantsDisagree",
     "BackendRefused",
+    "BrokenObjective",
     "BudgetExceeded",
     "CertificateRejected",
     "DisagreementWarning",
@@ -32,6 +33,10 @@ class UnsupportedEvent(DpcalError):  # noqa: N818 -- reads as what happened
 
 class BudgetExceeded(DpcalError):  # noqa: N818
     """A query or spend would overrun its plan or budget; no record was touched."""
+
+
+class BrokenObjective(DpcalError):  # noqa: N818
+    """An objective does not keep what the privacy claim needs of it."""
 
 
 class LedgerMismatch(DpcalError):  # noqa: N818

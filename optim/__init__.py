@@ -20,6 +20,7 @@ from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.check import check_objective
 from dpcal.optim.objectives.custom import FromGradients
 from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.networks import KAN, MLP
@@ -54,6 +55,7 @@ __all__ = [
     "Trace",
     "Welsch",
     "adaptive_gd",
+    "check_objective",
     "correlated_dpsgd",
     "dpsgd",
     "jl_glm",

@@ -37,12 +37,14 @@ that replacing a record moves a sum twice as far. A query with ``correlation`` h
 own: the noise of its answer number t is ``noise_multiplier * C`` times row t of C^-1 z, and the row
 is spent with the answer, also where the answer fails.
 
-Outside the claim: numpy's generators are not cryptographic, so an adversary who can guess the seed
-or rebuild a generator's state can subtract the noise; and Gaussian noise in floating point is not
-the real-valued Gaussian that theorems speak of (Mironov 2012). A run whose seed is known to others
-is reproducible, not private. Two oracles with equal integer seeds, or from copies of one generator,
-as in forked processes, add equal noise: the difference of what they release has none, so that no
-seed may serve twice, not even a secret one.
+A record whose contribution is NaN or infinite contributes zero; nothing stops, and nobody is told.
+
+Outside the claim: numpy's generators are not cryptographic, so an adversary who can rebuild a
+generator's state can subtract the noise; and Gaussian noise in floating point is not the
+real-valued Gaussian that theorems speak of (Mironov 2012), nor are sums of doubles as sensitive as
+their terms are long. A run whose seed is known to others is reproducible, not private. The same
+seed, plan and records give the same noise: that is refused within a process, and must not happen
+across processes, nor in forked ones. ``docs/security.md`` says all of it.
 """
 
 from __future__ import annotations

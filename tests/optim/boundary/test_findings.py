@@ -9,8 +9,10 @@ import pytest
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BrokenObjective, BudgetExceeded
 from dpcal.optim import (
+    KAN,
+    MLP,
     Cauchy,
     FromGradients,
     Huber,
@@ -22,6 +24,7 @@ from dpcal.optim import (
     Squared,
     Welsch,
     adaptive_gd,
+    check_objective,
     dpsgd,
     kl_spider,
     noisy_gd,
@@ -264,3 +267,49 @@ def test_a_plan_needs_nothing_but_a_declared_norm():
     assert constants.strong_convexity == 0.1
     plan = calibrate.kl_spider(constants, n=20_000, dimension=D, epsilon=1.0, delta=1e-6, l2=0.1)
     assert plan.queries[0].max_norm == 1.0
+
+
+# -- objectives of users
+
+
+class Averaging(Logistic):
+    """The mistake of clipping an average."""
+
+    def clipped_sum(self, w, rows, max_norm):
+        total = super().clipped_sum(w, rows, np.inf)
+        return total * min(1.0, max_norm / np.linalg.norm(total / max(1, len(rows))))
+
+
+class Peeking(Logistic):
+    """A regulariser that reads the records."""
+
+    def regularizer_gradient(self, w):
+        return self.kernel.features.mean(axis=0)
+
+
+class Remembering(Logistic):
+    """Contributions that depend on the call before."""
+
+    before = 0.0
+
+    def clipped_sum(self, w, rows, max_norm):
+        self.before += 1e-3
+        return super().clipped_sum(w, rows, max_norm) + self.before
+
+
+@pytest.mark.parametrize("family", [Averaging, Peeking, Remembering])
+def test_objectives_that_break_the_claim_are_found(family):
+    with pytest.raises(BrokenObjective):
+        check_objective(family(X, Y))
+
+
+def test_objectives_that_keep_it_pass():
+    for objective in (
+        Logistic(X, Y, l2=0.3),
+        Squared(X, X[:, 1]),
+        Softmax(X, RNG.integers(4, size=N)),
+        MLP(X, Y, width=4),
+        KAN(X, Y, width=4),
+        FromGradients(lambda w, rows: X[rows] * (X[rows] @ w)[:, np.newaxis], n=N, dimension=D),
+    ):
+        check_objective(objective)

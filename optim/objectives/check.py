@@ -1,0 +1,104 @@
+"""Does an objective keep its side of the promise? Random rows and parameters tell, or show a flaw.
+
+What the privacy claim needs of an objective: a record's contribution depends on that record and on
+the parameters alone, it is within the bound, contributions add up, and the regulariser knows no
+record. A check finds mistakes, such as clipping an average; it does not find malice.
+
+>>> import numpy as np
+>>> from dpcal.optim import FromGradients, Logistic
+>>> check_objective(Logistic(np.eye(4), [0, 1, 0, 1]))
+>>> table = np.diag([1.0, 2.0, 3.0, 4.0])
+>>> centred = FromGradients(lambda w, rows: table[rows] - table[rows].mean(axis=0),
+...                         n=4, dimension=4)
+>>> check_objective(centred)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.BrokenObjective: sums of gradients must be those of their records: a sum over 4 rows...
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.errors import BrokenObjective
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["check_objective"]
+
+# By how much sums may differ through rounding, relative to the number of rows times the bound. A
+# mistake moves a sum by a share of the bound, so that 1e-3 would find most of them too.
+_ROUNDING = 1e-9
+
+# Rows that are asked for at most: singles, and a few sets of them. More find no other mistakes.
+_ROWS = 24
+
+
+def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> None:
+    """Test an objective on random rows and parameters; not private, so before any run.
+
+    Parameters
+    ----------
+    objective
+        Any objective.
+    seed
+        Of the rows and parameters that are tried, an integer >= 0.
+    trials
+        How many parameters are tried, at least 1.
+
+    Raises
+    ------
+    BrokenObjective
+        If a contribution exceeds its bound, sums are not those of their records, the order of rows
+        or the call before matters, or the regulariser's gradient is not ``l2 w``.
+    """
+    rng = np.random.default_rng(seed)
+    d = objective.dimension
+    for trial in range(_validate.count(trials=trials)):
+        scale = 10.0 ** (trial % 3 - 1)
+        w, v = scale * rng.standard_normal((2, d))
+        rows = rng.permutation(objective.n)[:_ROWS].astype(np.intp)
+        typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
+        bound = 0.5 * typical if 0 < typical < math.inf else 1.0
+        gradients = partial(objective.clipped_sum, w, max_norm=bound)
+        differences = partial(objective.clipped_difference_sum, w, v, max_norm=bound)
+        _check_sums("gradients", gradients, rows, bound)
+        _check_sums("gradient differences", differences, rows, bound)
+        _check_regularizer(objective, w)
+
+
+def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:
+    singles = [np.asarray(ask(rows[i : i + 1])) for i in range(len(rows))]
+    longest = max(float(np.linalg.norm(each)) for each in singles)
+    if not longest <= bound * (1 + _ROUNDING):
+        raise BrokenObjective(
+            f"a record's contribution to {what} must be within max_norm={bound:.6g}, got one of "
+            f"norm {longest:.6g}."
+        )
+    room = _ROUNDING * bound * len(rows)
+    whole = np.sum(singles, axis=0)
+    for size in sorted({min(2, len(rows)), len(rows) // 2, len(rows)}):
+        if not np.linalg.norm(ask(rows[:size]) - np.sum(singles[:size], axis=0)) <= room:
+            raise BrokenObjective(
+                f"sums of {what} must be those of their records: a sum over {size} rows differs "
+                "from what they contribute one by one. Is an average clipped, or a batch "
+                "normalised?"
+            )
+    if not np.linalg.norm(ask(rows[::-1].copy()) - whole) <= room:
+        raise BrokenObjective(f"sums of {what} must not depend on the order of rows, or on calls.")
+
+
+def _check_regularizer(objective: Objective, w: Vector) -> None:
+    expected = objective.l2 * w
+    expected[objective.penalized :] = 0.0
+    found = objective.regularizer_gradient(w)
+    if not np.allclose(found, expected, rtol=1e-9, atol=1e-12):
+        raise BrokenObjective(
+            "the regulariser's gradient must be l2 times the penalized parameters, whatever the "
+            "records are: it is added without noise."
+        )
