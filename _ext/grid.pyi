@@ -16,3 +16,6 @@ def clipped_sum(
 def clipped_difference_sum(
     kernel: ClippedSum, w: _Floats, v: _Floats, rows: _Rows, *, max_norm: float, bound: int
 ) -> _Integers: ...
+def clipped_loss_sum(
+    kernel: ClippedSum, w: _Floats, rows: _Rows, *, max_loss: float, bound: int
+) -> _Integers: ...

@@ -93,6 +93,38 @@ def clipped_difference_sum(
     )
 
 
+def clipped_loss_sum(ClippedSum kernel not None, w, rows, *, double max_loss, int64_t bound):
+    """Return the sum over ``rows`` of clipped losses, in whole numbers.
+
+    Parameters
+    ----------
+    kernel
+        Gives a record's clipped loss.
+    w, rows, bound
+        As for :func:`clipped_sum`.
+    max_loss
+        Bound in [1e-280, 1e280] on the size of a loss.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (1,), dtype int64, in units of ``max_loss / bound``.
+    """
+    _check(max_loss, bound)
+    total = np.zeros(1, dtype=np.int64)
+    cdef int64_t[::1] sums = total
+    cdef const double[::1] at = kernel.padded(w)
+    cdef const Py_ssize_t[::1] index = kernel.checked(rows)
+    cdef Py_ssize_t i, m = index.shape[0]
+    cdef double loss
+    cdef int32_t rounded
+    with nogil:
+        for i in range(m):
+            loss = kernel.loss_sum(&at[0], &index[i], 1, max_loss)
+            _add_row(&loss, 1, max_loss, bound, &rounded, &sums[0])
+    return total
+
+
 cdef _sum(ClippedSum kernel, w, v, rows, double max_norm, int64_t bound):
     _check(max_norm, bound)
     alone = aligned_zeros(kernel.stride)

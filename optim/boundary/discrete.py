@@ -131,7 +131,8 @@ class DiscreteNormals:
     standard_deviation
         In [0.1, 2^56]: a lower bound on S, which is at most one part in 10^15 larger.
     key
-        32 secret bytes, for this object only; None takes them from the operating system.
+        32 secret bytes, for this object only; a stream, of which it takes the next words; or None
+        for bytes of the operating system.
 
     Attributes
     ----------
@@ -151,7 +152,7 @@ class DiscreteNormals:
         Without the packages ``cryptography`` and ``python-flint``.
     """
 
-    def __init__(self, standard_deviation: float, key: bytes | None = None) -> None:
+    def __init__(self, standard_deviation: float, key: bytes | KeyStream | None = None) -> None:
         asked = _validate.within(LEAST, MOST, standard_deviation=standard_deviation)
         self.factors = _factors(asked)
         spread = math.sqrt(math.fsum(k * k for k in self.factors))
@@ -161,10 +162,12 @@ class DiscreteNormals:
         if len(self.factors) == 1:
             self.standard_deviation = asked
         self._high, self._low = _table(self._narrow)
-        self._stream = KeyStream(key)
+        self._stream = key if isinstance(key, KeyStream) else KeyStream(key)
 
     @classmethod
-    def covering(cls, standard_deviation: float, key: bytes | None = None) -> DiscreteNormals:
+    def covering(
+        cls, standard_deviation: float, key: bytes | KeyStream | None = None
+    ) -> DiscreteNormals:
         """Return noise for whole numbers that reveals no more than a Gaussian's.
 
         A vector of whole numbers plus this noise is, up to the distance that

@@ -25,11 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import grid
-from dpcal.errors import NonFiniteAnswer
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
+from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream
 from dpcal.optim.objectives.base import Objective
 
 __all__ = [
     "BOUND",
+    "ExactNoise",
     "difference_sum",
     "gradient_sum",
     "loss_sum",
@@ -46,6 +49,70 @@ Integers = NDArray[np.int64]
 # one more term; 16 times fewer save a term and shorten 16 times as much. Sums of 2^40 records stay
 # below 2^60.
 BOUND = 1 << 20
+
+
+# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. It
+# is added to delta, which is never that small.
+LARGEST_DISTANCE = -64.0
+
+
+class ExactNoise:
+    """Discrete Gaussian noise for the exact sums of a plan's answers.
+
+    Parameters
+    ----------
+    plan
+        Whose answers the noise is for.
+    dimension
+        Of the parameters, at least 1.
+    key
+        32 secret bytes, for this run only.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If a query has correlated noise, whose rows are no whole numbers; if it is one pass of
+        descent, whose mean iterate is no sum; or if the plan has so many answers that the distances
+        of their noise from its law add up to more than 2^-64.
+    """
+
+    def __init__(self, plan: Plan, dimension: int, key: bytes) -> None:
+        for query in plan.queries:
+            if query.correlation is not None or query.kind == "one pass":
+                why = "correlated noise" if query.correlation is not None else "kind 'one pass'"
+                raise UnsupportedEvent(
+                    "noise='discrete' is for sums of whole numbers with independent noise, got "
+                    f"query {query.name!r} with {why}."
+                )
+        self._stream = KeyStream(key)
+        self._normals: dict[float, DiscreteNormals] = {}
+        widest = max(query.noise_multiplier for query in plan.queries)
+        numbers = dimension * math.fsum(query.count for query in plan.queries)
+        distance = self._of(widest).log2_total_variation + math.log2(numbers)
+        if distance > LARGEST_DISTANCE:
+            raise UnsupportedEvent(
+                "noise='discrete' keeps a run within 2^-64 of its law, and this plan's "
+                f"{numbers:.3g} numbers are within 2^{distance:.0f}."
+            )
+
+    def add(self, total: Integers, noise_multiplier: float) -> None:
+        """Add noise to a sum in steps of the grid, shape (d,), in place.
+
+        Parameters
+        ----------
+        total
+            As the functions of this module return it.
+        noise_multiplier
+            Standard deviation of the Gaussian that the plan prices, in units of the bound.
+        """
+        self._of(noise_multiplier).add(total)
+
+    def _of(self, noise_multiplier: float) -> DiscreteNormals:
+        if noise_multiplier not in self._normals:
+            self._normals[noise_multiplier] = DiscreteNormals.covering(
+                noise_multiplier * BOUND, self._stream
+            )
+        return self._normals[noise_multiplier]
 
 
 def step_length(max_norm: float) -> float:
@@ -113,6 +180,8 @@ def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> In
     max_loss
         Bound in [1e-280, 1e280] on the size of each record's contribution.
     """
+    if objective.kernel is not None:
+        return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=max_loss, bound=BOUND)
     total = np.zeros(1, dtype=np.int64)
     for row in rows:
         alone = np.array([row], dtype=np.intp)

@@ -59,10 +59,14 @@ class Loops:
     """
 
     def __init__(self, oracle: Oracle) -> None:
-        if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
+        if (
+            not isinstance(oracle, PrivateOracle)
+            or oracle.objective.kernel is None
+            or oracle.noise != "gaussian"
+        ):
             raise TypeError(
-                "oracle must be a PrivateOracle about an objective with a kernel, got "
-                f"{type(oracle).__name__}."
+                "oracle must be a PrivateOracle about an objective with a kernel, with "
+                f"noise='gaussian', got {type(oracle).__name__}."
             )
         # The loops are a part of the boundary: they use the oracle's own admission and streams.
         self._admission, self._streams = oracle._admission, oracle._streams
@@ -84,6 +88,8 @@ class Loops:
         """
         if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
             return False
+        if oracle.noise != "gaussian":
+            return False  # The compiled loops draw Gaussians.
         queries = [oracle.plan.query(name) for name in names]
         plain = all(q.composition != "disjoint" and q.correlation is None for q in queries)
         # A filter is asked before every adaptive answer, and the compiled loop cannot ask it.

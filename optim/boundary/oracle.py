@@ -57,8 +57,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.boundary import exact
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.estimate import Estimate
@@ -81,6 +83,8 @@ __all__ = ["Estimate", "PrivateOracle", "Seed"]
 # 1e-300 would let that happen; 1e-280 would treat more differences as zero.
 NEGLIGIBLE = 1e-290
 
+NOISES = ("gaussian", "discrete")
+
 
 class Admitted:
     """What is admitted to an oracle: a plan, its ledger, its streams, and who may still be asked.
@@ -95,9 +99,10 @@ class Admitted:
         *,
         seed: Seed = None,
         filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
+        noise: str = "gaussian",
     ) -> None:
         streams = Streams(seed, plan, objective.digest)
-        self._open(objective, plan, streams, filter=filter)
+        self._open(objective, plan, streams, filter=filter, noise=noise)
 
     def _open(
         self,
@@ -107,7 +112,9 @@ class Admitted:
         *,
         filter: PrivacyFilter | None = None,  # noqa: A002
         ledger: Ledger | None = None,
+        noise: str = "gaussian",
     ) -> None:
+        self.noise = _validate.choice(NOISES, noise=noise)
         if plan.n != objective.n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
@@ -117,6 +124,11 @@ class Admitted:
         self._streams = streams
         self._batches = Batches(plan, objective.dimension, streams)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
+        self._exact = (
+            exact.ExactNoise(plan, objective.dimension, streams.key("noise"))
+            if noise == "discrete"
+            else None
+        )
         self._lock = Lock()
 
     @property
@@ -218,16 +230,22 @@ class PrivateOracle(Admitted):
     filter
         A budget that every answer is paid from besides the plan, for instance one that several
         runs about the same records share; None for the plan alone.
+    noise
+        ``"gaussian"``, in floating point and fast; or ``"discrete"``: contributions are rounded
+        to a grid and summed exactly, and noise is a discrete Gaussian from cryptographic bits, at
+        the same price (see :mod:`dpcal.optim.boundary.exact`).
 
     Attributes
     ----------
-    objective, plan
+    objective, plan, noise
         As given.
 
     Raises
     ------
     ValueError
         If the plan is for another number of records than the objective has.
+    UnsupportedEvent
+        If ``noise`` is discrete and the plan asks for what is no sum with independent noise.
     """
 
     def gradient(
@@ -309,6 +327,9 @@ class PrivateOracle(Admitted):
             rows = self._batches.sample(asked)
             if bound < NEGLIGIBLE:
                 return penalty
+            if self._exact is not None:
+                steps = exact.difference_sum(self.objective, w, v, rows, bound)
+                return self._exact_mean(steps, asked, bound) + penalty
             total = difference_sum(self.objective, w, v, rows, bound)
             return self._noisy_mean(total, asked, bound) + penalty
 
@@ -335,8 +356,15 @@ class PrivateOracle(Admitted):
         size = asked.expected_batch_size(self.plan.n)
         with self._lock:
             self._admission.spend(asked, 1)
-            total = gradient_sum(self.objective, w, self._batches.sample(asked), asked.max_norm)
-            total = total + size * self.objective.regularizer_gradient(w)
+            rows, offset = (
+                self._batches.sample(asked),
+                size * self.objective.regularizer_gradient(w),
+            )
+            if self._exact is not None:
+                steps = exact.gradient_sum(self.objective, w, rows, asked.max_norm)
+                whole = exact.whole_norm(steps, offset, asked.max_norm)
+                return float(self._exact_mean(whole, asked, asked.max_norm)[0])
+            total = gradient_sum(self.objective, w, rows, asked.max_norm) + offset
             norm = np.array([norm_of(total)])
             return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
 
@@ -367,8 +395,13 @@ class PrivateOracle(Admitted):
         asked = self._admission.asked(query, "scalar", noise_multiplier)
         with self._lock:
             self._admission.spend(asked, 1)
-            total = loss_sum(self.objective, w, self._batches.sample(asked), asked.max_norm)
-            mean = self._noisy_mean(total, asked, asked.max_norm)
+            rows = self._batches.sample(asked)
+            if self._exact is not None:
+                steps = exact.loss_sum(self.objective, w, rows, asked.max_norm)
+                mean = self._exact_mean(steps, asked, asked.max_norm)
+            else:
+                total = loss_sum(self.objective, w, rows, asked.max_norm)
+                mean = self._noisy_mean(total, asked, asked.max_norm)
         return float(mean[0]) + self.objective.regularizer(w)
 
     def one_pass(
@@ -442,9 +475,21 @@ class PrivateOracle(Admitted):
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
             self._batches.rounds[query.name].begin()
-        total = gradient_sum(self.objective, w, self._batches.sample(query), query.max_norm)
-        mean = self._noisy_mean(total, query, query.max_norm)
+        rows = self._batches.sample(query)
+        if self._exact is not None:
+            steps = exact.gradient_sum(self.objective, w, rows, query.max_norm)
+            mean = self._exact_mean(steps, query, query.max_norm)
+        else:
+            total = gradient_sum(self.objective, w, rows, query.max_norm)
+            mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
+
+    def _exact_mean(self, total: exact.Integers, query: Query, bound: float) -> Vector:
+        """Add discrete noise to a sum in steps of the grid, and divide by a public size."""
+        assert self._exact is not None
+        self._exact.add(total, query.noise_multiplier)
+        length = exact.step_length(bound) / query.expected_batch_size(self.plan.n)
+        return np.multiply(total, length, dtype=np.float64)
 
     def _noisy_mean(self, total: Vector, query: Query, bound: float) -> Vector:
         """Add the noise that goes with a bound on contributions, and divide by a public size."""

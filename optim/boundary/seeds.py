@@ -172,6 +172,10 @@ class Streams:
         for role, position in positions.items():
             self._stream(role).bit_generator.state = position
 
+    def key(self, role: str) -> bytes:
+        """Return 32 secret bytes for a stream that is no generator of numpy's."""
+        return bytes.fromhex(_digest("key", role, self._secret()))
+
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:
             if role not in self._made:
