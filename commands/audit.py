@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import dpcal
 
 EXAMPLE = "kl_condition --explain EP1"
-FORMATS = ("table", "json", "markdown", "html")
+FORMATS = ("table", "json", "markdown", "latex", "html")
+PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
+SECONDS_BEFORE_PROGRESS = 2.0
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paper, one claim to explain, and how to print."""
-    parser.add_argument("paper", nargs="?", help="one paper (default: all five)")
+    parser.add_argument(
+        "paper",
+        nargs="?",
+        help=f"{', '.join(PAPERS)} (default: all five), a file my_paper.py or a module "
+        "package.module that defines SCHEDULE, or a name that an installed package offers",
+    )
     parser.add_argument(
         "--explain", metavar="NAME", help="one claim or erratum, with formula and evidence"
     )
@@ -27,11 +36,24 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
 
 
+class _Progress:
+    """Writes how far an audit is to standard error, when it takes long and somebody looks."""
+
+    def __init__(self) -> None:
+        self.next = time.monotonic() + SECONDS_BEFORE_PROGRESS
+
+    def __call__(self, done: int, total: int) -> None:
+        """Write a line every two seconds."""
+        if sys.stderr.isatty() and time.monotonic() >= self.next:
+            print(f"{done} of {total} claims decided", file=sys.stderr)
+            self.next = time.monotonic() + SECONDS_BEFORE_PROGRESS
+
+
 def run(options: Namespace) -> int:
     """Print the report or one explanation; the status is 1 when a verdict is not as expected."""
     if options.explain and not options.paper:
         raise ValueError("--explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
-    report = dpcal.calibrate.audit(options.paper, only=options.explain)
+    report = dpcal.calibrate.audit(options.paper, only=options.explain, progress=_Progress())
     if options.json or not options.explain:
         text = report.render("json" if options.json else options.format)
     else:

@@ -19,8 +19,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import sympy
+
 from dpcal.calibrate.auditing.base import Claim
-from dpcal.calibrate.auditing.formulas import relation, show, term_of, to_latex
+from dpcal.calibrate.auditing.formulas import relation, show, term_of, to_latex, to_sympy
 from dpcal.calibrate.auditing.kernel.terms import (
     Term,
     number,
@@ -395,13 +397,11 @@ class Private(Claim):
         )
 
     def formula(self) -> str:
-        cost = " + ".join(
-            f"{show(r.count)}*({show(r.sensitivity)})**2/(2*({show(r.std)})**2)"
-            for r in self.releases
-        )
+        cost = to_sympy(over(self.squared_mu, number(2)), dict.fromkeys(used_symbols(self), "+"))
         budget = ", ".join(map(show, self.budget()))
         kind = f"{budget}-zCDP" if self.rho is not None else f"({budget})-DP"
-        return f"{cost}-zCDP fits {kind}, {self.neighboring_relation}{self.conditions_text()}"
+        fits = f"{sympy.simplify(cost)}-zCDP fits {kind}"
+        return f"{fits}, {self.neighboring_relation}{self.conditions_text()}"
 
 
 @dataclass(frozen=True)

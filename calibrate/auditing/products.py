@@ -29,7 +29,7 @@ from dpcal.calibrate.auditing.multipliers import solve
 if TYPE_CHECKING:
     from dpcal.calibrate.auditing.search import Search
 
-__all__ = ["by_factors", "by_means", "by_parts", "by_square", "by_terms"]
+__all__ = ["by_addends", "by_factors", "by_means", "by_parts", "by_square", "by_terms"]
 
 Proof = dict[str, Any]
 
@@ -152,6 +152,28 @@ def _weights(search: Search, context: Context, rows: list[Term], target: Term) -
     if solved is None:
         return None
     return [context.normal.exponent_term(weight) for weight in solved]
+
+
+def by_addends(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Prove a sum by its addends as they are written; one that is positive comes first."""
+    parts = _addends(term)
+    if len(parts) < 2 or depth > 4:
+        return None
+    rows: list[tuple[Term, Proof]] = []
+    needed = strict
+    for part in parts:
+        proof = search.inequality(context, part, needed, depth + 2)
+        if proof is not None and needed:
+            needed = False
+            rows.insert(0, (part, proof))
+            continue
+        proof = proof or search.inequality(context, part, False, depth + 2)
+        if proof is None:
+            return None
+        rows.append((part, proof))
+    return None if needed else {"rule": "sum", "parts": [[encode(a), b] for a, b in rows]}
 
 
 def by_parts(

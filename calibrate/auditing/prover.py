@@ -228,6 +228,12 @@ def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
     soft = isinstance(claim, claims.SoftRate)
     exact = [order(context, row, claim.growth, exactly=True) for row in rights]
     shown: dict[str, Any] = {"right": [encode(row) for row in rights]}
+    search = Search(deadline - time.monotonic())
+    defined = [search.definedness(context, part) for part in (claim.left, claim.right, *lefts)]
+    if None in defined:
+        return Verdict("OPEN", "none", "a side may be undefined in the domain")
+    if any(defined):
+        shown["sides_defined"] = [row for rows in defined for row in rows or ()]
     refuted = _outgrown(claim, context, lefts, rights, shown)
     if refuted is not None:
         return refuted

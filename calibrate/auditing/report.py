@@ -15,7 +15,7 @@ import html
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -24,12 +24,13 @@ from dpcal import _validate
 from dpcal.calibrate.auditing.kernel.checker import recheck
 from dpcal.calibrate.auditing.language import Claim, Erratum, Prose, Schedule, nearest
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.sources import find
 from dpcal.calibrate.auditing.verdicts import STATUSES, Verdict
 from dpcal.calibrate.schedules import PAPERS, load
 
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 
-FORMATS = ("table", "json", "markdown", "html")
+FORMATS = ("table", "json", "markdown", "latex", "html")
 _WIDTH = 110
 _PRINTED = ("REFUTED", "LOOSE")
 _CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
@@ -85,6 +86,7 @@ class Finding:
             "schedule": self.schedule.name,
             "claim": self.claim.name,
             "kind": self.claim.kind,
+            "source": self.claim.source or (self.erratum.source if self.erratum else ""),
             "title": self.title(),
             "formula": self.claim.formula(),
             "status": self.verdict.status,
@@ -121,7 +123,7 @@ class Audit:
         Parameters
         ----------
         format
-            ``"table"``, ``"json"``, ``"markdown"`` (the errata) or ``"html"``.
+            ``"table"``, ``"json"``, ``"markdown"``, ``"latex"`` or ``"html"``.
         """
         _validate.choice(FORMATS, format=format)
         renderers = {
@@ -129,6 +131,7 @@ class Audit:
             "json": self._json,
             "markdown": self._markdown,
             "html": self._html,
+            "latex": self._latex,
         }
         return renderers[format]()
 
@@ -160,9 +163,14 @@ class Audit:
         document = {
             "ok": self.ok,
             "counts": self.counts,
+            "errata": [_erratum_record(one, wrong) for one, wrong in self._errata()],
             "findings": [f.record() for f in self.findings],
         }
         return json.dumps(document, indent=1)
+
+    def _errata(self) -> list[tuple[str, Erratum]]:
+        schedules = {f.schedule.name: f.schedule for f in self.findings}
+        return [(name, wrong) for name, one in schedules.items() for wrong in one.errata]
 
     def _markdown(self) -> str:
         by_name = {(f.schedule.name, f.claim.name): f for f in self.findings}
@@ -180,6 +188,15 @@ class Audit:
                 f"| {name} | " + " | ".join(str(row[status]) for status in STATUSES) + " |"
             )
         return [*lines, ""]
+
+    def _latex(self) -> str:
+        """Return a table of claims and errata for a document that loads longtable and amsmath."""
+        lines = [r"\begin{longtable}{lllp{0.6\linewidth}}", r"paper & claim & verdict & formula \\"]
+        for finding in self.findings:
+            cells = (finding.schedule.name, finding.claim.name, finding.verdict.status)
+            plain = [cell.replace("_", r"\_") for cell in cells]
+            lines.append(" & ".join([*plain, f"${finding.claim.latex()}$"]) + r" \\")
+        return "\n".join([*lines, r"\end{longtable}"]) + "\n"
 
     def _html(self) -> str:
         rows = [
@@ -224,15 +241,18 @@ def audit(
     schedule: Schedule | ModuleType | str | Iterable[Schedule] | None = None,
     *,
     only: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Audit:
     """Decide the claims of a schedule and re-check the evidence.
 
     Parameters
     ----------
     schedule
-        A schedule, a paper's module or name, several schedules, or None for all papers.
+        A schedule; a paper's module, name or file; several schedules; or None for all papers.
     only
         Name of one claim or erratum; all when omitted.
+    progress
+        Called with the number of claims that are decided, and of all.
 
     Returns
     -------
@@ -244,11 +264,14 @@ def audit(
     ValueError
         For an unknown paper or claim, with the nearest names.
     """
-    findings = []
-    for one in _schedules(schedule):
+    findings: list[Finding] = []
+    schedules = _schedules(schedule)
+    total = sum(len(one.all_claims()) for one in schedules)
+    for one in schedules:
         errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
-        chosen = _chosen(one, only, errata)
-        for claim in chosen:
+        for claim in _chosen(one, only, errata):
+            if progress is not None:
+                progress(len(findings), total)
             resolved = one.resolve(claim)
             verdict = prove(resolved)
             findings.append(
@@ -261,7 +284,7 @@ def _schedules(schedule: Any) -> list[Schedule]:
     if schedule is None:
         return [load(name) for name in PAPERS]
     if isinstance(schedule, str):
-        return [load(schedule)]
+        return [find(schedule)]
     if isinstance(schedule, ModuleType):
         return [schedule.SCHEDULE]
     return [schedule] if isinstance(schedule, Schedule) else list(schedule)
@@ -326,6 +349,19 @@ purpose.
 """
 
 
+def _erratum_record(schedule: str, wrong: Erratum) -> dict[str, Any]:
+    sides = {"printed": wrong.printed, "corrected": wrong.corrected}
+    return {
+        "schedule": schedule,
+        "erratum": wrong.name,
+        "title": wrong.title,
+        "severity": wrong.severity,
+        "source": wrong.source,
+        "use": wrong.use,
+        **{side: claim.name if claim else None for side, claim in sides.items()},
+    }
+
+
 def _markdown_schedule(
     name: str, findings: Iterable[Finding], by_name: dict[tuple[str, str], Finding]
 ) -> list[str]:
@@ -350,4 +386,12 @@ def _markdown_schedule(
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     if remarks:
         lines += ["", "Open, with the reason:", "", *remarks]
+    claims = [
+        by_name[name, claim.name] for claim in schedule.claims if (name, claim.name) in by_name
+    ]
+    if claims:
+        lines += ["", "Claims:", "", "| claim | verdict | says |", "|---|---|---|"]
+    for finding in claims:
+        says = " ".join(finding.title().split()).replace("|", r"\|")
+        lines.append(f"| {finding.claim.name} | {finding.verdict.status} | {says} |")
     return [*lines, ""]

@@ -40,7 +40,14 @@ from dpcal.calibrate.auditing.kernel.terms import (
 )
 from dpcal.calibrate.auditing.moves import by_derivative, by_moving
 from dpcal.calibrate.auditing.multipliers import by_multipliers
-from dpcal.calibrate.auditing.products import by_factors, by_means, by_parts, by_square, by_terms
+from dpcal.calibrate.auditing.products import (
+    by_addends,
+    by_factors,
+    by_means,
+    by_parts,
+    by_square,
+    by_terms,
+)
 
 __all__ = ["Search"]
 
@@ -60,6 +67,9 @@ class Search:
     def __init__(self, seconds: float) -> None:
         self.deadline = time.monotonic() + seconds
         self.fresh = 0
+        self._known: dict[Any, tuple[int, Proof | None]] = {}
+        self._contexts: list[Context] = []
+        self._consistent: set[int] = set()
 
     def inequality(
         self, context: Context, term: Term, strict: bool, depth: int = 0
@@ -67,9 +77,18 @@ class Search:
         """Return a proof that a term is nonnegative, or positive; None when none is found."""
         if depth > 7 or time.monotonic() > self.deadline:
             return None
-        absurd = self._absurd(context)
-        if absurd is not None:
-            return absurd
+        key = (id(context), term, strict)
+        if key not in self._known or (self._known[key][1] is None and self._known[key][0] > depth):
+            self._contexts.append(context)  # so that no other context takes its identity
+            self._known[key] = (depth, self._inequality(context, term, strict, depth))
+        return self._known[key][1]
+
+    def _inequality(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+        if id(context) not in self._consistent:
+            absurd = self._absurd(context)
+            if absurd is not None:
+                return absurd
+            self._consistent.add(id(context))
         splits: Any = self._by_extremum(context, term, strict, depth)
         if splits is not NotImplemented:
             return None if splits is None else dict(splits)
@@ -97,10 +116,11 @@ class Search:
             partial(by_few_boxes, self),
             self._by_multipliers,
             partial(by_square, self),
-            partial(by_factors, self),
-            partial(by_moving, self),
+            partial(by_addends, self),
             partial(by_balls, self),
             partial(by_simpler_balls, self),
+            partial(by_factors, self),
+            partial(by_moving, self),
             partial(by_means, self),
             partial(by_derivative, self),
             partial(by_cut, self),

@@ -89,3 +89,73 @@ def test_every_constant_of_a_planner_has_an_option():
     given = {*CONSTANTS, "schedule", "n", "epsilon", "delta", "neighboring_relation"}
     for planner in PLANNERS.values():
         assert set(inspect.signature(planner).parameters) <= given
+
+
+SIXTH = Path(__file__).parents[2] / "notebooks" / "dpsgd_2014.py"
+
+
+def test_a_sixth_paper_is_audited_from_its_file(capsys, tmp_path):
+    path = tmp_path / "paper.json"
+    assert main(["audit", str(SIXTH), "--format", "json", "-o", str(path)]) == 0
+    document = json.loads(path.read_text(encoding="utf-8"))
+    found = {finding["claim"]: finding["status"] for finding in document["findings"]}
+    assert found["textbook"] == "PROVED"
+    assert found["beyond.printed"] == "REFUTED"
+    assert found["excess.exact"] == "PROVED"
+    assert found["logarithm.printed"] == "REFUTED"
+    assert all(finding["source"] for finding in document["findings"])
+    assert {wrong["erratum"] for wrong in document["errata"]} == {"beyond", "logarithm"}
+
+
+BROKEN = {
+    "no_schedule": ("x = 1\n", "no_schedule.py must define SCHEDULE"),
+    "unknown_symbol": (
+        "from dpcal.calibrate.schedules import *\n"
+        "from dpcal.calibrate.schedules import Bound, Quantity, Schedule\n"
+        "SCHEDULE = Schedule(name='s', title='', citation='', quantities=(Quantity('n', 'size'),),"
+        " claims=(Bound('c', '1 <= m'),))\n",
+        "claim 'c': symbol m is not declared as a quantity of s; did you mean n?",
+    ),
+    "float": (
+        "from dpcal.calibrate.schedules import Bound, positive\n"
+        "(x,) = positive('x')\nBound('c', 0.5 * x, x)\n",
+        "claim 'c': number must be exact",
+    ),
+    "raises": ("1/0\n", "raises.py: division by zero"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_wrong_file_is_one_sentence(name, capsys, tmp_path):
+    text, sentence = BROKEN[name]
+    path = tmp_path / f"{name}.py"
+    path.write_text(text, encoding="utf-8")
+    assert main(["audit", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert sentence in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_an_installed_schedule_is_found_by_its_name(monkeypatch, capsys, tmp_path):
+    from importlib.metadata import EntryPoint
+
+    from dpcal.calibrate.auditing import sources
+
+    (tmp_path / "outside_paper.py").write_text(
+        "from dpcal.calibrate.schedules import Bound, Quantity, Schedule\n"
+        "SCHEDULE = Schedule(name='outside', title='', citation='',"
+        " quantities=(Quantity('n', 'size'),), claims=(Bound('c', '0 < n', source='here'),))\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    point = EntryPoint("outside", "outside_paper:SCHEDULE", sources.GROUP)
+    monkeypatch.setattr(sources, "entry_points", lambda group: [point])
+    assert main(["audit", "outside"]) == 0
+    assert main(["audit", "outside", "--format", "latex"]) == 0
+    assert r"\begin{longtable}" in capsys.readouterr().out
+    monkeypatch.setattr(sources, "entry_points", lambda group: [])
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "outside_paper.py").rename(tmp_path / "package" / "paper.py")
+    assert main(["audit", "package.paper"]) == 0
