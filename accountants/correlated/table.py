@@ -98,6 +98,14 @@ def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
     )
 
 
+def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
+    """One uniformly random round an epoch, with noise of one size."""
+    once = isinstance(sampler, BallsInBins) or (
+        isinstance(sampler, RandomAllocation) and sampler.participations == 1
+    )
+    return once and mechanism.column is not None
+
+
 def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
     if isinstance(sampler, MinSeparation):
         return sampler.separation >= mechanism.bands
@@ -143,6 +151,16 @@ _TABLE = (
         "renewal recursion and Monte Carlo",
         _SAMPLED,
         _separated,
+    ),
+    Row(
+        ("diagonal",),
+        (BallsInBins, RandomAllocation),
+        "one round an epoch, and C a multiple of the identity",
+        "convolved",
+        "convolutions on a geometric grid",
+        CERTIFIED,
+        _one_round_each,
+        "convolutions bound delta within about a percent, and draws would tell no more",
     ),
     Row(
         ("diagonal", "banded"),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
+from dpcal.accountants.correlated.bounds.allocation import Allocation
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
 from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSpaces
@@ -28,6 +29,7 @@ from dpcal.accountants.correlated.samplers import (
     BallsInBins,
     CyclicPoisson,
     Poisson,
+    RandomAllocation,
     Sampler,
 )
 from dpcal.accountants.interface import delta as event_delta
@@ -35,7 +37,7 @@ from dpcal.accountants.interface import epsilon as event_epsilon
 from dpcal.accountants.interface import log_delta as event_log_delta
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
+__all__ = ["Compositions", "allocated", "bin_gram", "compositions", "proved", "proved_adding"]
 
 # Noise over the largest column. With less of it, what was released tells who took part, and
 # conditional composition proves nothing that participations revealed do not.
@@ -127,12 +129,31 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
     """
     if isinstance(sampler, CyclicPoisson):
         return _of_groups(mechanism, sampler)
+    allocation = allocated(mechanism, sampler)
+    if allocation is not None:
+        return allocation
     parts: list[Bound] = [Revealed(mechanism, sampler.automaton(mechanism.steps))]
     if isinstance(sampler, Poisson):
         if mechanism.bands == 1:
             return Compositions(tuple(compositions(mechanism, sampler)))
         parts += _of_poisson(mechanism, sampler, parts[0])
     return Least(tuple(parts))
+
+
+def allocated(mechanism: Mechanism, sampler: Sampler) -> Allocation | None:
+    """Return the bound for one random round an epoch and independent equal noise, or None."""
+    if mechanism.bands != 1 or mechanism.column is None:
+        return None
+    norm, steps = float(mechanism.column[0]) / mechanism.sigma, mechanism.steps
+    if isinstance(sampler, BallsInBins):
+        epochs = len(sampler.patterns(steps)) // sampler.bins
+        # The rounds of one bin are one observation of a longer contribution.
+        return Allocation(norm * math.sqrt(epochs), sampler.bins, 1)
+    if isinstance(sampler, RandomAllocation) and sampler.participations == 1:
+        sampler.automaton(steps)
+        rounds = sampler.epoch or steps
+        return Allocation(norm, rounds, steps // rounds)
+    return None
 
 
 def _of_poisson(mechanism: Mechanism, sampler: Poisson, revealed: Bound) -> list[Bound]:

@@ -5,7 +5,7 @@
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
 >>> type(removing(question, Goal(delta=1e-3))).__name__
-'Tilted'
+'PowerTilted'
 """
 
 from __future__ import annotations

@@ -1,0 +1,96 @@
+"""One random round an epoch, without draws: against brackets, draws, and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpcal import accountants
+from dpcal.accountants import correlated, events
+from dpcal.accountants.correlated.bounds.allocation import Allocation
+from dpcal.accountants.correlated.draws.bins import Bins
+from dpcal.accountants.correlated.draws.montecarlo import simulate
+from dpcal.accountants.matrix import Identity, LambdaCGD
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "low", "high"),
+    [
+        (1.0, 0.25, 2.1544e-3, 2.1635e-3),
+        (1.0, 0.5, 4.4006e-5, 4.4171e-5),
+        (1.5, 1.0, 1.2737e-3, 1.2891e-3),
+    ],
+)
+def test_one_epoch_of_a_hundred_rounds_lies_in_a_certified_bracket(mu, epsilon, low, high):
+    # Brackets from convolving lognormals on another grid, rounded down and up.
+    assert low < Allocation(mu, 100, 1).delta(epsilon) < high
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("mu", [0.3, 1.0])
+def test_one_round_is_the_gaussian_mechanism(mu, epsilon):
+    exact = float(accountants.delta(events.GaussianDpEvent(1 / mu), epsilon=epsilon))
+    for found in Allocation(mu, 1, 1).directions(epsilon):
+        assert exact * (1 - 1e-9) <= found <= 1.02 * exact + 1e-36
+    # Epochs of one round compose to a Gaussian of a larger norm.
+    exact = float(accountants.delta(events.GaussianDpEvent(1 / (2 * mu)), epsilon=epsilon))
+    assert exact * (1 - 1e-9) <= Allocation(mu, 1, 4).delta(epsilon) <= 1.02 * exact
+
+
+def two_rounds(mu, epsilon):
+    """Both directions of one of two rounds, by the trapezoid rule on the plane."""
+    x = np.linspace(-12, 16, 2801)
+    first, second = np.meshgrid(x, x, indexing="ij")
+    q = norm.pdf(first) * norm.pdf(second) * (x[1] - x[0]) ** 2
+    ratio = 0.5 * (np.exp(mu * first - mu * mu / 2) + np.exp(mu * second - mu * mu / 2))
+    remove = (q * np.maximum(ratio - math.exp(epsilon), 0)).sum()
+    return remove, (q * np.maximum(1 - math.exp(epsilon) * ratio, 0)).sum()
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.5])
+def test_two_rounds_against_quadrature(epsilon):
+    for exact, found in zip(
+        two_rounds(1.0, epsilon), Allocation(1.0, 2, 1).directions(epsilon), strict=True
+    ):
+        assert exact * (1 - 1e-4) <= found <= 1.01 * exact + 1e-36
+
+
+def test_several_epochs_against_draws():
+    rng, mu, t, epochs, epsilon = np.random.default_rng(0), 1.0, 20, 4, 1.0
+    x = rng.standard_normal((100_000, epochs, t))
+    x[:, :, 0] += mu
+    loss = np.log(np.exp(mu * x - mu * mu / 2).mean(axis=2)).sum(axis=1)
+    terms = np.maximum(-np.expm1(epsilon - loss), 0)
+    remove, add = Allocation(mu, t, epochs).directions(epsilon)
+    # 4.5 standard errors.
+    error = 4.5 * terms.std() / math.sqrt(len(terms))
+    assert terms.mean() - error <= remove <= 1.02 * terms.mean() + error
+    assert add < remove
+
+
+def test_the_front_door_answers_without_draws_at_any_delta():
+    sampler = correlated.RandomAllocation(1, epoch=100)
+    for delta in (1e-6, 1e-12, 1e-30):
+        found = correlated.epsilon(Identity(1000), sampler, noise_multiplier=1.0, delta=delta)
+        assert (found.label, found.draws) == ("certified", 0)
+        back = correlated.delta(Identity(1000), sampler, noise_multiplier=1.0, epsilon=float(found))
+        assert back == pytest.approx(delta, rel=1e-6)
+    # Below Poisson sampling at the same rate, which a uniform round is at most as bad as here.
+    poisson = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
+    found = correlated.epsilon(Identity(1000), sampler, noise_multiplier=1.0, delta=1e-6)
+    assert found < 1.02 * accountants.epsilon(poisson, delta=1e-6)
+
+
+def test_bins_of_independent_noise_are_one_epoch():
+    sampler = correlated.BallsInBins(50)
+    answer = correlated.delta(Identity(200), sampler, noise_multiplier=2.0, epsilon=0.5)
+    assert answer.label == "certified"
+    drawn = simulate(Bins(np.eye(50), "remove", 2), draws=60_000, seed=1)
+    reading = drawn.at(0.5, failure_probability=1e-6)
+    assert reading.lower <= answer <= 1.02 * reading.mean + 5 * reading.standard_error
+    # Correlated noise still asks for draws.
+    other = correlated.delta(
+        LambdaCGD(200, 0.5), sampler, noise_multiplier=2.0, epsilon=1.0, draws=4_096, seed=1
+    )
+    assert "Bins" in other.method
