@@ -66,11 +66,7 @@ KNOWN_UP_FOR_TYPES = {
 }
 
 # By the module that imports.
-KNOWN_INSIDE_FUNCTIONS = {
-    "dpcal.calibrate.schedules.dp_rgda": MOVING,
-    "dpcal.calibrate.schedules.kan": MOVING,
-    "dpcal.calibrate.schedules.spiderboost": MOVING,
-}
+KNOWN_INSIDE_FUNCTIONS = {}
 
 
 def room(name):

@@ -22,11 +22,6 @@ KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.correlated": (1284, KERNEL),
-    "dpcal.calibrate.schedules.dp_rgda": (1363, MOVING),
-    "dpcal.calibrate.schedules.gauss_psgd": (1064, MOVING),
-    "dpcal.calibrate.schedules.kan": (947, MOVING),
-    "dpcal.calibrate.schedules.kl_condition": (1512, MOVING),
-    "dpcal.calibrate.schedules.spiderboost": (1501, MOVING),
     "tests/optim/boundary/test_answers.py": (654, MOVING),
     "tests/optim/test_optim_correlated.py": (744, MOVING),
     "tests/optim/test_optim_kl.py": (839, MOVING),

@@ -1,0 +1,45 @@
+"""Second-order stationary points of stochastic minimax problems: DP-RGDA (arXiv 2602.01339).
+
+``eb = sqrt(d ell)/(n epsilon)`` with ``ell = log(1/delta)``, ``rr = n eb``, and ``ell1 =
+log(4/delta1)``.
+
+>>> from dpcal.calibrate.auditing.prover import prove
+>>> prove(SCHEDULE.resolve(SCHEDULE.claim("ER-33.printed"))).status
+'REFUTED'
+"""
+
+from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.dp_rgda.algorithm_errata import ALGORITHM_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.constants import CONSTANTS
+from dpcal.calibrate.schedules.dp_rgda.erm import ERM
+from dpcal.calibrate.schedules.dp_rgda.erm_errata import ERM_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.escape import ESCAPE
+from dpcal.calibrate.schedules.dp_rgda.escape_errata import ESCAPE_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.other_errata import OTHER_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.pop import POP
+from dpcal.calibrate.schedules.dp_rgda.population_errata import POPULATION_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.privacy_errata import PRIVACY_ERRATA
+from dpcal.calibrate.schedules.dp_rgda.quantities import QUANTITIES
+from dpcal.calibrate.schedules.dp_rgda.settings import SETTINGS
+
+__all__ = ["SCHEDULE"]
+
+SCHEDULE = Schedule(
+    name="dp_rgda",
+    title="Second-order stationary points of stochastic minimax problems",
+    citation=(
+        "Xu, Tao, Ding, Fan, Wang: Finding Differentially Private Second Order Stationary Points "
+        "in Stochastic Minimax Optimization, arXiv 2602.01339"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*ERM, *POP, *ESCAPE, *CONSTANTS),
+    errata=(
+        *PRIVACY_ERRATA,
+        *ALGORITHM_ERRATA,
+        *ERM_ERRATA,
+        *POPULATION_ERRATA,
+        *ESCAPE_ERRATA,
+        *OTHER_ERRATA,
+    ),
+)

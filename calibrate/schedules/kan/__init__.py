@@ -1,0 +1,33 @@
+"""Two-layer Kolmogorov-Arnold networks by DP-SGD with correlated noise (2605.12648).
+
+Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the sampling rate and
+``kappa`` the noise on the clipped sum in units of the clip. ``gamma`` is the margin, at most 1.
+
+>>> from dpcal.calibrate.auditing.prover import prove
+>>> prove(SCHEDULE.resolve(SCHEDULE.claim("E02.printed"))).status
+'REFUTED'
+"""
+
+from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.kan.analysis import ANALYSIS
+from dpcal.calibrate.schedules.kan.correlated import CORRELATED
+from dpcal.calibrate.schedules.kan.errata import ERRATA
+from dpcal.calibrate.schedules.kan.noise import NOISE
+from dpcal.calibrate.schedules.kan.privacy import PRIVACY
+from dpcal.calibrate.schedules.kan.quantities import QUANTITIES
+from dpcal.calibrate.schedules.kan.settings import SETTINGS
+
+__all__ = ["SCHEDULE"]
+
+SCHEDULE = Schedule(
+    name="kan",
+    title="Kolmogorov-Arnold networks by DP-SGD with correlated noise",
+    citation=(
+        "Wang, Schuchardt, Kalinin, Zhou, Fellenz, Lampert, Kloft: Population Risk Bounds for "
+        "Kolmogorov-Arnold Networks Trained by DP-SGD with Correlated Noise, arXiv 2605.12648"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*NOISE, *ANALYSIS, *PRIVACY, *CORRELATED),
+    errata=ERRATA,
+)

@@ -1,0 +1,176 @@
+"""Claims of the paper: noise."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+from sympy import diff, sqrt
+
+from dpcal.calibrate.auditing.language import Enumeration, Identity
+from dpcal.calibrate.schedules.kan.quantities import (
+    PARTS,
+    RATES,
+    B,
+    De,
+    R,
+    T,
+    U,
+    Ws,
+    Wt,
+    Z,
+    Zp,
+    _q,
+    c,
+    d,
+    eta,
+    gr,
+    growth_sq,
+    kappa,
+    lam,
+    m,
+    sensitivity_squared,
+    strategy,
+)
+
+
+def _inverse(size: int, correlation: Fraction) -> list[list[Fraction]]:
+    """Return the bidiagonal inverse of C."""
+    entries = {0: Fraction(1), 1: -correlation}
+    return [[entries.get(t - k, Fraction(0)) for k in range(size)] for t in range(size)]
+
+
+def _product(left: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
+    columns = list(zip(*right, strict=True))
+    return [[sum(a * b for a, b in zip(row, col, strict=True)) for col in columns] for row in left]
+
+
+def _transposed(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
+    return [list(row) for row in zip(*matrix, strict=True)]
+
+
+def _inverse_pair(case: tuple[int, Fraction]) -> bool:
+    """C times its bidiagonal inverse is the identity, on both sides."""
+    size, rate = case
+    unit = [[Fraction(t == k) for k in range(size)] for t in range(size)]
+    a, b = strategy(size, rate), _inverse(size, rate)
+    return _product(a, b) == unit == _product(b, a)
+
+
+def _row_sums(case: tuple[int, Fraction]) -> bool:
+    """The last row and the first column of C sum to (1 - lam^N)/(1 - lam)."""
+    size, rate = case
+    matrix = strategy(size, rate)
+    expected = (1 - rate**size) / (1 - rate)
+    return sum(matrix[-1]) == expected == sum(row[0] for row in matrix)
+
+
+def _gram(case: tuple[int, Fraction]) -> bool:
+    """Entries of C^T C in closed form."""
+    size, rate = case
+    matrix = strategy(size, rate)
+    gram = _product(_transposed(matrix), matrix)
+    return all(
+        gram[a][b] == rate ** abs(a - b) * (1 - rate ** (2 * (size - max(a, b)))) / (1 - rate**2)
+        for a in range(size)
+        for b in range(size)
+    )
+
+
+def _tridiagonal(case: tuple[int, Fraction]) -> bool:
+    """(C C^T)^-1 is tridiagonal with 1 + lam^2 except for the last entry 1."""
+    size, rate = case
+    inverse = _inverse(size, rate)
+    precision = _product(_transposed(inverse), inverse)
+    return all(
+        precision[a][b]
+        == ((1 if a == size - 1 else 1 + rate**2) if a == b else -rate if abs(a - b) == 1 else 0)
+        for a in range(size)
+        for b in range(size)
+    )
+
+
+def _prefix_noise(case: tuple[int, Fraction]) -> bool:
+    """Variance of prefix sums: 1 + (1 - lam)^2 (t - 1), and the total."""
+    size, rate = case
+    ones = [[Fraction(k <= t) for k in range(size)] for t in range(size)]
+    rows = [sum(x**2 for x in row) for row in _product(ones, _inverse(size, rate))]
+    total = size + (1 - rate) ** 2 * Fraction(size * (size - 1), 2)
+    return rows == [1 + (1 - rate) ** 2 * k for k in range(size)] and sum(rows) == total
+
+
+def _spectral(case: tuple[int, Fraction]) -> bool:
+    """||C||_2 <= g_N by the Perron test: the row sums of C^T C are at most g_N^2."""
+    size, rate = case
+    matrix = strategy(size, rate)
+    bound = ((1 - rate**size) / (1 - rate)) ** 2
+    return all(sum(row) <= bound for row in _product(_transposed(matrix), matrix))
+
+
+def _first_is_worst(case: tuple[int, Fraction, int]) -> bool:
+    """Taking part in the first k steps is the worst of all ways to take part k times."""
+    size, rate, count = case
+    worst = max(
+        sensitivity_squared(size, rate, chosen)
+        for chosen in itertools.combinations(range(size), count)
+    )
+    return worst == sensitivity_squared(size, rate, tuple(range(count)))
+
+
+def _closed_sensitivity(case: tuple[int, Fraction, int]) -> bool:
+    """Closed form of the squared sensitivity of the first k steps."""
+    size, rate, count = case
+    head = sum((((1 - rate**t) / (1 - rate)) ** 2 for t in range(1, count + 1)), Fraction(0))
+    tail = ((1 - rate**count) / (1 - rate)) ** 2 * rate**2
+    tail *= (1 - rate ** (2 * (size - count))) / (1 - rate**2)
+    return sensitivity_squared(size, rate, tuple(range(count))) == head + tail
+
+
+_SIZES = [(size, rate) for size in (1, 2, 5) for rate in RATES]
+
+NOISE = (
+    Enumeration("I01", _inverse_pair, _SIZES, statement="inverse pair"),
+    Enumeration("I02", _row_sums, _SIZES, statement="row and column sums"),
+    Enumeration("I03", _gram, _SIZES, statement="Gram matrix"),
+    Enumeration("I04", _tridiagonal, _SIZES, statement="precision matrix"),
+    Enumeration("I05", _prefix_noise, _SIZES, statement="noise of prefix sums"),
+    Enumeration("I06", _spectral, _SIZES, statement="spectral norm"),
+    Enumeration("I07", _first_is_worst, PARTS, statement="the first k steps are worst"),
+    Enumeration("I08", _closed_sensitivity, PARTS, statement="sensitivity in closed form"),
+    Identity(
+        "I09",
+        Wt - eta * (gr + De + c * Z - lam * c * Zp) + eta * c * Z,
+        Wt + eta * c * Zp - eta * (gr + De + (1 - lam) * c * Zp),
+        statement="shifted recursion: U_t = W_t + eta c Z_t",
+    ),
+    Identity(
+        "I10",
+        (U - eta * gr - Ws) ** 2,
+        (U - Ws) ** 2 - 2 * eta * gr * (U - Ws) + eta**2 * gr**2,
+        statement="expansion of a step's squared distance",
+    ),
+    Identity(
+        "I16", diff(_q, lam), 0, at={lam: 1 / (1 + eta)}, statement="minimizer of the noise factor"
+    ),
+    Identity("I16.value", _q, eta / (1 + eta), at={lam: 1 / (1 + eta)}, statement="its minimum"),
+    Identity("I16.one", _q, eta, at={lam: 1}, statement="full correlation"),
+    Identity("I17", _q / (1 - lam) ** 2, 1 + eta * lam**2 / (1 - lam) ** 2, statement="calibrated"),
+    Identity(
+        "I17.slope",
+        diff(1 + eta * lam**2 / (1 - lam) ** 2, lam),
+        2 * eta * lam / (1 - lam) ** 3,
+        statement="the calibrated factor grows with lambda",
+    ),
+    Identity(
+        "I18",
+        ((1 - lam) * kappa * eta * sqrt(m * d) / (B ** R(3, 2) * sqrt(T))) ** 2,
+        (1 - lam) ** 2 * eta * kappa**2 * m * d / B**2 * (eta / (B * T)),
+        statement="cross term is a geometric mean",
+    ),
+    Identity(
+        "I02.square",
+        growth_sq * (1 - lam) ** 2,
+        (1 - lam**T) ** 2,
+        statement="squared bound on the row sums",
+    ),
+)

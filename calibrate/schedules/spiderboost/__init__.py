@@ -1,0 +1,46 @@
+"""Stationary points: SpiderBoost, tree Spider, recursive regularization, JL (2206.00846).
+
+Arora, Bassily, Gonzalez, Guzman, Menart, Ullah, "Faster Rates of Convergence to Stationary Points
+in Differentially Private Optimization". ``abar = sqrt(d log(1/delta)) / (n epsilon)`` is the rate
+variable.
+
+>>> from dpcal.calibrate.auditing.prover import prove
+>>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E1.printed")))
+>>> verdict.status
+'REFUTED'
+"""
+
+from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.spiderboost.algorithm_1 import ALGORITHM_1
+from dpcal.calibrate.schedules.spiderboost.algorithm_1_errata import ALGORITHM_1_ERRATA
+from dpcal.calibrate.schedules.spiderboost.glm import GLM
+from dpcal.calibrate.schedules.spiderboost.glm_errata import GLM_ERRATA
+from dpcal.calibrate.schedules.spiderboost.lower import LOWER
+from dpcal.calibrate.schedules.spiderboost.other_errata import OTHER_ERRATA
+from dpcal.calibrate.schedules.spiderboost.quantities import QUANTITIES
+from dpcal.calibrate.schedules.spiderboost.recursive import RECURSIVE
+from dpcal.calibrate.schedules.spiderboost.recursive_errata import RECURSIVE_ERRATA
+from dpcal.calibrate.schedules.spiderboost.settings import SETTINGS
+from dpcal.calibrate.schedules.spiderboost.tree import TREE
+from dpcal.calibrate.schedules.spiderboost.tree_errata import TREE_ERRATA
+
+__all__ = ["SCHEDULE"]
+
+SCHEDULE = Schedule(
+    name="spiderboost",
+    title="Stationary points by private SpiderBoost",
+    citation=(
+        "Arora, Bassily, Gonzalez, Guzman, Menart, Ullah: Faster Rates of Convergence to "
+        "Stationary Points in Differentially Private Optimization, arXiv 2206.00846"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*ALGORITHM_1, *TREE, *RECURSIVE, *GLM, *LOWER),
+    errata=(
+        *ALGORITHM_1_ERRATA,
+        *TREE_ERRATA,
+        *RECURSIVE_ERRATA,
+        *GLM_ERRATA,
+        *OTHER_ERRATA,
+    ),
+)

@@ -1,0 +1,207 @@
+"""Errata of the paper: tree."""
+
+from __future__ import annotations
+
+from sympy import Min, Rational, log, oo, sqrt
+
+from dpcal.calibrate.auditing.language import (
+    Bound,
+    Enumeration,
+    Erratum,
+    Identity,
+    Private,
+    Prose,
+    Release,
+    erratum,
+)
+from dpcal.calibrate.schedules.spiderboost.quantities import (
+    L0,
+    LATE,
+    LEMMA5,
+    THIRD,
+    D,
+    alpha,
+    b,
+    beta,
+    d,
+    depth_first,
+    epsilon,
+    floored_depth,
+    n,
+    u,
+    v,
+    x,
+)
+
+
+def _leaves(depth: int) -> int:
+    return sum(len(label) == depth for label in depth_first(depth))
+
+
+def _printed_leaf_count(depth: int) -> bool:
+    """A tree of this depth has 2^(D - 1) leaves."""
+    return _leaves(depth) * 2 == 1 << depth
+
+
+def _true_leaf_count(depth: int) -> bool:
+    """A tree of this depth has 2^D leaves."""
+    return _leaves(depth) == 1 << depth
+
+
+def _steps_of_round(depth: int, carry: bool) -> int:
+    """Count the leaf steps that reach a later iterate."""
+    return _leaves(depth) if carry else _leaves(depth) - 1
+
+
+def _printed_round(depth: int) -> bool:
+    """Every leaf contributes a step when a round starts at the last leaf's point."""
+    return _steps_of_round(depth, carry=False) == 1 << depth
+
+
+def _carried_round(depth: int) -> bool:
+    """Every leaf of a round contributes a step when its last step is carried over."""
+    return _steps_of_round(depth, carry=True) == 1 << depth
+
+
+def _integer_depth(size: int) -> bool:
+    """D 2^(D + 1) = b has a whole solution D."""
+    return any(k * 2 ** (k + 1) == size for k in range(1, 30))
+
+
+_TEXTBOOK = sqrt(2 * log(Rational(125, 100) * 10**5))
+
+TREE_ERRATA = (
+    erratum(
+        "E16",
+        "The textbook Gaussian formula is used for every epsilon; it fails above about 8.4.",
+        Private(
+            "",
+            (Release(1, _TEXTBOOK / u, 1),),
+            epsilon=u,
+            delta=Rational(1, 10**5),
+            on={u: (Rational(1, 100), 1)},
+            statement="the textbook noise is enough for epsilon <= 1 (delta = 1e-5)",
+        ),
+        printed=Private(
+            "",
+            (Release(1, _TEXTBOOK / u, 1),),
+            epsilon=u,
+            delta=Rational(1, 10**5),
+            on={u: (Rational(1, 100), 12)},
+            points=({u: Rational(17, 2)},),
+            statement="the textbook noise is enough for every epsilon (delta = 1e-5)",
+        ),
+        use="The smallest multiplier of the exact Gaussian profile.",
+        severity="privacy",
+        source="Theorems 3 and 4",
+    ),
+    erratum(
+        "E17",
+        "The batch size is printed as sqrt(n d^(1/4)) for sqrt(n) d^(1/4).",
+        Bound("", (d + 1) / (b * epsilon) ** 2, sqrt(d + 1) / (n * epsilon), at={d: x - 1}),
+        printed=Bound("", d / (b * epsilon) ** 2, sqrt(d) / (n * epsilon), printed=(b,)),
+        use="sqrt(n) d^(1/4)/sqrt(epsilon).",
+        severity="rate",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E18",
+        "beta is printed with sqrt(b epsilon) for sqrt(b) epsilon.",
+        Identity(
+            "",
+            beta**2,
+            alpha**2 * Min(1, b * epsilon**2 / (d + 1)),
+            free=(b, alpha),
+            statement="movement in proportion to the accuracy",
+        ),
+        settings=(beta,),
+        use="alpha min(1, sqrt(b) epsilon/sqrt(d + 1)).",
+        severity="rate",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E19",
+        "Lemma 5's condition involves d + 1 while alpha and beta use d.",
+        Identity("", LEMMA5, alpha**2, free=(b,), at=LATE, statement="Lemma 5 with d + 1"),
+        printed=Bound(
+            "",
+            (L0**2 / u + x**2 / 2 * u * epsilon**2 / d) * (d + 1) / (u * epsilon**2),
+            x**2,
+            at={x: L0 * sqrt(2 * d) / (u * epsilon)},
+            statement="Lemma 5 with d, where privacy dominates",
+        ),
+        use="d + 1 in b, alpha and beta.",
+        severity="rate",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E20",
+        "A depth-D tree has 2^D leaves, not 2^(D-1).",
+        Enumeration("", _true_leaf_count, list(range(1, 9))),
+        printed=Enumeration("", _printed_leaf_count, list(range(1, 9))),
+        use="N = T 2^D leaves in the union bound.",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E21",
+        "The step of a round's last leaf is dropped.",
+        Enumeration("", _carried_round, list(range(1, 7))),
+        printed=Enumeration("", _printed_round, list(range(1, 7))),
+        use="Carry the last iterate into the next round.",
+        severity="algorithm",
+        source="Algorithm 2",
+    ),
+    erratum(
+        "E22",
+        "D 2^(D+1) = b has a whole solution for few b.",
+        Enumeration("", floored_depth, [4, 5, 17, 100, 1001], statement="floored depth"),
+        printed=Enumeration("", _integer_depth, [4, 16, 48, 100], statement="whole depth"),
+        use="The largest D with D 2^(D+1) <= b, and b a multiple of 2^D.",
+        severity="algorithm",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E23",
+        "The proof of Lemma 5 drops the factor D of the node variances.",
+        Identity("", D * v**2, v**2 * D, statement="variance of D nodes"),
+        printed=Identity("", D * v**2, v**2, statement="variance of D nodes"),
+        use="beta^2 D 2^D/b, as in the statement.",
+        source="Lemma 5",
+    ),
+    Erratum(
+        "E24",
+        "s in {0,1}^D for {0,1}^{<=D}, and an index in the proof of Theorem 3.",
+        Prose("E24.printed", "index ranges in prose"),
+        use="All labels of length at most D.",
+    ),
+    erratum(
+        "E25",
+        "Oracle complexity n counts records; gradients are up to twice as many.",
+        Bound("", 2 * (D + 1) / (D + 2), 2),
+        printed=Bound("", 2 * (D + 1) / (D + 2), 1),
+        use="n 2 (D+1)/(D+2) gradient evaluations.",
+        source="Theorem 4",
+    ),
+    erratum(
+        "E26",
+        "The stopping level exceeds the Lipschitz constant until n is about 10^16.7.",
+        Bound(
+            "",
+            2 * 256 * log(Rational(5, 4) * 10**6) * log(2 * 10**17) * sqrt(2) * n ** (-THIRD),
+            1,
+            on={n: (10**18, oo)},
+            at={n: 10**18},
+            statement="first part of the stopping level at n = 10^18, in units of L0",
+        ),
+        printed=Bound(
+            "",
+            2 * 256 * log(Rational(5, 4) * 10**6) * log(10) * sqrt(2) * n ** (-THIRD),
+            1,
+            on={n: (10**3, 10**12)},
+            statement="the stopping level is below L0 for n up to 10^12",
+        ),
+        use="The numerical schedule, or a stopping level of the user's.",
+        severity="rate",
+        source="Theorem 4",
+    ),
+)
