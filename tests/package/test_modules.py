@@ -54,7 +54,6 @@ LATE = {
     "sympy": "slow",
 }
 
-MOVING = "its room is being rebuilt"
 KNOWN_UP: dict[str, str] = {}
 
 KNOWN_UP_FOR_TYPES = {
@@ -66,7 +65,7 @@ KNOWN_UP_FOR_TYPES = {
 }
 
 # By the module that imports.
-KNOWN_INSIDE_FUNCTIONS = {}
+KNOWN_INSIDE_FUNCTIONS: dict[str, str] = {}
 
 
 def room(name):

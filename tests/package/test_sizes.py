@@ -14,17 +14,17 @@ from _tree import ROOT
 
 FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
-MOVING = "its room is being rebuilt"
-
 KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
+
+FAMILY = "the tests of one family share their problems and their records of runs"
 
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.correlated": (1284, KERNEL),
-    "tests/optim/boundary/test_answers.py": (654, MOVING),
-    "tests/optim/test_optim_correlated.py": (744, MOVING),
-    "tests/optim/test_optim_kl.py": (839, MOVING),
+    "tests/optim/boundary/test_answers.py": (654, FAMILY),
+    "tests/optim/test_optim_correlated.py": (744, FAMILY),
+    "tests/optim/test_optim_kl.py": (839, FAMILY),
 }
 
 KNOWN_CLASSES: dict[str, tuple[int, str]] = {
