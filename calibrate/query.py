@@ -284,19 +284,23 @@ class Query:
         rounds = self.count if self.correlation is None else self.correlation.strategy.steps
         return self.sampling.expected_batch_size(n, rounds)
 
-    def with_noise(self, noise_multiplier: float) -> Query:
+    def with_noise(self, noise_multiplier: float, *, checked: bool = False) -> Query:
         """Return an adaptive query with a noise multiplier that was chosen for it, fast.
 
         Parameters
         ----------
         noise_multiplier
             A finite number, at least this query's.
+        checked
+            Whether it is known to be so.
 
         Raises
         ------
         ValueError
             If the query is not adaptive, or the number is too small.
         """
+        if checked:
+            return self._copied(noise_multiplier=noise_multiplier)
         if self.budget is None:
             raise ValueError(f"query must be adaptive, got {self.name!r}, whose noise is planned.")
         if not _validate.positive(noise_multiplier=noise_multiplier) >= self.noise_multiplier:
@@ -304,7 +308,7 @@ class Query:
                 f"noise_multiplier must be at least the planned {self.noise_multiplier!r} for "
                 f"query {self.name!r}, got {noise_multiplier!r}."
             )
-        return self._copied(noise_multiplier=float(noise_multiplier))
+        return self._copied(noise_multiplier=float(noise_multiplier), chosen_of=self)
 
     def with_count(self, count: int) -> Query:
         """Return the query with another count >= 1, fast; it may exceed what a strategy allows."""
@@ -313,8 +317,16 @@ class Query:
     def _copied(self, **changes: Any) -> Query:
         """Return a copy with changes that need no check of the other fields."""
         made = object.__new__(Query)
-        vars(made).update(vars(self), **changes)
+        fields = made.__dict__
+        fields.update(self.__dict__)
+        fields.update(changes)
         return made
+
+    @property
+    def origin(self) -> Query | None:
+        """The adaptive query that this one's noise was chosen for by :meth:`with_noise`, if so."""
+        origin: Query | None = self.__dict__.get("chosen_of")
+        return origin
 
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""

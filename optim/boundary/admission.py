@@ -145,6 +145,10 @@ class Admission:
             If the plan's count, its adaptive budget, the records of a partition or the filter do
             not allow all of them.
         """
+        if self._filter is None and query.composition != "disjoint":
+            # The ledger refuses by itself what the plan does not allow.
+            self.ledger.record(query, count)
+            return
         spent = self._check_count(query, count)
         if query.budget is not None and not self.ledger.allows(query, count):
             share = float(self.ledger.share(query.budget))

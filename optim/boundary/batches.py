@@ -75,6 +75,7 @@ class Rounds:
         self._stream = NoiseStream(query.correlation.strategy, dimension, noise)
         self.noise = np.zeros(dimension)
         self.batch: Rows = np.empty(0, np.intp)
+        self._everyone = everyone(n)
         self._round = 0
         self._start()
 
@@ -107,6 +108,8 @@ class Rounds:
             self._round += 1
 
     def _drawn(self) -> Rows:
+        if self._query.sampler == "full":
+            return self._everyone
         q = self._query.sampling_probability or 1.0
         if self._query.sampler == "min-separation":
             eligible = np.flatnonzero(self._idle == 0)
@@ -147,6 +150,7 @@ class Batches:
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
         self.parts = Parts(plan, streams)
+        self._everyone = everyone(plan.n)
 
     @cached_property
     def rounds(self) -> dict[str, Rounds]:
@@ -174,6 +178,8 @@ class Batches:
             return self.rounds[query.name].batch
         if query.composition == "disjoint":
             return self.parts.take(query)
+        if query.sampler == "full":
+            return self._everyone
         n, sampling = self._plan.n, self._streams.sampling
         if query.batch_size is not None:
             rows = sampling.choice(n, query.batch_size, replace=False, shuffle=False)
@@ -237,3 +243,10 @@ def _new_parts(query: Query, count: int, spent: int) -> range:
     """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
     first = -(-spent // query.answers_per_part) * query.answers_per_part
     return range(first, spent + count, query.answers_per_part)
+
+
+def everyone(n: int) -> Rows:
+    """Return the numbers of all ``n`` rows, in an array that cannot be written to."""
+    rows = np.arange(n, dtype=np.intp)
+    rows.flags.writeable = False
+    return rows

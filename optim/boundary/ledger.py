@@ -116,6 +116,8 @@ class Ledger:
             self._check_allowed(self._allowed, query, count)
         if self._rows and _alike(self._rows[-1][0], query):
             last, before = self._rows[-1]
+            if query.correlation is not None:
+                _check_steps(query.correlation.strategy.steps, before + count)
             self._rows[-1] = (last, before + count)
         else:
             self._rows.append((query, count))
@@ -316,9 +318,17 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
 
 def _planned_alike(query: Query, released: Query) -> bool:
     """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
+    if released.origin is query:
+        return True
     if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
-        query = query.with_noise(released.noise_multiplier)
+        query = query.with_noise(released.noise_multiplier, checked=True)
     return _alike(query, released)
+
+
+def _check_steps(steps: int, count: int) -> None:
+    """Refuse more answers in a row than correlated noise has rows."""
+    if count > steps:
+        raise ValueError(f"count must be at most the strategy's steps={steps}, got {count}.")
 
 
 def _alike(query: Query, other: Query) -> bool:

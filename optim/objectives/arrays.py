@@ -98,7 +98,7 @@ def numbers_of(name: str, values: ArrayLike) -> Vector:
     except (TypeError, ValueError):
         # What numpy says holds the value that it could not read, and that may be a record's.
         raise TypeError(
-            f"{name} must give an array of real numbers, got values of other types."
+            f"{name} must be an array of real numbers, got values of other types."
         ) from None
 
 

@@ -208,9 +208,8 @@ def test_a_run_stopped_by_its_callback_costs_the_whole_plan(wrap):
 @pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
 def test_overflow_stops_the_run_at_a_finite_iterate(wrap):
     plan = boost_plan(steps=500, batch_size=N)
-    ridge = Logistic(X, Y, l2=1.0, fit_intercept=False)
     with pytest.warns(RuntimeWarning, match="the learning rate is too large"):
-        result = spiderboost(wrap(ridge), plan, seed=0, learning_rate=1e9)
+        result = spiderboost(wrap(OBJECTIVE), plan, seed=0, learning_rate=1e154)
     assert not result.complete
     assert np.isfinite(result.w).all()
     result.verify()
