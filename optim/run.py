@@ -139,7 +139,9 @@ class Run:
 
     def move(self, w: Vector) -> None:
         """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""
-        if math.isfinite(float(w.dot(w))):  # in no time, and without a warning
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = math.isfinite(float(w.dot(w)))
+        if finite:
             self.jump(self._projected(w) if math.isfinite(self.radius) else w, 1)
         else:
             self.overflow(self.w, 0)
