@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from sympy import Ge, Le, Min, sqrt
 
-from dpcal.calibrate.auditing.language import Balance, Bound, Claim, Feasible, Identity, Units
+from dpcal.calibrate.auditing.language import (
+    Balance,
+    Bound,
+    Claim,
+    Definition,
+    Feasible,
+    Identity,
+    Units,
+)
 from dpcal.calibrate.schedules.dp_rgda.quantities import (
     _R,
     F0,
@@ -36,7 +44,7 @@ _A0 = u / 2 - L * u**2 / 2 - u**3 * v * w / 2  # u = eta, v = B2^2, w = q
 _AT = {u: 1 / (2 * L)}
 
 ERM: tuple[Claim, ...] = (
-    Identity(
+    Definition(
         "E01",
         T1,
         (L * F0) ** _R(1, 3) * M ** _R(-2, 3) * eb ** _R(-4, 3),
@@ -147,7 +155,7 @@ ERM: tuple[Claim, ...] = (
         statement="which branch of T is active",
     ),
     Identity("E19", T1 / (T1 * eb**2), eb**-2, free=(eb,), statement="gradient count"),
-    Identity("E19.S1", S1, n, statement="a refresh uses all records"),
+    Definition("E19.S1", S1, n, statement="a refresh uses all records"),
     Units("E24.T", T, {}, statement="rounds are a number"),
     Units("E24.q", q, {}, statement="the period is a number"),
     Units("E24.S2", S2, {}, statement="the batch is a number"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sympy import gamma as gamma_function
 from sympy import log, pi, sqrt
 
-from dpcal.calibrate.auditing.language import Bound, Claim, Identity, Units
+from dpcal.calibrate.auditing.language import Bound, Claim, Definition, Identity, Units
 from dpcal.calibrate.schedules.dp_rgda.quantities import (
     _R,
     F0,
@@ -44,7 +44,7 @@ ESCAPE: tuple[Claim, ...] = (
         free=(eta_h,),
         statement="Hessian drift of a phase",
     ),
-    Identity("X10", alpha_h, sqrt(rho_phi) * sqrt(alpha), statement="curvature threshold"),
+    Definition("X10", alpha_h, sqrt(rho_phi) * sqrt(alpha), statement="curvature threshold"),
     Identity(
         "X11",
         D_bar,

@@ -8,7 +8,6 @@ from dpcal.calibrate.auditing.language import Bound, Erratum, Identity, Prose, R
 from dpcal.calibrate.schedules.dp_rgda.quantities import (
     _R,
     F0,
-    HALF,
     C,
     L,
     M,
@@ -26,6 +25,8 @@ from dpcal.calibrate.schedules.dp_rgda.quantities import (
     v,
     x,
 )
+
+_CONTRACTION = 1 - mu / (3 * (mu + L))  # A of (36), at lambda = 1/(6 L)
 
 OTHER_ERRATA = (
     erratum(
@@ -117,12 +118,19 @@ OTHER_ERRATA = (
         "7 becomes 8 only for kappa >= 34/3.",
         Bound(
             "",
-            7,
-            8 * (1 - 2 * L * mu / (6 * L * (mu + L))),
-            on={x: (1, 2)},
+            1,
+            _CONTRACTION / (36 * (1 - _CONTRACTION)),
             where=(Ge(L, mu * _R(34, 3)),),
+            statement="lambda^2 L^2 A/(1 - A) >= 1 at lambda = 1/(6 L), for kappa >= 34/3",
         ),
-        printed=Bound("", 7, 8 * (1 - 2 * L * mu / (6 * L * (mu + L))) - HALF, where=(Ge(L, mu),)),
+        printed=Bound(
+            "",
+            1,
+            _CONTRACTION / (36 * (1 - _CONTRACTION)),
+            where=(Ge(L, mu),),
+            points=({L: 1, mu: 1},),
+            statement="lambda^2 L^2 A/(1 - A) >= 1 at lambda = 1/(6 L), for every kappa",
+        ),
         use="State the condition.",
         source="(36)-(37)",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Ge, Le, log, sqrt
 
-from dpcal.calibrate.auditing.language import Bound, Identity, Units
+from dpcal.calibrate.auditing.language import Bound, Definition, Identity, Units
 from dpcal.calibrate.schedules.gauss_psgd.quantities import (
     HALF,
     TO,
@@ -229,7 +229,7 @@ ESCAPE = (
         free=(eta, chi),
         statement="net decrease of a normal step",
     ),
-    Identity("A27.alpha", alpha, 4 * chi, free=(chi,), statement="accuracy and error"),
+    Definition("A27.alpha", alpha, 4 * chi, free=(chi,), statement="accuracy and error"),
     Units("A28.R", R, {"parameter": 1}, statement="radius"),
     Units("A28.Phi", Phi, {"loss": 1}, statement="decrease"),
     Units("A28.Gamma", Gamma, {}, statement="length of a round"),

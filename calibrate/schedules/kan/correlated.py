@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Ge, Le, Min, sqrt
 
-from dpcal.calibrate.auditing.language import Bound, Feasible, Identity, Rate
+from dpcal.calibrate.auditing.language import Bound, Definition, Feasible, Identity, Rate
 from dpcal.calibrate.schedules.kan.quantities import (
     A55,
     B55,
@@ -84,7 +84,7 @@ CORRELATED = (
         1 / (gamma * sqrt(n)),
         statement="Corollary 5.5: generalization factor stays bounded",
     ),
-    Identity("I29.m", m55, gamma**-4, statement="width of Corollary 5.5"),
+    Definition("I29.m", m55, gamma**-4, statement="width of Corollary 5.5"),
     Identity("I29.T", T55 * gamma, sqrt(n), statement="one epoch at B = gamma sqrt(n)"),
     Identity(
         "I29.eta", eta55 / (sqrt(n) * epsilon), Min(1 / (sqrt(n) * epsilon), gamma**2 / sqrt(d))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import diff, exp, log
 
-from dpcal.calibrate.auditing.language import Identity
+from dpcal.calibrate.auditing.language import Definition, Identity
 from dpcal.calibrate.schedules.kan.quantities import (
     HALF,
     B,
@@ -64,7 +64,7 @@ PRIVACY = (
         3 * r * T * (Lam + log(2)),
         statement="deviation of the participations",
     ),
-    Identity(
+    Definition(
         "I15",
         kappa_sq,
         2 * (relation * growth_sq**HALF) ** 2 * taus * (log(R(5, 2)) + Lam) / epsilon**2,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sympy import Gt, Le, Rational, exp, log, sqrt
 
-from dpcal.calibrate.auditing.language import Bound, Enumeration, Feasible, Identity
+from dpcal.calibrate.auditing.language import Bound, Definition, Enumeration, Feasible, Identity
 from dpcal.calibrate.schedules.kl_condition.quantities import (
     F0,
     GAIN,
@@ -168,5 +168,5 @@ _SCHEDULE = (
         on=TO_TWO,
         statement="a round makes at least one step, no longer than the first round's",
     ),
-    Identity("A17", X, sqrt(d / rho) / n, statement="rate variable"),
+    Definition("A17", X, sqrt(d / rho) / n, statement="rate variable"),
 )

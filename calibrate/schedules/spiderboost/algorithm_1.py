@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sympy import Ge, Le, Min, Rational, oo, sqrt
 
-from dpcal.calibrate.auditing.language import Balance, Bound, Feasible, Identity, Units
+from dpcal.calibrate.auditing.language import Balance, Bound, Definition, Feasible, Identity, Units
 from dpcal.calibrate.schedules.spiderboost.quantities import (
     F0,
     HALF,
@@ -101,7 +101,7 @@ ALGORITHM_1 = (
         at={kappa: n * abar / sqrt(d)},
         statement="squared refresh error when kappa = n abar/sqrt(d)",
     ),
-    Identity("S11.tau", tau1_sq, d * sigma1**2, free=(sigma1,), statement="isotropic noise"),
+    Definition("S11.tau", tau1_sq, d * sigma1**2, free=(sigma1,), statement="isotropic noise"),
     Identity(
         "S11.sigma",
         sigma1,
@@ -223,5 +223,5 @@ ALGORITHM_1 = (
     Units("S24.lam", lam, {"gradient": 1, "parameter": -1}, statement="regularization"),
     Units("S24.tau1", tau1_sq, {"gradient": 2}, statement="squared refresh error"),
     Identity("S24.abar", abar**2, d * Lam / (n * epsilon) ** 2, statement="rate variable"),
-    Identity("S24.b1", b1, n, statement="refreshes use all records"),
+    Definition("S24.b1", b1, n, statement="refreshes use all records"),
 )
