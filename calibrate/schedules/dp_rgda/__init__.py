@@ -8,7 +8,10 @@ log(4/delta1)``.
 'REFUTED'
 """
 
+from typing import Any
+
 from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.dp_rgda import quantities
 from dpcal.calibrate.schedules.dp_rgda.algorithm_errata import ALGORITHM_ERRATA
 from dpcal.calibrate.schedules.dp_rgda.constants import CONSTANTS
 from dpcal.calibrate.schedules.dp_rgda.erm import ERM
@@ -23,6 +26,12 @@ from dpcal.calibrate.schedules.dp_rgda.quantities import QUANTITIES
 from dpcal.calibrate.schedules.dp_rgda.settings import SETTINGS
 
 __all__ = ["SCHEDULE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a symbol of the paper."""
+    return getattr(quantities, name)
+
 
 SCHEDULE = Schedule(
     name="dp_rgda",

@@ -10,7 +10,10 @@ oracle alone equals alpha.
 ('REFUTED', 'by the power 1/42 more than claimed')
 """
 
+from typing import Any
+
 from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.gauss_psgd import quantities
 from dpcal.calibrate.schedules.gauss_psgd.e_rates import E_RATES
 from dpcal.calibrate.schedules.gauss_psgd.errata import ERRATA
 from dpcal.calibrate.schedules.gauss_psgd.escape import ESCAPE
@@ -19,6 +22,12 @@ from dpcal.calibrate.schedules.gauss_psgd.selection import SELECTION
 from dpcal.calibrate.schedules.gauss_psgd.settings import SETTINGS
 
 __all__ = ["SCHEDULE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a symbol of the paper."""
+    return getattr(quantities, name)
+
 
 SCHEDULE = Schedule(
     name="gauss_psgd",

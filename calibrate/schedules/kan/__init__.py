@@ -8,7 +8,10 @@ Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the samplin
 'REFUTED'
 """
 
+from typing import Any
+
 from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.kan import quantities
 from dpcal.calibrate.schedules.kan.analysis import ANALYSIS
 from dpcal.calibrate.schedules.kan.correlated import CORRELATED
 from dpcal.calibrate.schedules.kan.errata import ERRATA
@@ -18,6 +21,12 @@ from dpcal.calibrate.schedules.kan.quantities import QUANTITIES
 from dpcal.calibrate.schedules.kan.settings import SETTINGS
 
 __all__ = ["SCHEDULE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a symbol of the paper."""
+    return getattr(quantities, name)
+
 
 SCHEDULE = Schedule(
     name="kan",

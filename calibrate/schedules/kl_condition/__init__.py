@@ -9,7 +9,10 @@ regularized loss (4).
 'REFUTED'
 """
 
+from typing import Any
+
 from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.kl_condition import quantities
 from dpcal.calibrate.schedules.kl_condition.adaptive import ADAPTIVE
 from dpcal.calibrate.schedules.kl_condition.algorithm_errata import ALGORITHM_ERRATA
 from dpcal.calibrate.schedules.kl_condition.lower import LOWER
@@ -25,6 +28,12 @@ from dpcal.calibrate.schedules.kl_condition.units import UNITS
 from dpcal.calibrate.schedules.kl_condition.utility_errata import UTILITY_ERRATA
 
 __all__ = ["SCHEDULE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a symbol of the paper."""
+    return getattr(quantities, name)
+
 
 SCHEDULE = Schedule(
     name="kl_condition",

@@ -10,7 +10,10 @@ variable.
 'REFUTED'
 """
 
+from typing import Any
+
 from dpcal.calibrate.auditing.language import Schedule
+from dpcal.calibrate.schedules.spiderboost import quantities
 from dpcal.calibrate.schedules.spiderboost.algorithm_1 import ALGORITHM_1
 from dpcal.calibrate.schedules.spiderboost.algorithm_1_errata import ALGORITHM_1_ERRATA
 from dpcal.calibrate.schedules.spiderboost.glm import GLM
@@ -25,6 +28,12 @@ from dpcal.calibrate.schedules.spiderboost.tree import TREE
 from dpcal.calibrate.schedules.spiderboost.tree_errata import TREE_ERRATA
 
 __all__ = ["SCHEDULE"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a symbol of the paper."""
+    return getattr(quantities, name)
+
 
 SCHEDULE = Schedule(
     name="spiderboost",
