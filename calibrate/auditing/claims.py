@@ -79,7 +79,7 @@ class _TwoSided(Claim):
             self._mark(mark)
         self._set("left", term_of(left))
         self._set("right", term_of(right))
-        # sympy has evaluated its expressions, so that printed sides that differ may look equal
+        # sympy has evaluated its expressions, so that printed sides that differ may look equal.
         reason = self.says_nothing() if written else ""
         if reason:
             raise ValueError(f"claim {self.name!r} says nothing: {reason}.")

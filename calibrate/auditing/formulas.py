@@ -294,7 +294,7 @@ def term_of(value: Any) -> Term:
 def signs_of(expression: Any) -> dict[str, tuple[str, bool]]:
     """Return sign and wholeness of the symbols of a sympy expression, from their assumptions."""
     found = {}
-    for entry in getattr(expression, "free_symbols", ()):
+    for entry in sorted(getattr(expression, "free_symbols", ()), key=str):
         sign = "+" if entry.is_positive else "0+" if entry.is_nonnegative else "?"
         if sign == "?" and not entry.is_real:
             raise ValueError(f"symbol must be declared positive or real, got the plain {entry}.")

@@ -418,7 +418,7 @@ def standalone(claim: Claim) -> Claim:
     return claim.changed(
         domain={
             name: values.meet(ranges.get(name, Range()))
-            for name, values in domain.items()
+            for name, values in sorted(domain.items())
             if name in used_symbols(claim)
         }
     )

@@ -14,8 +14,15 @@ from _tree import ROOT
 # A docstring that begins so can only be read after another one.
 LEANING = re.compile(r"(The same\b|As above|Like above|Same as|Ditto|See above)", re.IGNORECASE)
 
-# Modules whose examples are their ``EXAMPLE``, which the tests of commands run, and lists of names.
-WITHOUT_EXAMPLE = ("dpcal.commands", "dpcal.errors", "dpcal.__main__", "dpcal._ext")
+# Modules whose examples are their ``EXAMPLE``, which the tests of commands run; lists of names; and
+# the claims of papers, which are data.
+WITHOUT_EXAMPLE = (
+    "dpcal.commands",
+    "dpcal.errors",
+    "dpcal.__main__",
+    "dpcal._ext",
+    "dpcal.calibrate.schedules.",
+)
 KNOWN_WITHOUT_EXAMPLE = {
     # Loops of the oracle, whose examples are those of the optimizers that they take steps of.
     "dpcal.optim.boundary.adaptive",
@@ -24,6 +31,12 @@ KNOWN_WITHOUT_EXAMPLE = {
     "dpcal.accountants.inversion.inversion",
     "dpcal.accountants.inversion.jumps",
     "dpcal.accountants.inversion.solve",
+    # Parts of one search, whose example is that of ``dpcal.calibrate.auditing.prover``.
+    "dpcal.calibrate.auditing.boxes",
+    "dpcal.calibrate.auditing.moves",
+    "dpcal.calibrate.auditing.products",
+    # How an optimizer opens its oracle, which every optimizer's example shows.
+    "dpcal.optim.boundary.access",
 }
 
 KNOWN_LEANING = {}

@@ -5,7 +5,7 @@ nonnegative, and which terms are known to be nonnegative or positive (the facts)
 rule and holds the proofs of what the rule asks for. ``docs/audit.md`` states each rule with its
 side conditions. The check is total: it returns, or raises :class:`Undecided`.
 
->>> from dpcal.calibrate.auditing.kernel.terms import minus, number, power, symbol
+>>> from dpcal.calibrate.auditing.kernel.terms import encode, minus, number, power, symbol
 >>> x = symbol("x")
 >>> goal = minus(power(x, number(2)), minus(x, number(1)))
 >>> context = Context({"x": "?"})
