@@ -33,6 +33,11 @@ __all__ = ["by_addends", "by_factors", "by_means", "by_parts", "by_square", "by_
 
 Proof = dict[str, Any]
 
+# The largest numerator and denominator in exponents of a term that is factored. Factoring makes
+# polynomials of the degree that these numbers have, and does not look at the clock: at 64 it takes
+# less than a second, with a denominator of half a million it does not end.
+LARGEST_DEGREE = 64
+
 
 def by_terms(
     search: Search, context: Context, term: Term, strict: bool, depth: int
@@ -48,6 +53,8 @@ def by_factors(
     if depth > 5:
         return None
     expression = to_sympy(term, context.signs)
+    if not _of_small_degree(expression):
+        return None
     factored = sympy.factor(sympy.together(expression))
     coefficient, parts = factored.as_coeff_mul()
     if len(parts) < 2 and not (parts and parts[0].is_Pow):
@@ -63,6 +70,12 @@ def by_factors(
     if sign < 0:
         return None
     return {"rule": "product", "factors": [[encode(a), b] for a, b in rows]}
+
+
+def _of_small_degree(expression: Any) -> bool:
+    exponents = [power.exp for power in expression.atoms(sympy.Pow)]
+    numbers = {number for exponent in exponents for number in exponent.atoms(sympy.Rational)}
+    return all(max(abs(number.p), number.q) <= LARGEST_DEGREE for number in numbers)
 
 
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
