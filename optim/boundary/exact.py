@@ -50,10 +50,13 @@ Integers = NDArray[np.int64]
 # below 2^60.
 BOUND = 1 << 20
 
-
-# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. It
-# is added to delta, which is never that small.
+# Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. A
+# claim's delta is true up to this distance, which comes on top of it.
 LARGEST_DISTANCE = -64.0
+
+# The least delta of a plan: the distance is then below a millionth of it. A smaller delta could be
+# smaller than the distance itself, and the claim would be false.
+LEAST_DELTA = 2.0**-44
 
 
 class ExactNoise:
@@ -72,11 +75,16 @@ class ExactNoise:
     ------
     UnsupportedEvent
         If a query has correlated noise, whose rows are no whole numbers; if it is one pass of
-        descent, whose mean iterate is no sum; or if the plan has so many answers that the distances
-        of their noise from its law add up to more than 2^-64.
+        descent, whose mean iterate is no sum; if the plan has so many answers that the distances of
+        their noise from its law add up to more than 2^-64; or if its delta is below 2^-44.
     """
 
     def __init__(self, plan: Plan, dimension: int, key: bytes) -> None:
+        if plan.delta < LEAST_DELTA:
+            raise UnsupportedEvent(
+                "noise='discrete' is within 2^-64 of its law, which only a delta of at least 2^-44 "
+                f"leaves out of account, got a plan with delta={plan.delta!r}."
+            )
         for query in plan.queries:
             if query.correlation is not None or query.kind == "one pass":
                 why = "correlated noise" if query.correlation is not None else "kind 'one pass'"
@@ -142,7 +150,10 @@ def gradient_sum(objective: Objective, w: Vector, rows: Rows, max_norm: float) -
     if objective.kernel is not None:
         return grid.clipped_sum(objective.kernel, w, rows, max_norm=max_norm, bound=BOUND)
     return _one_by_one(
-        objective, rows, max_norm, lambda alone: objective.clipped_sum(w, alone, max_norm)
+        objective.dimension,
+        rows,
+        max_norm,
+        lambda alone: objective.clipped_sum(w, alone, max_norm),
     )
 
 
@@ -163,7 +174,7 @@ def difference_sum(
             objective.kernel, w, v, rows, max_norm=max_norm, bound=BOUND
         )
     return _one_by_one(
-        objective,
+        objective.dimension,
         rows,
         max_norm,
         lambda alone: objective.clipped_difference_sum(w, v, alone, max_norm),
@@ -182,11 +193,9 @@ def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> In
     """
     if objective.kernel is not None:
         return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=max_loss, bound=BOUND)
-    total = np.zeros(1, dtype=np.int64)
-    for row in rows:
-        alone = np.array([row], dtype=np.intp)
-        _add(np.array([objective.clipped_loss_sum(w, alone, max_loss)]), max_loss, total)
-    return total
+    return _one_by_one(
+        1, rows, max_loss, lambda alone: np.array([objective.clipped_loss_sum(w, alone, max_loss)])
+    )
 
 
 def whole_norm(total: Integers, offset: Vector, max_norm: float) -> Integers:
@@ -213,18 +222,13 @@ def whole_norm(total: Integers, offset: Vector, max_norm: float) -> Integers:
     return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
 
 
-def _one_by_one(
-    objective: Objective, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]
-) -> Integers:
-    total = np.zeros(objective.dimension, dtype=np.int64)
+def _one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:
+    total = np.zeros(size, dtype=np.int64)
     for row in rows:
         try:
             contribution = ask(np.array([row], dtype=np.intp))
         except NonFiniteAnswer:
             continue  # A record without a finite contribution counts as zero.
-        _add(np.asarray(contribution, dtype=np.float64), max_norm, total)
+        row_of_one = np.ascontiguousarray(contribution, dtype=np.float64)[np.newaxis]
+        grid.add_rows(row_of_one, max_norm, BOUND, total)
     return total
-
-
-def _add(contribution: Vector, max_norm: float, total: Integers) -> None:
-    grid.add_rows(np.ascontiguousarray(contribution)[np.newaxis], max_norm, BOUND, total)

@@ -1,5 +1,7 @@
 """Oracles with discrete noise: every optimizer runs on them, at the price of its plan."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -115,3 +117,9 @@ def test_what_is_no_sum_of_whole_numbers_is_refused_and_nothing_is_spent():
 def test_so_many_numbers_that_distances_add_up_are_refused():
     with pytest.raises(UnsupportedEvent, match=r"within 2\^-64 of its law"):
         PrivateOracle(OBJECTIVE, asked_often("gradient", 10**14), noise="discrete")
+
+
+def test_a_delta_that_the_distance_could_exceed_is_refused():
+    plan = dataclasses.replace(asked_often("gradient", 1), delta=1e-20)
+    with pytest.raises(UnsupportedEvent, match="got a plan with delta=1e-20"):
+        PrivateOracle(OBJECTIVE, plan, noise="discrete")
