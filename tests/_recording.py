@@ -26,7 +26,7 @@ import numpy as np
 from scipy import stats
 
 from dpcal.optim import Ledger, Objective
-from dpcal.optim.boundary import oracle as oracle_module
+from dpcal.optim.boundary import noise as noise_module
 
 __all__ = ["Recorded", "check_promises", "record"]
 
@@ -100,8 +100,8 @@ class Recorded(Objective):
 
 @contextmanager
 def _listening(happened, *, noiseless):
-    record, add = Ledger.record, oracle_module.add_gaussian
-    correlate = oracle_module.add_correlated
+    record, add = Ledger.record, noise_module.add_gaussian
+    correlate = noise_module.add_correlated
 
     def recorded(ledger, query, count=1):
         happened.append(Entry(query, count))
@@ -117,8 +117,8 @@ def _listening(happened, *, noiseless):
 
     with (
         mock.patch.object(Ledger, "record", recorded),
-        mock.patch.object(oracle_module, "add_gaussian", added),
-        mock.patch.object(oracle_module, "add_correlated", correlated),
+        mock.patch.object(noise_module, "add_gaussian", added),
+        mock.patch.object(noise_module, "add_correlated", correlated),
     ):
         yield
 

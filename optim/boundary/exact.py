@@ -25,14 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import grid
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream
+from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
 
 __all__ = [
     "BOUND",
-    "ExactNoise",
+    "DiscreteMechanism",
     "difference_sum",
     "gradient_sum",
     "loss_sum",
@@ -59,8 +61,8 @@ LARGEST_DISTANCE = -64.0
 LEAST_DELTA = 2.0**-44
 
 
-class ExactNoise:
-    """Discrete Gaussian noise for the exact sums of a plan's answers.
+class DiscreteMechanism:
+    """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
     Parameters
     ----------
@@ -68,8 +70,8 @@ class ExactNoise:
         Whose answers the noise is for.
     dimension
         Of the parameters, at least 1.
-    key
-        32 secret bytes, for this run only.
+    streams
+        Gives 32 secret bytes, for this run only.
 
     Raises
     ------
@@ -79,7 +81,10 @@ class ExactNoise:
         their noise from its law add up to more than 2^-64; or if its delta is below 2^-44.
     """
 
-    def __init__(self, plan: Plan, dimension: int, key: bytes) -> None:
+    name = "discrete"
+    fused = False
+
+    def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         if plan.delta < LEAST_DELTA:
             raise UnsupportedEvent(
                 "noise='discrete' is within 2^-64 of its law, which only a delta of at least 2^-44 "
@@ -92,7 +97,7 @@ class ExactNoise:
                     "noise='discrete' is for sums of whole numbers with independent noise, got "
                     f"query {query.name!r} with {why}."
                 )
-        self._stream = KeyStream(key)
+        self._stream = KeyStream(streams.key("noise"))
         self._normals: dict[float, DiscreteNormals] = {}
         widest = max(query.noise_multiplier for query in plan.queries)
         numbers = dimension * math.fsum(query.count for query in plan.queries)
@@ -103,17 +108,34 @@ class ExactNoise:
                 f"{numbers:.3g} numbers are within 2^{distance:.0f}."
             )
 
-    def add(self, total: Integers, noise_multiplier: float) -> None:
-        """Add noise to a sum in steps of the grid, shape (d,), in place.
+    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return gradient_sum(objective, w, rows, bound)
 
-        Parameters
-        ----------
-        total
-            As the functions of this module return it.
-        noise_multiplier
-            Standard deviation of the Gaussian that the plan prices, in units of the bound.
-        """
-        self._of(noise_multiplier).add(total)
+    def difference_sum(
+        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Integers:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return difference_sum(objective, w, v, rows, bound)
+
+    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return loss_sum(objective, w, rows, bound)
+
+    def norm(self, total: Integers, offset: Vector, bound: float) -> Integers:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return whole_norm(total, offset, bound)
+
+    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
+        """Refuse, as the plan was refused: a mean iterate is no sum of whole numbers."""
+        raise UnsupportedEvent("noise='discrete' is for sums, and a mean iterate is none.")
+
+    def noisy_mean(
+        self, total: Integers, query: Query, bound: float, *, size: float, row: Vector | None = None
+    ) -> Vector:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        self._of(query.noise_multiplier).add(total)
+        return np.multiply(total, step_length(bound) / size, dtype=np.float64)
 
     def _of(self, noise_multiplier: float) -> DiscreteNormals:
         if noise_multiplier not in self._normals:

@@ -62,7 +62,7 @@ class Loops:
         if (
             not isinstance(oracle, PrivateOracle)
             or oracle.objective.kernel is None
-            or oracle.noise != "gaussian"
+            or not oracle._mechanism.fused
         ):
             raise TypeError(
                 "oracle must be a PrivateOracle about an objective with a kernel, with "
@@ -88,8 +88,8 @@ class Loops:
         """
         if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
             return False
-        if oracle.noise != "gaussian":
-            return False  # The compiled loops draw Gaussians.
+        if not oracle._mechanism.fused:
+            return False
         queries = [oracle.plan.query(name) for name in names]
         plain = all(q.composition != "disjoint" and q.correlation is None for q in queries)
         # A filter is asked before every adaptive answer, and the compiled loop cannot ask it.

@@ -1,4 +1,8 @@
-"""How is noise added to a sum? Independent Gaussians, or a row of a matrix mechanism's noise.
+"""How are contributions summed, and how is noise added? The Gaussian mechanism, in floating point.
+
+A mechanism is what an oracle asks once an answer is admitted: it sums clipped contributions, in
+units of its own, adds noise, and divides by a public size. :class:`GaussianMechanism` works in
+doubles; :class:`dpcal.optim.boundary.exact.DiscreteMechanism` in whole numbers.
 
 >>> import numpy as np
 >>> answer = np.zeros(3)
@@ -12,12 +16,141 @@ True
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.noise import add_gaussian
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.boundary import sums
+from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
 
-__all__ = ["add_correlated", "add_gaussian"]
+__all__ = ["GaussianMechanism", "Mechanism", "add_correlated", "add_gaussian"]
+
+
+class Mechanism(Protocol):
+    """Sums clipped contributions and adds noise. Totals are arrays in the mechanism's own units.
+
+    Attributes
+    ----------
+    name
+        As the keyword ``noise`` of optimizers and oracles calls it.
+    fused
+        Whether compiled loops, which draw Gaussians in doubles, may take its place.
+    """
+
+    name: str
+    fused: bool
+
+    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """Return the sum over ``rows`` of gradients, each clipped to ``bound``."""
+        ...
+
+    def difference_sum(
+        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Any:
+        """Return the sum over ``rows`` of gradients at w minus at v, each clipped."""
+        ...
+
+    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """Return the sum over ``rows`` of losses, each clipped to [-bound, bound], shape (1,)."""
+        ...
+
+    def norm(self, total: Any, offset: Vector, bound: float) -> Any:
+        """Return the norm of a sum plus a public vector, shape (1,)."""
+        ...
+
+    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Any:
+        """Return the mean iterate of a pass over ``rows``."""
+        ...
+
+    def noisy_mean(
+        self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
+    ) -> Vector:
+        """Return a total with the query's noise, divided by a public size.
+
+        Parameters
+        ----------
+        total
+            As the other methods return it; not used again.
+        query
+            Gives the noise multiplier, in units of the bound.
+        bound
+            On the norm of one record's contribution.
+        size
+            Public divisor > 0.
+        row
+            A row of C^-1 z for correlated noise, shape (dimension,); None for independent noise.
+        """
+        ...
+
+
+class GaussianMechanism:
+    """Sums and Gaussian noise in floating point. It is the fast one; see docs/security.md.
+
+    Parameters
+    ----------
+    plan, dimension
+        Of the run.
+    streams
+        Gives the generator of noise.
+    """
+
+    name = "gaussian"
+    fused = True
+
+    def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
+        self._streams = streams
+
+    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return sums.gradient_sum(objective, w, rows, bound)
+
+    def difference_sum(
+        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Vector:
+        """See :class:`Mechanism`."""
+        return sums.difference_sum(objective, w, v, rows, bound)
+
+    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return sums.loss_sum(objective, w, rows, bound)
+
+    def norm(self, total: Vector, offset: Vector, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return np.array([sums.norm_of(total + offset)])
+
+    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Vector:
+        """See :class:`Mechanism`."""
+        return one_pass.mean_iterate(objective, w, rows)
+
+    def noisy_mean(
+        self, total: Vector, query: Query, bound: float, *, size: float, row: Vector | None = None
+    ) -> Vector:
+        """See :class:`Mechanism`.
+
+        Raises
+        ------
+        NonFiniteAnswer
+            If a regulariser overflowed; nothing is released.
+        """
+        if not np.isfinite(total).all():
+            # Clipped sums are finite, so that only a regulariser at huge parameters gets here.
+            raise NonFiniteAnswer(
+                f"The sum behind query {query.name!r} is NaN or infinite, and was not released: "
+                "the parameters that were asked about are too large."
+            )
+        standard_deviation = query.noise_multiplier * bound
+        if row is None:
+            add_gaussian(total, standard_deviation, self._streams.noise)
+        else:
+            add_correlated(total, standard_deviation, row)
+        return total / size
 
 
 def add_correlated(

@@ -59,16 +59,15 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary import exact
+from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.estimate import Estimate
+from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import add_correlated, add_gaussian
+from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.boundary.sums import difference_sum, gradient_sum, loss_sum, norm_of
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 
@@ -83,7 +82,10 @@ __all__ = ["Estimate", "PrivateOracle", "Seed"]
 # 1e-300 would let that happen; 1e-280 would treat more differences as zero.
 NEGLIGIBLE = 1e-290
 
-NOISES = ("gaussian", "discrete")
+# How contributions are summed and noise is added, by the name of the noise.
+MECHANISMS: dict[str, type[GaussianMechanism] | type[DiscreteMechanism]] = {
+    made.name: made for made in (GaussianMechanism, DiscreteMechanism)
+}
 
 
 class Admitted:
@@ -101,7 +103,7 @@ class Admitted:
         filter: PrivacyFilter | None = None,  # noqa: A002 -- what it is called in the field
         noise: str = "gaussian",
     ) -> None:
-        streams = Streams(seed, plan, objective.digest)
+        streams = observers.streams(seed, plan, objective.digest)
         self._open(objective, plan, streams, filter=filter, noise=noise)
 
     def _open(
@@ -114,7 +116,7 @@ class Admitted:
         ledger: Ledger | None = None,
         noise: str = "gaussian",
     ) -> None:
-        self.noise = _validate.choice(NOISES, noise=noise)
+        self.noise = _validate.choice(tuple(MECHANISMS), noise=noise)
         if plan.n != objective.n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
@@ -124,11 +126,8 @@ class Admitted:
         self._streams = streams
         self._batches = Batches(plan, objective.dimension, streams)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
-        self._exact = (
-            exact.ExactNoise(plan, objective.dimension, streams.key("noise"))
-            if noise == "discrete"
-            else None
-        )
+        mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
+        self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._lock = Lock()
 
     @property
@@ -327,10 +326,7 @@ class PrivateOracle(Admitted):
             rows = self._batches.sample(asked)
             if bound < NEGLIGIBLE:
                 return penalty
-            if self._exact is not None:
-                steps = exact.difference_sum(self.objective, w, v, rows, bound)
-                return self._exact_mean(steps, asked, bound) + penalty
-            total = difference_sum(self.objective, w, v, rows, bound)
+            total = self._mechanism.difference_sum(self.objective, w, v, rows, bound)
             return self._noisy_mean(total, asked, bound) + penalty
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
@@ -356,16 +352,10 @@ class PrivateOracle(Admitted):
         size = asked.expected_batch_size(self.plan.n)
         with self._lock:
             self._admission.spend(asked, 1)
-            rows, offset = (
-                self._batches.sample(asked),
-                size * self.objective.regularizer_gradient(w),
-            )
-            if self._exact is not None:
-                steps = exact.gradient_sum(self.objective, w, rows, asked.max_norm)
-                whole = exact.whole_norm(steps, offset, asked.max_norm)
-                return float(self._exact_mean(whole, asked, asked.max_norm)[0])
-            total = gradient_sum(self.objective, w, rows, asked.max_norm) + offset
-            norm = np.array([norm_of(total)])
+            rows = self._batches.sample(asked)
+            offset = size * self.objective.regularizer_gradient(w)
+            total = self._mechanism.gradient_sum(self.objective, w, rows, asked.max_norm)
+            norm = self._mechanism.norm(total, offset, asked.max_norm)
             return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
@@ -396,12 +386,8 @@ class PrivateOracle(Admitted):
         with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
-            if self._exact is not None:
-                steps = exact.loss_sum(self.objective, w, rows, asked.max_norm)
-                mean = self._exact_mean(steps, asked, asked.max_norm)
-            else:
-                total = loss_sum(self.objective, w, rows, asked.max_norm)
-                mean = self._noisy_mean(total, asked, asked.max_norm)
+            total = self._mechanism.loss_sum(self.objective, w, rows, asked.max_norm)
+            mean = self._noisy_mean(total, asked, asked.max_norm)
         return float(mean[0]) + self.objective.regularizer(w)
 
     def one_pass(
@@ -467,41 +453,21 @@ class PrivateOracle(Admitted):
         one_pass.check(self.objective, w)
         with self._lock:
             self._admission.spend(asked, 1)
-            mean = one_pass.mean_iterate(self.objective, w, self._batches.sample(asked))
-            add_gaussian(mean, asked.noise_multiplier * asked.max_norm, self._streams.noise)
-        return mean
+            rows = self._batches.sample(asked)
+            mean = self._mechanism.mean_iterate(one_pass, self.objective, w, rows)
+            return self._mechanism.noisy_mean(mean, asked, asked.max_norm, size=1.0)
 
     def _noisy_gradient(self, w: Vector, query: Query) -> Vector:
         if query.correlation is not None:
             # A round is over once it has begun: neither its batch nor its noise is used again.
             self._batches.rounds[query.name].begin()
         rows = self._batches.sample(query)
-        if self._exact is not None:
-            steps = exact.gradient_sum(self.objective, w, rows, query.max_norm)
-            mean = self._exact_mean(steps, query, query.max_norm)
-        else:
-            total = gradient_sum(self.objective, w, rows, query.max_norm)
-            mean = self._noisy_mean(total, query, query.max_norm)
+        total = self._mechanism.gradient_sum(self.objective, w, rows, query.max_norm)
+        mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
-    def _exact_mean(self, total: exact.Integers, query: Query, bound: float) -> Vector:
-        """Add discrete noise to a sum in steps of the grid, and divide by a public size."""
-        assert self._exact is not None
-        self._exact.add(total, query.noise_multiplier)
-        length = exact.step_length(bound) / query.expected_batch_size(self.plan.n)
-        return np.multiply(total, length, dtype=np.float64)
-
-    def _noisy_mean(self, total: Vector, query: Query, bound: float) -> Vector:
+    def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
         """Add the noise that goes with a bound on contributions, and divide by a public size."""
-        if not np.isfinite(total).all():
-            # Clipped sums are finite, so that only a regulariser at huge parameters gets here.
-            raise NonFiniteAnswer(
-                f"The sum behind query {query.name!r} is NaN or infinite, and was not released: "
-                "the parameters that were asked about are too large."
-            )
-        standard_deviation = query.noise_multiplier * bound
-        if query.correlation is not None:
-            add_correlated(total, standard_deviation, self._batches.rounds[query.name].noise)
-        else:
-            add_gaussian(total, standard_deviation, self._streams.noise)
-        return total / query.expected_batch_size(self.plan.n)
+        row = None if query.correlation is None else self._batches.rounds[query.name].noise
+        size = query.expected_batch_size(self.plan.n)
+        return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)

@@ -12,7 +12,7 @@ from dpcal import calibrate, optim
 from dpcal._ext.noise import add_gaussian
 from dpcal.calibrate import Constants
 from dpcal.optim import FromGradients, Huber, PrivateOracle
-from dpcal.optim.boundary import oracle as oracle_module
+from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.jl_glm import embedding
@@ -209,7 +209,7 @@ def test_attacks_on_a_tree_stay_below_the_claim_and_find_each_mistake():
     honest = evidence(2, 600)
     assert proved(*honest) <= claim
     assert follows(honest, tree_of(2, claim).query("root").noise_multiplier)
-    with mock.patch.object(oracle_module, "add_gaussian", quieter):
+    with mock.patch.object(noise_module, "add_gaussian", quieter):
         assert proved(*evidence(2, 300)) > claim
     with mock.patch.object(Parts, "allot", shared):
         assert proved(*evidence(6, 200)) > claim
@@ -282,7 +282,7 @@ def test_attacks_on_embedded_models_stay_below_the_claim_and_find_each_mistake()
     assert proved(*honest) <= claim
     assert follows(honest, plan.queries[0].noise_multiplier / math.sqrt(steps))
     for place, name, mistake in (
-        (oracle_module, "add_gaussian", quieter),
+        (noise_module, "add_gaussian", quieter),
         (Huber, "embedded", trusting),
         (Huber, "embedded", averaging),
     ):
