@@ -28,6 +28,7 @@ from dpcal.calibrate.plans.kl_spider import kl_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
+from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
 from dpcal.calibrate.query import Query
@@ -50,6 +51,7 @@ __all__ = [
     "compare_strategies",
     "correlated_dpsgd",
     "dpsgd",
+    "gauss_psgd",
     "jl_glm",
     "kl_spider",
     "noise_multiplier",

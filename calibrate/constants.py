@@ -36,6 +36,9 @@ class Constants:
         Of the regularised objective, as far as the regulariser guarantees it; at least 0.
     gap
         F0: a public bound on ``F(w_0) - inf F``; None when nobody gave one.
+    hessian_lipschitz
+        rho: bound on the Lipschitz constant of one record's Hessian, in operator norm; None when
+        nobody gave one.
     measured
         Whether a value was read off records. Plan builders refuse such constants unless they are
         told that the records are public, because a plan is: the largest norm among the records
@@ -46,6 +49,7 @@ class Constants:
     smoothness: float
     strong_convexity: float = 0.0
     gap: float | None = None
+    hessian_lipschitz: float | None = None
     measured: bool = False
 
 

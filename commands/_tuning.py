@@ -75,6 +75,55 @@ _ROWS = (
         name="learning_rate", metavar="R", meaning="> 0 (default: follows from public numbers)"
     ),
     Tunable(
+        name="difference_batch_size",
+        read=whole,
+        metavar="B",
+        meaning="records behind a gradient difference (default: by the optimizer)",
+    ),
+    Tunable(
+        name="drift",
+        metavar="K",
+        meaning="squared movement >= 0 after which a gradient is fresh; 0 for all (default: by the "
+        "optimizer)",
+    ),
+    Tunable(
+        name="period",
+        read=whole,
+        metavar="P",
+        meaning="every so many gradients one is fresh, in place of --drift",
+    ),
+    Tunable(
+        name="threshold",
+        metavar="X",
+        meaning="> 0: an escape begins at gradients of 3 X (default: the size of their error)",
+    ),
+    Tunable(
+        name="escape_radius",
+        metavar="R",
+        meaning="> 0: farther than this is an escape (default: follows from the bounds)",
+    ),
+    Tunable(
+        name="escape_steps",
+        read=whole,
+        metavar="S",
+        meaning="of a round, >= 1 (default: follows from the bounds)",
+    ),
+    Tunable(
+        name="escape_rounds", read=whole, metavar="Q", meaning="of an escape, >= 1 (default: 4)"
+    ),
+    Tunable(
+        name="reset",
+        read=str,
+        choices=("rewind", "carry", "fresh"),
+        meaning="what a gradient estimate is when a round begins (default: rewind)",
+    ),
+    Tunable(
+        name="passes",
+        read=whole,
+        metavar="E",
+        meaning="how often a record may be used, >= 1 (default: 1)",
+    ),
+    Tunable(
         name="preset",
         read=str,
         choices=("practical", "theory"),

@@ -30,6 +30,8 @@ from dpcal.optim.proximal_point import proximal_point
 from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.run import Progress, Run
+from dpcal.optim.second_order.curvature import Curvature, curvature
+from dpcal.optim.second_order.gauss_psgd import SecondOrderResult, gauss_psgd
 from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 
@@ -38,6 +40,7 @@ __all__ = [
     "MLP",
     "Cauchy",
     "Constants",
+    "Curvature",
     "FromGradients",
     "Huber",
     "Ledger",
@@ -49,6 +52,7 @@ __all__ = [
     "Progress",
     "Result",
     "Run",
+    "SecondOrderResult",
     "Sigmoid",
     "Softmax",
     "Squared",
@@ -57,7 +61,9 @@ __all__ = [
     "adaptive_gd",
     "check_objective",
     "correlated_dpsgd",
+    "curvature",
     "dpsgd",
+    "gauss_psgd",
     "jl_glm",
     "kl_spider",
     "noisy_gd",

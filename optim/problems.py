@@ -1,7 +1,8 @@
 """On which losses can a theorem be seen? Problems whose constants and optima are known.
 
-One record's loss is ``H(w) - <x, w>``: a potential that all records share, tilted by each. The mean
-loss is the potential itself, up to the mean of the records, so that excess risks are exact:
+One record's loss is ``H(w) - <x, w>``, but for :class:`Trigonometric`: a potential that all records
+share, tilted by each. The mean loss is the potential itself, up to the mean of the records, so that
+excess risks are exact:
 
 >>> import numpy as np
 >>> problem = PowerNorm(balanced(100, 3, seed=0), power=3.0)
@@ -26,7 +27,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import Vector, clipped_rows, digest_of, parameters, records
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["PowerNorm", "Ripples", "balanced"]
+__all__ = ["PowerNorm", "Ripples", "Trigonometric", "balanced"]
 
 
 def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = None) -> Vector:
@@ -196,3 +197,94 @@ class Ripples(_Tilted):
         """Return the gradient of H, shape (dimension,)."""
         slope: Vector = 2 * w + 3 * np.sin(2 * w)
         return slope
+
+
+class Trigonometric(Objective):
+    """``sum_i (1 - cos(w_i + z_i))`` with records z: valleys between saddle points, in every plane.
+
+    With z uniform on [-a, a]^d about offsets o, population risk is ``sum_i (1 - phi cos(w_i +
+    o_i))`` with phi = sin(a) / a. At o = 0 its minima are the multiples of 2 pi, and (pi, 0, ...,
+    0) is a saddle point whose gradient is zero and whose smallest eigenvalue is -phi.
+
+    Parameters
+    ----------
+    Z
+        Records, shape (n, d), finite.
+    """
+
+    def __init__(self, Z: ArrayLike) -> None:
+        self._Z = records(Z)
+        self.n, self.dimension = self._Z.shape
+        self.penalized = self.dimension
+
+    @classmethod
+    def drawn(
+        cls,
+        n: int,
+        dimension: int,
+        *,
+        width: float = 1.0,
+        offset: ArrayLike | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> Trigonometric:
+        """Return the problem on random records.
+
+        Parameters
+        ----------
+        n, dimension
+            At least 1.
+        width
+            a > 0, half the width of the cube that records are uniform on.
+        offset
+            Its center, shape (dimension,); the origin when omitted.
+        seed
+            Of the records.
+        """
+        a = _validate.positive(width=width)
+        shape = (_validate.count(n=n), _validate.count(dimension=dimension))
+        center = np.zeros(shape[1]) if offset is None else parameters(offset, shape[1])
+        return cls(np.random.default_rng(seed).uniform(-a, a, shape) + center)
+
+    @property
+    def constants(self) -> Constants:
+        """G = sqrt(d), M = rho = 1, and the gap 2 d, whatever the records are."""
+        return Constants(
+            lipschitz=math.sqrt(self.dimension) * (1 + 1e-9),
+            smoothness=1.0,
+            gap=2.0 * self.dimension,
+            hessian_lipschitz=1.0,
+        )
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._Z)
+
+    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`."""
+        table = np.sin(self._Z[rows] + w)
+        if max_norm > math.sqrt(self.dimension):  # no record's gradient is longer
+            return np.asarray(table.sum(axis=0))
+        return clipped_rows(table, max_norm)
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`."""
+        # By the sine's addition theorem: differences of near points keep their digits.
+        table = np.cos(self._Z[rows] + (w + v) / 2) * (2 * np.sin((w - v) / 2))
+        return clipped_rows(table, max_norm)
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        losses = (1 - np.cos(self._Z[rows] + w)).sum(axis=1)
+        return float(np.clip(losses, -max_loss, max_loss).sum())
+
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""
+        return np.asarray(np.cos(self._Z[rows] + w).sum(axis=0) * v)
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n

@@ -67,11 +67,11 @@ class Optimizer:
 
     def build(self) -> Callable[..., Any]:
         """Return the plan builder."""
-        return _function(f"dpcal.calibrate.plans.{self.name}", self.name)
+        return _function("dpcal.calibrate", self.name)
 
     def optimizer(self) -> Callable[..., Result]:
         """Return the optimizer, called with an objective, a plan and a seed."""
-        return _function(f"dpcal.optim.{self.name}", self.name)
+        return _function("dpcal.optim", self.name)
 
 
 def _function(module: str, name: str) -> Callable[..., Any]:
@@ -190,6 +190,32 @@ _ROWS = (
             "matrix",
             "matrix_seed",
             "preset",
+        ),
+    ),
+    Optimizer(
+        name="gauss_psgd",
+        summary="one pass of gradients and differences, whose noise leaves saddle points",
+        problem="smooth with smooth Hessians, not convex; second-order points of population risk",
+        needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
+        rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(2/5) + (d / (n^3 epsilon^2))^(2/17)",
+        measure="alpha of an alpha-second-order stationary point",
+        theorem="Tao et al. 2025, Algorithms 1 and 2, Theorem 2 (corrected)",
+        relations=_IN_PLACE,
+        options=(
+            "max_norm",
+            "learning_rate",
+            "batch_size",
+            "difference_batch_size",
+            "drift",
+            "period",
+            "threshold",
+            "escape_radius",
+            "escape_steps",
+            "escape_rounds",
+            "reset",
+            "passes",
+            "steps",
+            "failure_probability",
         ),
     ),
     Optimizer(

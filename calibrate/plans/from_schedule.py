@@ -41,6 +41,7 @@ from dpcal.calibrate.plans.common import (
 )
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import checked_problem, kl_spider, theory_floor
+from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd_plan
 from dpcal.calibrate.plans.spiderboost import check_enough_records
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
 from dpcal.calibrate.plans.variance_reduction import Counts, Target, settled_counts
@@ -292,8 +293,10 @@ def gauss_psgd(
 ) -> Plan:
     """Return the plan of Gauss-PSGD with Ada-DP-SPIDER (Tao et al. 2025, Theorem 2, corrected).
 
-    Absolute constants and logarithms of the theorem are taken as 1; each record is used once, in
-    disjoint batches, so the whole run costs one Gaussian release.
+    Step size, batches and drift are the theorem's, with its absolute constants and logarithms taken
+    as 1; the alpha that it would promise so is the parameter ``rate``. Threshold and escapes are
+    those of :func:`dpcal.calibrate.gauss_psgd`, for the error that estimates really have. Each
+    record is used once, in disjoint batches, so the whole run costs one Gaussian release.
 
     Parameters
     ----------
@@ -317,18 +320,24 @@ def gauss_psgd(
             f"b2={values['b2']:.3g} at n={n}; "
             "a larger U, or more records, makes them feasible."
         )
-    refresh, difference = (max(1, math.floor(values[name])) for name in ("b1", "b2"))
-    calls = max(1, n // (2 * refresh)), max(1, n // (2 * difference))
-    values.update(b1=refresh, b2=difference, refreshes=calls[0], steps=calls[1])
-
-    def accuracy(size: float) -> float:
-        return float(_gauss_settings(schedule, {**values, "n": size})["alpha"])
-
-    record = promise("gauss_psgd", values["alpha"], ("Lipschitz constant", float(G)), accuracy, n)
-    queries = _disjoint_queries(noise, calls, (G, M))
-    target = (epsilon, delta, neighboring_relation)
-    keep = ("b1", "b2", "refreshes", "steps", "eta", "kappa")
-    return _assembled("gauss_psgd", values, keep, queries, target, record)
+    b1, b2 = (math.floor(values[name]) for name in ("b1", "b2"))
+    plan = gauss_psgd_plan(
+        Constants(
+            lipschitz=float(G), smoothness=float(M), gap=float(U), hessian_lipschitz=float(rho)
+        ),
+        n=n,
+        dimension=_validate.count(d=d),
+        epsilon=epsilon,
+        delta=delta,
+        learning_rate=min(values["eta"], 1 / M),
+        batch_size=b1,
+        difference_batch_size=b2,
+        drift=values["kappa"],
+        steps=max(1, n // (2 * b2)),
+        neighboring_relation=neighboring_relation,
+    )
+    theorem = {"refreshes": max(1, n // (2 * b1)), "rate": values["alpha"]}
+    return dataclasses.replace(plan, parameters={**plan.parameters, **theorem})
 
 
 def _gauss_settings(schedule: Schedule, values: dict[str, Any]) -> dict[str, Any]:
@@ -352,32 +361,6 @@ def _gauss_settings(schedule: Schedule, values: dict[str, Any]) -> dict[str, Any
     values["b1"] = values["n"] * values["kappa"] / (2 * values["U"] * values["eta"])
     values["b2"] = values["n"] * values["eta"] * values["chi"] ** 2 / (2 * values["U"])
     return values
-
-
-def _disjoint_queries(
-    noise: float, calls: tuple[int, int], norms: tuple[float, float]
-) -> tuple[Query, ...]:
-    """Two kinds of answers on disjoint records, priced without amplification."""
-    refresh = Query(
-        name="refresh",
-        kind="gradient",
-        sampler="full",
-        max_norm=norms[0],
-        noise_multiplier=noise * math.sqrt(2),
-        count=calls[0],
-        composition="disjoint",
-    )
-    difference = Query(
-        name="difference",
-        kind="gradient difference",
-        sampler="full",
-        max_norm=norms[1],
-        proportional=True,
-        noise_multiplier=noise * math.sqrt(2),
-        count=calls[1],
-        composition="disjoint",
-    )
-    return refresh, difference
 
 
 def kan(

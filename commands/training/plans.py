@@ -29,6 +29,7 @@ SOURCES = {
     "lipschitz": "--max-norm, or --bounds with --loss logistic",
     "smoothness": "--smoothness or --bounds",
     "gap": "--gap, or --target-bounds",
+    "hessian_lipschitz": "--bounds with --loss logistic",
     "gamma": "--gamma, or --l2 > 0 with --no-intercept and kappa = 2",
 }
 
@@ -166,7 +167,15 @@ def _public_constants(options: Namespace, data: Data, row: Optimizer) -> Constan
         smoothness=smoothness + (0.0 if "l2" in row.options else options.l2),
         strong_convexity=0.0 if options.intercept else options.l2,
         gap=None if gap == math.inf else gap,
+        hessian_lipschitz=_hessian_lipschitz(options, square),
     )
+
+
+def _hessian_lipschitz(options: Namespace, square: float) -> float | None:
+    """Return rho of the logistic loss, whose third derivative is at most 1 / (6 sqrt(3))."""
+    if options.loss != "logistic" or square == math.inf:
+        return None
+    return float(square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50))
 
 
 def _check_needs(row: Optimizer, constants: Constants, given: Mapping[str, Any]) -> None:
@@ -176,6 +185,7 @@ def _check_needs(row: Optimizer, constants: Constants, given: Mapping[str, Any])
         "lipschitz": constants.lipschitz < math.inf,
         "smoothness": constants.smoothness < math.inf,
         "gap": constants.gap is not None,
+        "hessian_lipschitz": constants.hessian_lipschitz is not None,
         "gamma": implied,
     }
     for need in row.needs:

@@ -128,6 +128,43 @@ class Objective(ABC):
         """
         raise TypeError(f"{type(self).__name__} gives no losses of single records.")
 
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """Return the sum over ``rows`` of the Hessians of their losses, times ``v``. Not private.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        v
+            A vector, shape (dimension,).
+        rows
+            Row numbers in [0, n), possibly none.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (dimension,), without the regulariser. A record whose product is NaN or infinite
+            contributes zero.
+        """
+        raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
+
+    def hessian_vector(self, w: ArrayLike, v: ArrayLike) -> Vector:
+        """Return the Hessian of :meth:`loss` at ``w`` times ``v``. Not private.
+
+        Parameters
+        ----------
+        w, v
+            Parameters and a vector, each of shape (dimension,).
+
+        Raises
+        ------
+        TypeError
+            If the objective gives no Hessians.
+        """
+        w, v = parameters(w, self.dimension), parameters(v, self.dimension)
+        total = self.hessian_vector_sum(w, v, np.arange(self.n, dtype=np.intp))
+        return total / self.n + self.regularizer_gradient(v)
+
     def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
         """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
 

@@ -38,6 +38,11 @@ _ROUNDING = 1e-9
 # Rows that are asked for at most: singles, and a few sets of them. More find no other mistakes.
 _ROWS = 24
 
+# Step of central differences of gradients, and by how much they may differ from a Hessian, both
+# relative: the differences err by about the square of the step, and by 1e-16 over the step. Where a
+# loss has kinks they err more, at few records.
+_STEP, _DIFFERENCES = 1e-5, 1e-4
+
 
 def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> None:
     """Test an objective on random rows and parameters; not private, so before any run.
@@ -55,7 +60,8 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
     ------
     BrokenObjective
         If a contribution exceeds its bound, sums are not those of their records, the order of rows
-        or the call before matters, or the regulariser's gradient is not ``l2 w``.
+        or the call before matters, the regulariser's gradient is not ``l2 w``, or a Hessian is not
+        symmetric, or is not the derivative of the gradients.
     """
     rng = np.random.default_rng(seed)
     d = objective.dimension
@@ -70,6 +76,7 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         _check_sums("gradients", gradients, rows, bound)
         _check_sums("gradient differences", differences, rows, bound)
         _check_regularizer(objective, w)
+        _check_hessian(objective, w, v, rows)
 
 
 def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:
@@ -102,3 +109,29 @@ def _check_regularizer(objective: Objective, w: Vector) -> None:
             "the regulariser's gradient must be l2 times the penalized parameters, whatever the "
             "records are: it is added without noise."
         )
+
+
+def _check_hessian(objective: Objective, w: Vector, v: Vector, rows: Rows) -> None:
+    """Compare products with differences of gradients, and one way round with the other."""
+    try:
+        product = objective.hessian_vector_sum(w, v, rows)
+    except TypeError:
+        return  # an objective need not give any
+    u = np.roll(v, 1) - v
+    back = objective.hessian_vector_sum(w, u, rows)
+    size = float(np.linalg.norm(product) * np.linalg.norm(u) + np.linalg.norm(back) * _norm_of(v))
+    if not abs(u @ product - v @ back) <= _ROUNDING * size:
+        raise BrokenObjective("a Hessian must be symmetric: <u, H v> differs from <v, H u>.")
+    h = _STEP * max(1.0, float(np.linalg.norm(w))) / _norm_of(v)
+    ahead, behind = (objective.clipped_sum(w + s * h * v, rows, math.inf) for s in (1, -1))
+    room = _DIFFERENCES * (float(np.linalg.norm(product)) + _norm_of(v))
+    if not np.linalg.norm((ahead - behind) / (2 * h) - product) <= room:
+        raise BrokenObjective(
+            "a Hessian must be the derivative of the gradients: its product with a vector differs "
+            "from a difference of gradients."
+        )
+
+
+def _norm_of(v: Vector) -> float:
+    """Return the norm of a vector, 1 for the zero vector."""
+    return float(np.linalg.norm(v)) or 1.0

@@ -51,6 +51,10 @@ class FromGradients(Objective):
         Number of parameters, at least 1.
     loss
         ``loss(w, rows)`` returns the losses of ``rows``, shape (m,), under the same condition.
+    hessian_vectors
+        ``hessian_vectors(w, v, rows)`` returns the Hessians of the losses of ``rows`` times ``v``
+        (shape (dimension,)), one product per record, shape (m, dimension), under the same
+        condition. :func:`dpcal.optim.check_objective` compares it with differences of gradients.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
     constants
@@ -68,15 +72,18 @@ class FromGradients(Objective):
         n: int,
         dimension: int,
         loss: PerRecord | None = None,
+        hessian_vectors: Callable[[Vector, Vector, NDArray[np.intp]], ArrayLike] | None = None,
         l2: float = 0.0,
         constants: Constants | None = None,
         block: int | None = None,
     ) -> None:
-        for name, function in (("gradients", gradients), ("loss", loss)):
-            if not callable(function) and not (name == "loss" and function is None):
+        given = {"gradients": gradients, "loss": loss, "hessian_vectors": hessian_vectors}
+        for name, function in given.items():
+            if not callable(function) and not (name != "gradients" and function is None):
                 raise TypeError(f"{name} must be callable, got {function!r}.")
         self._gradients = gradients
         self._loss = loss
+        self._hessian_vectors = hessian_vectors
         self.n = _validate.count(n=n)
         self.dimension = self.penalized = _validate.count(dimension=dimension)
         self.l2 = _validate.non_negative(l2=l2)
@@ -125,6 +132,22 @@ class FromGradients(Objective):
             total += float(np.clip(losses, -max_loss, max_loss).sum())
         return total
 
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_sum`.
+
+        Raises
+        ------
+        TypeError
+            If no ``hessian_vectors`` was given.
+        """
+        if self._hessian_vectors is None:
+            raise TypeError("hessian_vectors must be given for Hessians to be asked for, got None.")
+        total = np.zeros(self.dimension)
+        for block in self._blocks(rows):
+            products = self._hessian_vectors(w.copy(), v.copy(), block)
+            total += clipped_rows(self._table("hessian_vectors", products, block), math.inf)
+        return total
+
     def digest(self) -> bytes:
         """Return a digest of every record's gradient at two fixed parameters."""
         state = hashlib.blake2b(digest_size=32)
@@ -143,10 +166,14 @@ class FromGradients(Objective):
         return [rows[i : i + self._block].copy() for i in range(0, len(rows), self._block)]
 
     def _rows_of_gradients(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
-        table = numbers_of("gradients", self._gradients(w.copy(), rows))
+        return self._table("gradients", self._gradients(w.copy(), rows), rows)
+
+    def _table(self, name: str, values: ArrayLike, rows: NDArray[np.intp]) -> Vector:
+        """What a function of the user's returned, if it is one row a record."""
+        table = numbers_of(name, values)
         if table.shape != (len(rows), self.dimension):
             raise ValueError(
-                f"gradients must return shape ({len(rows)}, {self.dimension}) for {len(rows)} "
+                f"{name} must return shape ({len(rows)}, {self.dimension}) for {len(rows)} "
                 f"rows, got {table.shape}."
             )
         return table

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from dpcal import _validate
 from dpcal._ext.gradients import LinearClippedSum, LogisticLoss, PointLoss, SquaredLoss
@@ -72,6 +73,24 @@ class Linear(Objective):
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
         return self.kernel.losses(w, rows, max_loss=max_loss)
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """Return the second derivative of each record's loss by its score, shape (m,).
+
+        Parameters
+        ----------
+        scores, targets
+            Of the records, shape (m,).
+        """
+        raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
+
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_sum`: each Hessian is a number times ``x x^T``."""
+        X = self.kernel.features[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = self.curvatures(X @ w, self.kernel.targets[rows]) * (X @ v)
+        factors[~np.isfinite(factors)] = 0.0
+        return np.asarray(factors @ X)
 
     def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
         """See :meth:`Objective.smoothness_when_convex`.
@@ -189,6 +208,11 @@ class Logistic(TwoClass):
     point_loss = LogisticLoss
     curvature = 0.25
 
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: p (1 - p), with p the probability of the class."""
+        p = expit(scores)
+        return np.asarray(p * (1 - p))
+
     @property
     def constants(self) -> Constants:
         """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included: measured, not private."""
@@ -217,7 +241,7 @@ class Logistic(TwoClass):
         --------
         >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
         Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
-measured=False)
+hessian_lipschitz=0.09622504486493766, measured=False)
         """
         norm = declared_norm(row_norm, fit_intercept)
         return Constants(
@@ -225,6 +249,8 @@ measured=False)
             smoothness=norm**2 / 4,
             strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
             gap=math.nextafter(math.log(2), 1.0),
+            # The third derivative of the loss of a score is at most 1 / (6 sqrt(3)).
+            hessian_lipschitz=norm**3 / (6 * math.sqrt(3)) * (1 + 2.0**-50),
         )
 
 
@@ -257,6 +283,10 @@ class Squared(Linear):
 
     point_loss = SquaredLoss
     curvature = 1.0
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: 1."""
+        return np.ones_like(scores)
 
     def __init__(
         self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True

@@ -29,11 +29,12 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from dpcal import _validate
 from dpcal._ext.gradients import CauchyLoss, HuberLoss, PointLoss, SigmoidLoss, WelschLoss
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import numbers
+from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.linear import Linear, TwoClass, declared_norm
 
 __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
@@ -119,6 +120,10 @@ class Huber(_Robust):
     curvature = 1.0
     steepest = 1.0
 
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: 1 within the width, 0 beyond."""
+        return np.where(np.abs(scores - targets) <= self.width, 1.0, 0.0)
+
 
 class Cauchy(_Robust):
     """Cauchy's (Lorentzian) loss ``width^2 / 2 log(1 + (r / width)^2)``: smooth, not convex.
@@ -133,6 +138,11 @@ class Cauchy(_Robust):
 
     point_loss = CauchyLoss
     steepest = 0.5
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: (1 - q) / (1 + q)^2 with q = (r / width)^2."""
+        q = ((scores - targets) / self.width) ** 2
+        return np.asarray((1 - q) / (1 + q) ** 2)
 
     def _strong_convexity(self) -> float:
         return 0.0
@@ -151,6 +161,11 @@ class Welsch(_Robust):
 
     point_loss = WelschLoss
     steepest = math.sqrt(0.5 / math.e) * (1 + 2.0**-50)
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: (1 - 2 q) exp(-q) with q = (r / width)^2."""
+        q = ((scores - targets) / self.width) ** 2
+        return np.asarray((1 - 2 * q) * np.exp(-q))
 
     def _strong_convexity(self) -> float:
         return 0.0
@@ -171,6 +186,11 @@ class Sigmoid(TwoClass):
     """
 
     point_loss = SigmoidLoss
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: 2 s^2 (1 - s) (2 - 3 s) with s = sigmoid(-y <w, x>)."""
+        s = expit(-targets * scores)
+        return np.asarray(2 * s * s * (1 - s) * (2 - 3 * s))
 
     @property
     def constants(self) -> Constants:

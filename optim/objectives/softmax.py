@@ -178,6 +178,19 @@ class Softmax(Objective):
             total += float(np.clip(np.nan_to_num(losses, nan=0.0), -max_loss, max_loss).sum())
         return total
 
+    def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
+        """See :meth:`Objective.hessian_vector_sum`: with s = V x, ``p (s - <p, s>) x^T``."""
+        total = np.zeros((len(self.classes_), self._X.shape[1]))
+        for block in _blocks(rows):
+            p = self._residuals(w, block)
+            p[np.arange(len(block)), self._class[block]] += 1.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = self._X[block] @ self._table(v).T
+                left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+            left[~np.isfinite(left).all(axis=1)] = 0.0
+            total += left.T @ self._X[block]
+        return self._flat(total)
+
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""
         w = parameters(w, self.dimension)
@@ -235,6 +248,10 @@ class Softmax(Objective):
                 norms = np.nextafter(row_norms(left) * self._norms[block], math.inf)
             shrink = shrink_factors(norms, max_norm)
             total += (left * shrink[:, np.newaxis]).T @ self._X[block]
+        return self._flat(total)
+
+    def _flat(self, total: Vector) -> Vector:
+        """Parameters of a table with one row a class."""
         weights = total[:, : self._columns].ravel()
         return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
 

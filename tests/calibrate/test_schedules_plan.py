@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 from dpcal.calibrate.plans import kl_spider
+from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.from_schedule import settle
 from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts
 from dpcal.calibrate.schedules import load
@@ -152,8 +153,11 @@ def test_vacuous_theorem_says_where_it_bites():
 def test_disjoint_batches_fit_the_records():
     plan = load("gauss_psgd").plan(epsilon=1.0, delta=1e-6, **CASES["gauss_psgd"])
     parameters = plan.parameters
-    used = parameters["b1"] * parameters["refreshes"] + parameters["b2"] * parameters["steps"]
-    assert used <= plan.n
+    refresh, difference = plan.queries
+    used = refresh.batch_size * parameters["refreshes"]
+    assert used + difference.batch_size * parameters["steps"] <= plan.n
+    assert refresh.partition == difference.partition
+    assert refresh.noise_multiplier == single_release(1.0, 1e-6, plan.neighboring_relation)
 
 
 @pytest.mark.parametrize(

@@ -229,7 +229,9 @@ def test_every_option_is_somebodys():
 def test_relations_are_those_that_can_be_calibrated(row):
     from dpcal.accountants.matrix import Banded
 
-    constants = Constants(lipschitz=1.0, smoothness=1.0, strong_convexity=0.5, gap=0.5)
+    constants = Constants(
+        lipschitz=1.0, smoothness=1.0, strong_convexity=0.5, gap=0.5, hessian_lipschitz=0.1
+    )
     first = [constants] if row.constants else []
     more = {"dimension": 3} if row.constants else {"batch_size": 40, "steps": 10}
     if row.name == "correlated_dpsgd":

@@ -51,6 +51,7 @@ LATE = {
     "prv_accountant": "slow",
     "scipy.interpolate": "slow",
     "scipy.optimize": "slow",
+    "scipy.sparse.linalg": "slow",
     "sympy": "slow",
 }
 

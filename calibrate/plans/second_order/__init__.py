@@ -1,0 +1,1 @@
+"""Plans of the optimizers that look for second-order stationary points."""

@@ -1,0 +1,375 @@
+r"""From a target to Gauss-PSGD: batches, a threshold for saddles, and how long to try to escape.
+
+The noise that privacy asks for is what pushes the iterate off a saddle point. Every answer is about
+records that no other answer of the same pass is about, so that a pass costs one Gaussian release:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=10**0.5, smoothness=1.0, hessian_lipschitz=1.0, gap=20.0)
+>>> plan = gauss_psgd(constants, n=100_000, dimension=10, epsilon=1.0, delta=1e-6)
+>>> for query in plan.queries:
+...     print(query.name, query.batch_size, f"{query.noise_multiplier:.4f}")
+refresh 2000 8.4494
+difference 100 8.4494
+>>> 0.999 < plan.price() <= 1.0
+True
+>>> parameters = plan.parameters
+>>> print(f"threshold {parameters['threshold']:.3f}, {parameters['escape_steps']} steps a round")
+threshold 0.183, 52 steps a round
+
+The practical preset takes the size psi of the oracle's error for the threshold chi, claims alpha =
+4 chi, and aims a round at the weakest saddle that counts, whose curvature is gamma = sqrt(rho
+alpha): the radius is sqrt(alpha / rho), a few times farther than a constant error of size chi leads
+on a valley's side that bends by gamma; and in Gamma steps noise grows past it, (1 + eta
+gamma)^Gamma >= 40 R / (eta r). With ``failure_probability`` the threshold is a bound that no error
+of the run exceeds, but with that probability; it is several times larger.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants, public_constants
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import known, promise, repeated, replaced_in_place, single_release
+from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
+from dpcal.calibrate.query import Query
+
+__all__ = ["RESETS", "errors_of", "gauss_psgd", "pool_queries", "settled"]
+
+RESETS = ("rewind", "carry", "fresh")
+
+# Of a record's smoothness: the step size eta is this over M. Beyond 1 / M no descent is sure; a
+# shorter step needs more answers for the same way, and each costs records.
+_STEP = 0.2
+# The shares of the records behind one fresh gradient, and behind one difference.
+_REFRESH, _DIFFERENCE = 1 / 50, 1 / 1000
+# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little.
+_SHARPNESS = 8
+# Rounds of an escape. If one round in ten fails, all four do once in ten thousand phases.
+_ROUNDS = 4
+# Of the drift at which differences err as much as the fresh gradient before them: at a quarter they
+# add a quarter to its squared error. Less makes more gradients fresh, which take more records.
+_DRIFT = 1 / 4
+# What noise must grow to, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
+_GROWTH = 40.0
+
+
+@public_constants
+def gauss_psgd(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    max_norm: float | None = None,
+    learning_rate: float | None = None,
+    batch_size: int | None = None,
+    difference_batch_size: int | None = None,
+    drift: float | None = None,
+    period: int | None = None,
+    threshold: float | None = None,
+    escape_radius: float | None = None,
+    escape_steps: int | None = None,
+    escape_rounds: int = _ROUNDS,
+    reset: str = "rewind",
+    passes: int = 1,
+    steps: int | None = None,
+    failure_probability: float | None = None,
+    neighboring_relation: str = "replace-one",
+) -> Plan:
+    """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``smoothness`` M (always), ``lipschitz`` G (unless
+        ``max_norm`` is given) and ``hessian_lipschitz`` rho (unless ``escape_radius`` and
+        ``escape_steps`` are given).
+    n
+        Number of records, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    max_norm
+        Bound C > 0 to which gradients are clipped, G when omitted.
+    learning_rate
+        Step size eta in (0, 1 / M], 1 / (5 M) when omitted.
+    batch_size, difference_batch_size
+        Records b1 behind a fresh gradient and b2 behind a difference, each in [1, n]; when omitted,
+        a fiftieth and a thousandth of the records, or more where noise asks for it.
+    drift
+        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one would
+        reach it. 0 makes every gradient fresh, which is DP-SGD. When omitted, such that differences
+        add a quarter to the squared error of the gradient before them.
+    period
+        Every so many gradients one is fresh, whatever the drift: SPIDER, as in DIFF2; None for
+        Ada-DP-SPIDER.
+    threshold
+        chi > 0: an escape begins where a gradient estimate is no longer than 3 chi. When omitted,
+        the size of the estimates' error.
+    escape_radius, escape_steps, escape_rounds
+        R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
+        leads farther than R from it. See the module for the first two when omitted.
+    reset
+        What the estimate is when a round begins: ``"rewind"`` (as it was when the escape began),
+        ``"carry"`` (as the round before left it) or ``"fresh"`` (none: the round begins with a
+        fresh gradient).
+    passes
+        How often a record may be used, E >= 1: noise grows as the root of E.
+    steps
+        Gradients >= 1 that a run may ask for, all rounds included; as many as the records are
+        enough for when omitted.
+    failure_probability
+        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
+        that is an error's size.
+    neighboring_relation
+        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
+        place.
+
+    Returns
+    -------
+    Plan
+        For each pass the queries ``"refresh"`` and ``"difference"`` on parts of one partition (with
+        several passes: ``"refresh 1"``, ``"difference 1"``, ...). ``parameters`` holds what the
+        run needs, ``accuracy`` (alpha = 4 chi), whether it is ``vacuous``, and ``certificate``, the
+        records that Q rounds without an escape take.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range, a batch larger than the pool, a drift that noise alone brings
+        about, or differences whose noise feeds on itself.
+
+    Warns
+    -----
+    VacuousSchedule
+        If alpha >= G, or rho alpha > M^2: then every point passes the test.
+
+    References
+    ----------
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Second-order convergence in private stochastic
+    non-convex optimization, Algorithms 1 and 2. Noise is exact, one Gaussian release a pass, where
+    they leave constants open. Theorem 1 is proved for oracles with fresh noise of one size in every
+    step, which ``drift=0`` is; for Ada-DP-SPIDER its guarantee is empirical (see the errata).
+    """
+    replaced_in_place(neighboring_relation)
+    _validate.choice(RESETS, reset=reset)
+    E = _validate.count(passes=passes)
+    errors = errors_of(
+        constants,
+        n=n,
+        dimension=dimension,
+        multiplier=repeated(single_release(epsilon, delta, neighboring_relation), E),
+        max_norm=max_norm,
+        learning_rate=learning_rate,
+        batches=(batch_size, difference_batch_size),
+        drift=drift,
+        period=period,
+    )
+    horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
+    horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
+    rounds = _validate.count(escape_rounds=escape_rounds)
+    chosen = (threshold, escape_radius, escape_steps)
+    return Plan(
+        optimizer="gauss_psgd",
+        n=errors.n,
+        queries=pool_queries(errors, E),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters={
+            "learning_rate": errors.eta,
+            "drift": errors.kappa,
+            "period": period,
+            "reset": reset,
+            "passes": E,
+            "steps": horizon,
+            **settled(errors, constants, chosen, (horizon, rounds), failure_probability),
+        },
+    )
+
+
+def errors_of(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    multiplier: float,
+    max_norm: float | None = None,
+    learning_rate: float | None = None,
+    batches: tuple[int | None, int | None] = (None, None),
+    drift: float | None = None,
+    period: int | None = None,
+    silos: int = 1,
+) -> Errors:
+    """Return step size, batches and drift, chosen where they were not given, with their error.
+
+    Parameters
+    ----------
+    constants, n, dimension, max_norm, learning_rate, drift, period
+        As for :func:`gauss_psgd`.
+    multiplier
+        Noise multiplier of an answer.
+    batches
+        Records behind a fresh gradient and behind a difference, each None where it is to be chosen.
+    silos
+        How many silos' answers are averaged, at least 1.
+
+    Raises
+    ------
+    ValueError
+        As :func:`gauss_psgd` says.
+    """
+    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    G, M = known(constants, "lipschitz", "max_norm", max_norm), known(constants, "smoothness")
+    eta = _STEP / M if learning_rate is None else _validate.positive(learning_rate=learning_rate)
+    if eta * M > 1:
+        raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
+    root = math.sqrt(d / silos)
+    refresh = max(n * _REFRESH, _SHARPNESS * multiplier * root, 4 * _SHARPNESS**2 / silos)
+    difference = max(n * _DIFFERENCE, multiplier * M * eta * root / FEEDBACK)
+    names = ("batch_size", "difference_batch_size")
+    b1, b2 = (
+        min(n, math.ceil(chosen)) if given is None else _validate.count(**{name: given})
+        for name, given, chosen in zip(names, batches, (refresh, difference), strict=True)
+    )
+    for name, size in zip(names, (b1, b2), strict=True):
+        if size > n:
+            raise ValueError(f"{name} must be at most the pool's n={n} records, got {size}.")
+    errors = Errors(n=n, d=d, m=silos, G=G, M=M, z=multiplier, eta=eta, b1=b1, b2=b2, kappa=0.0)
+    if period is not None:
+        # A path of p - 1 differences, each at most eta G long.
+        kappa = (_validate.count(period=period) - 1) * (eta * G) ** 2
+        return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=False)
+    if drift is None:
+        kappa = max(_DRIFT * errors.balanced_kappa, 10 * errors.own_drift)
+    else:
+        kappa = _validate.non_negative(drift=drift)
+    return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=True)
+
+
+def _checked(errors: Errors, *, adaptive: bool) -> Errors:
+    """Refuse differences that noise alone would rule; fresh gradients alone need no check."""
+    if errors.kappa and errors.feedback > FEEDBACK * (1 + 1e-9):
+        needed = math.ceil(errors.b2 * errors.feedback / FEEDBACK)
+        raise ValueError(
+            f"difference_batch_size must be at least {needed} at learning_rate={errors.eta:.6g}, "
+            f"so that the noise of differences does not feed on itself, got {errors.b2}. Use "
+            "drift=0 where there are too few records for that."
+        )
+    if adaptive and 0 < errors.kappa <= errors.own_drift:
+        raise ValueError(
+            f"drift must be 0 or greater than {errors.own_drift:.6g}, the squared step that noise "
+            f"alone makes, got {errors.kappa!r}: every gradient would be fresh."
+        )
+    return errors
+
+
+def settled(
+    errors: Errors,
+    constants: Constants,
+    given: tuple[float | None, float | None, int | None],
+    counts: tuple[int, int],
+    failure_probability: float | None,
+) -> dict[str, Parameter]:
+    """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
+
+    Parameters
+    ----------
+    errors
+        Of an estimate.
+    constants
+        ``hessian_lipschitz``, where radius or steps are to be chosen.
+    given
+        Threshold, radius and steps, each None where it is to be chosen.
+    counts
+        Gradients that a run may ask for, and rounds of an escape.
+    failure_probability
+        As for :func:`gauss_psgd`.
+    """
+    horizon, rounds = counts
+    chi, R, Gamma = given
+    if failure_probability is not None:
+        _validate.probability(failure_probability=failure_probability)
+
+    def level(at: Errors) -> float:
+        if chi is not None:
+            return _validate.positive(threshold=chi)
+        if failure_probability is None:
+            return at.size
+        return at.level(horizon, failure_probability)
+
+    alpha = 4 * level(errors)
+    if R is None:
+        R = math.sqrt(alpha / known(constants, "hessian_lipschitz", "escape_radius"))
+    R = _validate.positive(escape_radius=R)
+    if Gamma is None:
+        gamma = math.sqrt(known(constants, "hessian_lipschitz", "escape_steps") * alpha)
+        growth = max(math.e, _GROWTH * R / (errors.eta * errors.noise))
+        Gamma = math.ceil(math.log(growth) / math.log1p(errors.eta * min(gamma, errors.M)))
+    Gamma = _validate.count(escape_steps=Gamma)
+
+    def accuracy(size: float) -> float:
+        scale = size / errors.n
+        b1, b2 = (max(1, round(b * scale)) for b in (errors.b1, errors.b2))
+        there = dataclasses.replace(errors, b1=b1, b2=b2)
+        return 4 * (level(there) if chi is None else there.size)
+
+    trivial, bound = "Lipschitz constant", errors.G
+    rho = constants.hessian_lipschitz
+    if rho and errors.M**2 / rho < bound:
+        trivial, bound = "accuracy M^2 / rho at which every Hessian passes,", errors.M**2 / rho
+    each = errors.b2 if errors.kappa else errors.b1
+    return {
+        "threshold": alpha / 4,
+        "escape_radius": R,
+        "escape_steps": Gamma,
+        "escape_rounds": rounds,
+        "error": errors.size,
+        "certificate": rounds * Gamma * each,
+        **promise("gauss_psgd", alpha, (trivial, bound), accuracy, errors.n),
+    }
+
+
+def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
+    """Return the queries of each pass: gradients and differences on parts of one partition.
+
+    Parameters
+    ----------
+    errors
+        Gives bounds, batches and the noise multiplier.
+    passes
+        How often a record may be used, at least 1.
+    """
+    queries = []
+    for number in range(1, passes + 1):
+        ending = "" if passes == 1 else f" {number}"
+        refresh = Query(
+            name=f"refresh{ending}",
+            kind="gradient",
+            sampler="fixed-size",
+            batch_size=errors.b1,
+            max_norm=errors.G,
+            noise_multiplier=errors.z,
+            count=errors.n // errors.b1,
+            composition="disjoint",
+            partition=f"pool{ending}",
+        )
+        queries.append(refresh)
+        if errors.kappa:
+            difference = dataclasses.replace(
+                refresh,
+                name=f"difference{ending}",
+                kind="gradient difference",
+                batch_size=errors.b2,
+                max_norm=errors.M,
+                proportional=True,
+                cap=2 * errors.G,
+                count=errors.n // errors.b2,
+            )
+            queries.append(difference)
+    return tuple(queries)

@@ -1,0 +1,107 @@
+"""Which way is down where no slope is? The smallest eigenvalue of a Hessian, and its direction.
+
+Nothing here is private: it is for tests, for plots, and for records that are public.
+
+>>> import numpy as np
+>>> from dpcal.optim.problems import Trigonometric
+>>> objective = Trigonometric.drawn(1_000, 3, seed=0)
+>>> at_the_saddle = curvature(objective, [np.pi, 0.0, 0.0])
+>>> print(f"{at_the_saddle:.2f}", abs(at_the_saddle.direction).round(3).tolist())
+-0.84 [1.0, 0.0, 0.0]
+>>> at_the_saddle.error < 1e-9
+True
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.errors import BrokenObjective
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["Curvature", "curvature"]
+
+# Up to so many parameters the whole Hessian is formed, one product each: no iteration can fail to
+# converge then. At 128 it takes as many products as a hard Lanczos run, and 128 kB.
+_DENSE = 128
+
+# How far from symmetric a Hessian may be, relative to its size. Rounding makes 1e-15 of it.
+_ASYMMETRY = 1e-8
+
+
+class Curvature(float):
+    """A smallest eigenvalue, with its direction: behaves as a float. Not private.
+
+    Attributes
+    ----------
+    direction
+        A unit eigenvector, shape (dimension,).
+    error
+        The Hessian has an eigenvalue within this distance of the value. Where the whole Hessian was
+        formed it is the smallest one.
+    """
+
+    direction: Vector
+    error: float
+
+    def __new__(cls, value: float, direction: Vector, error: float) -> Curvature:
+        """Return the value with its direction and its error."""
+        made = super().__new__(cls, value)
+        made.direction, made.error = direction, error
+        return made
+
+    def __repr__(self) -> str:
+        return f"Curvature({float(self)!r}, error={self.error:.3g}; not private)"
+
+
+def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) -> Curvature:
+    """Return the smallest eigenvalue of the Hessian of an objective's loss. Not private.
+
+    Parameters
+    ----------
+    objective
+        Gives products of its Hessian with vectors; its regulariser is included.
+    w
+        Parameters, shape (dimension,), finite.
+    tolerance
+        Relative error > 0 at which Lanczos's iteration stops, for more than 128 parameters.
+
+    Raises
+    ------
+    TypeError
+        If the objective gives no Hessians.
+    BrokenObjective
+        If its Hessian is not symmetric.
+    """
+    d = objective.dimension
+    w = parameters(numbers("w", w), d)
+    tolerance = _validate.positive(tolerance=tolerance)
+    if d <= _DENSE:
+        H = np.column_stack([objective.hessian_vector(w, unit) for unit in np.eye(d)])
+        size = float(np.linalg.norm(H))
+        if not np.linalg.norm(H - H.T) <= _ASYMMETRY * size:
+            raise BrokenObjective("a Hessian must be symmetric, got one that is not.")
+        values, vectors = np.linalg.eigh((H + H.T) / 2)
+        return Curvature(values[0], vectors[:, 0], size * d * 2.0**-50)
+    return _by_lanczos(objective, w, tolerance)
+
+
+def _by_lanczos(objective: Objective, w: Vector, tolerance: float) -> Curvature:
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    d = objective.dimension
+    start, other = np.random.default_rng(0).standard_normal((2, d))
+    one, two = (objective.hessian_vector(w, v) for v in (start, other))
+    size = float(np.linalg.norm(one) * np.linalg.norm(other))
+    if not abs(other @ one - start @ two) <= _ASYMMETRY * max(size, 1e-300):
+        raise BrokenObjective("a Hessian must be symmetric, got one that is not.")
+    operator = LinearOperator((d, d), matvec=lambda v: objective.hessian_vector(w, v), dtype=float)
+    values, vectors = eigsh(operator, k=1, which="SA", v0=start, tol=tolerance)
+    direction = vectors[:, 0]
+    residual = objective.hessian_vector(w, direction) - values[0] * direction
+    return Curvature(values[0], direction, math.nextafter(np.linalg.norm(residual), math.inf))

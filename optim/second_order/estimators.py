@@ -1,0 +1,241 @@
+"""How is a gradient followed along a path? Fresh answers now and then, small differences between.
+
+Gauss-PSGD asks an estimator for the gradient at one point after another. What an estimator knows is
+released values only, so that it may be put back to an earlier state; the records that it used stay
+used.
+
+>>> import numpy as np
+>>> from dpcal.calibrate.query import Query
+>>> from dpcal.calibrate import Plan
+>>> from dpcal.optim import PrivateOracle
+>>> from dpcal.optim.problems import Trigonometric
+>>> part = dict(sampler="fixed-size", composition="disjoint", partition="pool", count=100,
+...             noise_multiplier=8.0)
+>>> refresh = Query(name="refresh", kind="gradient", batch_size=500, max_norm=2.0, **part)
+>>> change = Query(name="difference", kind="gradient difference", batch_size=50, max_norm=1.0,
+...                proportional=True, **part)
+>>> plan = Plan(optimizer="gauss_psgd", n=1_000, queries=(refresh, change), epsilon=1.0, delta=1e-6,
+...             neighboring_relation="replace-one")
+>>> objective = Trigonometric.drawn(1_000, 4, seed=0)
+>>> spider = Spider(PrivateOracle(objective, plan, seed=0), drift=0.1)
+>>> for step in range(8):
+...     estimate = spider.query(np.full(4, 0.1 * step))
+>>> spider.calls, spider.fresh_calls, spider.records_left
+(8, 2, (0,))
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.objectives.arrays import Vector
+
+__all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
+
+
+class PoolEmpty(Exception):  # noqa: N818 -- how a run ends, and no error
+    """The records that are left are not enough for the next answer; none was touched."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """What an estimator carries from one point to the next; released values only.
+
+    Parameters
+    ----------
+    point
+        Where the gradient was asked for last, shape (dimension,).
+    gradient
+        The estimate there, shape (dimension,).
+    drift
+        Squared movement >= 0 since the last fresh gradient.
+    """
+
+    point: Vector
+    gradient: Vector
+    drift: float
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """Estimates gradients along a path.
+
+    Attributes
+    ----------
+    state
+        What it carries; None before the first estimate. Setting it rewinds the path, and never the
+        records that were used.
+    calls
+        Estimates so far.
+    """
+
+    state: State | None
+    calls: int
+
+    def query(self, w: Vector) -> Vector:
+        """Return an estimate of the gradient at ``w``, shape (dimension,), or raise PoolEmpty."""
+        ...
+
+
+class Spider:
+    """Ada-DP-SPIDER (Tao et al. 2025, Algorithm 2), on an oracle's disjoint batches.
+
+    Parameters
+    ----------
+    oracle
+        With the queries of :func:`dpcal.calibrate.gauss_psgd`.
+    drift
+        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one, the
+        step to the new point included, would reach it. At 0 all are fresh: DP-SGD.
+    period
+        In place of the drift test: every so many estimates one is fresh, from the first one on.
+
+    Attributes
+    ----------
+    state
+        What is carried from point to point; None makes the next gradient fresh.
+    calls, fresh_calls, difference_calls
+        Estimates so far, and those from fresh gradients and from differences. An estimate at an
+        unmoved point is the one before, and takes no records.
+
+    Notes
+    -----
+    Each pass serves a record at most once; what is left of it that is smaller than the batch that
+    is asked for is dropped, and the next pass begins. Which records are in a batch depends on
+    released values and on a permutation that was drawn before.
+    """
+
+    def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
+        self._oracle = oracle
+        self._kappa = _validate.non_negative(drift=drift)
+        self._period = None if period is None else _validate.count(period=period)
+        # Of silos each has a plan of its own; who answers alone has one.
+        self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
+        self._passes = [passes_of(plan) for plan in self._plans]
+        self._pass = 0
+        self._used = [0] * len(self._plans)
+        self.state: State | None = None
+        self.calls = self.fresh_calls = self.difference_calls = 0
+
+    @property
+    def records_left(self) -> tuple[int, ...]:
+        """How many records of the current pass are unused, for each silo."""
+        return tuple(plan.n - used for plan, used in zip(self._plans, self._used, strict=True))
+
+    def query(self, w: Vector) -> Vector:
+        """Return an estimate of the gradient at ``w``, shape (dimension,).
+
+        Raises
+        ------
+        PoolEmpty
+            If the last pass has not enough records left.
+        """
+        before = self.state
+        moved = 0.0 if before is None else float(np.linalg.norm(w - before.point))
+        drift = 0.0 if before is None else before.drift + moved**2
+        if before is None or self._is_due(drift):
+            gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
+            self.fresh_calls += 1
+        elif moved > 0:
+            change = self._oracle.difference(w, before.point, self._take(1))
+            gradient = before.gradient + change
+            self.difference_calls += 1
+        else:
+            gradient = before.gradient
+        self.calls += 1
+        self.state = State(point=w, gradient=gradient, drift=drift)
+        return gradient
+
+    def _is_due(self, drift: float) -> bool:
+        """Whether the next gradient is to be fresh."""
+        if self._period is not None:
+            return self.calls % self._period == 0
+        return drift >= self._kappa
+
+    def _take(self, which: int) -> str:
+        """Return the name of the query for the next batch, whose records are used from now on."""
+        while True:
+            queries = [passes[self._pass][which] for passes in self._passes]
+            sizes = [query.batch_size or 0 for query in queries]
+            if all(size <= left for size, left in zip(sizes, self.records_left, strict=True)):
+                self._used = [used + size for used, size in zip(self._used, sizes, strict=True)]
+                return queries[0].name
+            if self._pass + 1 == len(self._passes[0]):
+                raise PoolEmpty
+            self._pass += 1
+            self._used = [0] * len(self._plans)
+
+
+class ExactPlusNoise:
+    """Exact gradients plus fresh Gaussian noise: the oracle that Theorem 1 is proved for.
+
+    It is not private: nothing bounds what the gradients say of a record.
+
+    Parameters
+    ----------
+    gradient
+        Returns the gradient at a point, both of shape (dimension,).
+    noise
+        Standard deviation r >= 0 of the noise in each coordinate.
+    seed
+        Of the noise.
+
+    Attributes
+    ----------
+    state
+        The last point and its estimate; nothing depends on it.
+    calls
+        Estimates so far.
+    """
+
+    def __init__(
+        self,
+        gradient: Callable[[Vector], Vector],
+        noise: float,
+        *,
+        seed: int | np.random.Generator | None = None,
+    ) -> None:
+        self._gradient = gradient
+        self._noise = _validate.non_negative(noise=noise)
+        self._rng = np.random.default_rng(seed)
+        self.state: State | None = None
+        self.calls = 0
+
+    def query(self, w: Vector) -> Vector:
+        """Return the gradient at ``w`` plus noise, shape (dimension,)."""
+        estimate: Vector = self._gradient(w) + self._noise * self._rng.standard_normal(len(w))
+        self.calls += 1
+        self.state = State(point=w, gradient=estimate, drift=math.inf)
+        return estimate
+
+
+def passes_of(plan: Plan) -> list[tuple[Query, Query]]:
+    """Return the queries of each pass of a plan: for fresh gradients, and for differences.
+
+    Where a plan has no differences, every gradient is fresh, and the first stands for both.
+
+    Raises
+    ------
+    ValueError
+        If the plan's queries are not those of disjoint batches, pass by pass.
+    """
+    found: dict[str, list[Query]] = {}
+    for query in plan.queries:
+        found.setdefault(query.partition or query.name, []).append(query)
+    kinds = ["gradient", "gradient difference"]
+    for queries in found.values():
+        disjoint = all(query.composition == "disjoint" and query.batch_size for query in queries)
+        if not disjoint or [query.kind for query in queries] != kinds[: len(queries)]:
+            raise ValueError(
+                "plan must have a gradient on disjoint batches, and possibly its difference, in "
+                f"each partition, got {[(query.name, query.kind) for query in queries]}."
+            )
+    return [(queries[0], queries[-1]) for queries in found.values()]

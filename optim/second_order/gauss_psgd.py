@@ -1,0 +1,350 @@
+"""Gauss-PSGD (Tao et al. 2025, Algorithm 1): descent that leaves saddle points by its own noise.
+
+Where a gradient estimate is small, the iterate may be at a saddle point. From there the noise of
+the next estimates grows along directions of negative curvature, and after a few dozen steps the
+iterate is far away, or, after several tries, is not: then the point is a second-order one.
+
+>>> import numpy as np
+>>> from dpcal import calibrate, optim
+>>> from dpcal.optim.problems import Trigonometric
+>>> objective = Trigonometric.drawn(100_000, 10, seed=0)
+>>> saddle = np.array([np.pi] + 9 * [0.0])
+>>> plan = calibrate.gauss_psgd(
+...     objective.constants, n=100_000, dimension=10, epsilon=1.0, delta=1e-6)
+>>> result = gauss_psgd(objective, plan, seed=0, initial=saddle)
+>>> result.status, len(result.escapes), result.escapes[0].escaped
+('certified', 2, True)
+>>> optim.curvature(objective, saddle) < 0 < optim.curvature(objective, result.w)
+True
+>>> bool(result.epsilon(1e-6) <= 1.0)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, step_size
+from dpcal.optim.second_order.estimators import Estimator, PoolEmpty, Spider
+
+__all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Round:
+    """One try to escape; released values only.
+
+    Parameters
+    ----------
+    steps
+        Steps taken.
+    escaped
+        Whether the iterate got farther than the radius.
+    end
+        Where it ended, shape (dimension,).
+    """
+
+    steps: int
+    escaped: bool
+    end: Vector
+
+
+@dataclass(kw_only=True, eq=False)
+class Escape:
+    """One escape phase: a point that may be a saddle, and the rounds that were tried from it.
+
+    Parameters
+    ----------
+    point
+        The point, shape (dimension,).
+    call
+        Number of the estimate at which the phase began, from 1 on.
+    estimate
+        Norm of the estimate there.
+    rounds
+        The rounds that were begun and ended.
+    """
+
+    point: Vector
+    call: int
+    estimate: float
+    rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def escaped(self) -> bool:
+        """Whether a round escaped."""
+        return bool(self.rounds) and self.rounds[-1].escaped
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What Algorithm 1 is run with.
+
+    Parameters
+    ----------
+    learning_rate
+        eta > 0.
+    threshold
+        chi > 0: an escape begins where an estimate is no longer than 3 chi.
+    escape_radius, escape_steps, escape_rounds
+        R > 0, Gamma >= 1 and Q >= 1.
+    steps
+        Estimates >= 1 that may be asked for.
+    reset
+        ``"rewind"``, ``"carry"`` or ``"fresh"``.
+    """
+
+    learning_rate: float
+    threshold: float
+    escape_radius: float
+    escape_steps: int
+    escape_rounds: int
+    steps: int
+    reset: str = "rewind"
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "threshold", "escape_radius"):
+            _validate.positive(**{name: getattr(self, name)})
+        for name in ("escape_steps", "escape_rounds", "steps"):
+            _validate.count(**{name: getattr(self, name)})
+        _validate.choice(RESETS, reset=self.reset)
+
+    @classmethod
+    def of(cls, plan: Plan, **changes: Any) -> Self:
+        """Return the settings that a plan's parameters hold, with changes."""
+        names = [each.name for each in fields(cls)]
+        known = {name: plan.parameters[name] for name in names if name in plan.parameters}
+        missing = [name for name in names if name not in {*known, *changes, "reset"}]
+        if missing:
+            raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
+        return cls(**{**known, **changes})  # type: ignore[arg-type]  # checked above
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Path:
+    """How a walk ended.
+
+    Parameters
+    ----------
+    w
+        The point that is returned, shape (dimension,): the candidate itself if it is certified.
+    end
+        The last iterate: of a certified point, the end of its last round.
+    status
+        ``"certified"``, ``"budget_exhausted"``, ``"horizon"`` or ``"stopped"``.
+    escapes
+        Its escape phases, in order.
+    """
+
+    w: Vector
+    end: Vector
+    status: str
+    escapes: tuple[Escape, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SecondOrderResult(Result):
+    """Outcome of Gauss-PSGD: a :class:`dpcal.optim.Result` that says how its point was found.
+
+    Parameters
+    ----------
+    status
+        ``"certified"``: no round led away from ``w``, and the estimate there is small.
+        ``"budget_exhausted"``: the records are used up. ``"horizon"``: the planned number of
+        estimates was asked for. ``"stopped"``: by the callback, or by an overflow. Only the first
+        says something about ``w``.
+    escapes
+        Each escape phase, with its rounds and its point.
+    end
+        The last iterate, shape (dimension,): of a certified run the end of the last round, which
+        often has the smaller gradient, and for which nothing is claimed.
+    fresh_calls, difference_calls
+        Estimates from fresh gradients, and from differences.
+    """
+
+    status: str
+    escapes: tuple[Escape, ...]
+    end: Vector
+    fresh_calls: int
+    difference_calls: int
+
+
+_MESSAGES = {
+    "certified": "ended at a point that no round escaped from",
+    "budget_exhausted": "ended with the records used up, at a point that nothing is claimed for",
+    "horizon": "ended after all planned estimates, at a point that nothing is claimed for",
+}
+
+
+def gauss_psgd(
+    objective: Objective | Oracle,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    learning_rate: float | None = None,
+    reset: str | None = None,
+    initial: ArrayLike | None = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+) -> SecondOrderResult:
+    """Find a second-order stationary point of population risk, spending a plan.
+
+    Parameters
+    ----------
+    objective
+        What to minimise, over the plan's number of records, or an oracle about it.
+    plan
+        A plan for ``"gauss_psgd"``, as :func:`dpcal.calibrate.gauss_psgd` makes it.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    learning_rate
+        A number > 0, and below 2 / l2; the plan's eta, shortened for the regulariser, when omitted.
+    reset
+        ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    callback
+        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps; a true answer
+        stops the run, which then costs all that was planned.
+    callback_every
+        A whole number >= 1; a hundredth of the planned steps when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret.
+
+    Returns
+    -------
+    SecondOrderResult
+        Its ``status`` says whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
+        the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha).
+        The price is the plan's, however the run ended.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+
+    References
+    ----------
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 1, returning the candidate and not the
+    end of its last round (see the errata), and Algorithm 2, :class:`Spider`.
+    """
+    if plan.optimizer != "gauss_psgd":
+        raise ValueError(
+            f"plan must be for optimizer 'gauss_psgd', got one for {plan.optimizer!r}."
+        )
+    changes: dict[str, Any] = {"learning_rate": step_size(plan, objective, learning_rate)}
+    settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
+    oracle = oracle_of(objective, plan, seed, store)
+    spider = spider_of(oracle, plan)
+    run = Run(
+        oracle,
+        steps=settings.steps,
+        initial=initial,
+        callback=callback,
+        callback_every=callback_every,
+    )
+    return concluded(run, spider, walk(spider, run, settings))
+
+
+def spider_of(oracle: Oracle, plan: Plan) -> Spider:
+    """Return the estimator that a plan's parameters ask for."""
+    period = plan.parameters.get("period")
+    drift = _validate.non_negative(drift=plan.parameters.get("drift"))
+    return Spider(oracle, drift=drift, period=None if period is None else int(period))
+
+
+def concluded(run: Run, spider: Spider, path: Path, **more: Any) -> SecondOrderResult:
+    """Return the result of a run that went along a path."""
+    if path.status in _MESSAGES:
+        run.finish(_MESSAGES[path.status])
+    plain = run.result(path.w)
+    return SecondOrderResult(
+        **{each.name: getattr(plain, each.name) for each in fields(plain)},
+        status=path.status,
+        escapes=path.escapes,
+        end=path.end.copy(),
+        fresh_calls=spider.fresh_calls,
+        difference_calls=spider.difference_calls,
+        **more,
+    )
+
+
+class _Ended(Exception):  # noqa: N818 -- how a walk ends
+    """The walk is over; the argument is its status."""
+
+
+def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
+    """Walk as Algorithm 1 does, from where a run stands, on any estimates of gradients.
+
+    Parameters
+    ----------
+    estimator
+        Estimates gradients. What the walk does is a function of its answers alone.
+    run
+        Keeps the iterate, and may end the walk.
+    settings
+        Of the algorithm.
+    """
+    chi, eta = settings.threshold, settings.learning_rate
+    escapes: list[Escape] = []
+
+    def ask() -> Vector:
+        if estimator.calls >= settings.steps:
+            raise _Ended("horizon")
+        if not run.going:
+            raise _Ended("horizon" if run.step >= settings.steps else "stopped")
+        return estimator.query(run.w)
+
+    try:
+        while True:
+            before = estimator.state  # 3
+            estimate = ask()  # 4
+            norm = float(np.linalg.norm(estimate))
+            if norm > 3 * chi:  # 5
+                run.move(run.w - eta * estimate)
+                continue
+            escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 6
+            for _ in range(settings.escape_rounds):  # 7
+                run.w = escapes[-1].point  # 8
+                if settings.reset != "carry":
+                    estimator.state = before if settings.reset == "rewind" else None
+                escapes[-1].rounds.append(_round(ask, run, settings))
+                if escapes[-1].escaped:
+                    break
+            else:
+                status = "certified"  # 14
+                break
+    except PoolEmpty:
+        status = "budget_exhausted"
+    except _Ended as ended:
+        status = str(ended)
+    w = escapes[-1].point if status == "certified" else run.w
+    return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
+
+
+def _round(ask: Callable[[], Vector], run: Run, settings: Settings) -> Round:
+    """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
+    start, steps, escaped = run.w, 0, False
+    while steps < settings.escape_steps and not escaped:  # 9
+        run.move(run.w - settings.learning_rate * ask())  # 10, 11
+        steps += 1
+        escaped = float(np.linalg.norm(run.w - start)) >= settings.escape_radius  # 12
+    return Round(steps=steps, escaped=escaped, end=run.w)

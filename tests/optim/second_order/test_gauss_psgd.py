@@ -1,0 +1,435 @@
+"""Gauss-PSGD on P1, the trigonometric saddle, and on scripted oracles; Ada-DP-SPIDER's ledger."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from _recording import check_promises, record
+from scipy import stats
+
+from dpcal import calibrate
+from dpcal.accountants import epsilon, events
+from dpcal.calibrate.plans.common import single_release
+from dpcal.errors import BudgetExceeded, VacuousSchedule
+from dpcal.optim import PrivateOracle, Run, gauss_psgd
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.estimators import ExactPlusNoise, PoolEmpty, Spider, State
+from dpcal.optim.second_order.gauss_psgd import Settings, walk
+
+D, N = 10, 100_000
+PHI = math.sin(1.0)  # of records uniform on [-1, 1]
+SADDLE = np.array([math.pi] + (D - 1) * [0.0])
+# The setting of the saddle benchmark, whose reference outcome is known.
+P1 = {
+    "batch_size": 2000,
+    "difference_batch_size": 100,
+    "drift": 0.05,
+    "learning_rate": 0.2,
+    "escape_rounds": 4,
+    "escape_steps": 60,
+    "escape_radius": 1.0,
+}
+
+
+@pytest.fixture(scope="module")
+def trigonometric():
+    return Trigonometric.drawn(N, D, seed=0)
+
+
+def planned(objective, *, epsilon=1.0, **changes):
+    return calibrate.gauss_psgd(
+        objective.constants,
+        n=objective.n,
+        dimension=objective.dimension,
+        epsilon=epsilon,
+        delta=1e-6,
+        **{**P1, **changes},
+    )
+
+
+def quietly(objective, **options):
+    """Return a plan whose theorem may promise nothing at its sizes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        return planned(objective, **options)
+
+
+def small(n=3_000, d=3, **changes):
+    """Return a small problem with a plan that a test can afford to record."""
+    objective = Trigonometric.drawn(n, d, seed=5)
+    given = {"batch_size": 300, "difference_batch_size": 60, "escape_steps": 8, **changes}
+    return objective, quietly(objective, epsilon=4.0, **given)
+
+
+def slope(w):
+    """Return the gradient of population risk, in closed form."""
+    return PHI * np.sin(w)
+
+
+# -- P1
+
+
+def test_the_benchmark_plan_has_the_numbers_of_the_reference(trigonometric):
+    plan = planned(trigonometric)
+    # sigma = 2 sqrt(G^2 / b1 + M^2 kappa / b2), r = 2 z sqrt(G^2 / b1^2 + M^2 kappa / b2^2).
+    z = 4.22467888933
+    sigma = 2 * math.sqrt(D / 2000 + 0.05 / 100)
+    r = 2 * z * math.sqrt(D / 2000**2 + 0.05 / 100**2)
+    assert plan.parameters["threshold"] == pytest.approx(math.hypot(sigma, math.sqrt(D) * r))
+    assert plan.parameters["threshold"] == pytest.approx(0.165, abs=5e-4)
+    for query in plan.queries:
+        assert query.noise_multiplier == pytest.approx(2 * z, rel=1e-6)
+
+
+def test_exact_descent_from_the_saddle_never_moves():
+    w = SADDLE
+    for _ in range(1000):
+        w = w - 0.2 * slope(w)
+    assert np.linalg.norm(w - SADDLE) < 1e-6
+
+
+@pytest.mark.parametrize(("target", "seeds"), [(1.0, 40), (0.25, 10)])
+def test_every_seed_leaves_the_saddle_and_is_certified(trigonometric, target, seeds):
+    plan = quietly(trigonometric, epsilon=target)
+    chi, radius = plan.parameters["threshold"], plan.parameters["escape_radius"]
+    rounds = escapes = 0
+    lengths, fresh, differences = [], [], []
+    for seed in range(seeds):
+        result = gauss_psgd(trigonometric, plan, seed=seed, initial=SADDLE)
+        assert result.status == "certified"
+        first = result.escapes[0]
+        assert first.escaped
+        assert np.linalg.norm(first.rounds[-1].end - first.point) >= radius
+        rounds, escapes = rounds + len(first.rounds), escapes + 1
+        # Both tests at alpha = 4 chi, on the exact population risk.
+        assert np.linalg.norm(slope(result.w)) <= 4 * chi
+        assert (PHI * np.cos(result.w)).min() > 0
+        lengths.append(np.linalg.norm(slope(result.end)))
+        fresh.append(result.fresh_calls)
+        differences.append(result.difference_calls)
+    assert result.epsilon(1e-6) <= target
+    assert result.ledger.epsilon(1e-6) == plan.price(1e-6)
+    # Corollary 1 promises 1/8; a rate below 0.9 in 40 seeds would be far from the reference.
+    assert escapes / rounds > 0.9
+    if target == 1.0:
+        assert 7 < np.mean(fresh) < 13
+        assert 240 < np.mean(differences) < 310
+        assert np.mean(lengths) < 0.12
+
+
+@pytest.mark.parametrize("reset", ["carry", "fresh"])
+def test_other_resets_escape_too(trigonometric, reset):
+    plan = planned(trigonometric)
+    result = gauss_psgd(trigonometric, plan, seed=3, initial=SADDLE, reset=reset)
+    assert result.status == "certified"
+    assert (PHI * np.cos(result.w)).min() > 0
+
+
+# -- Algorithm 1, on any oracle
+
+
+class Script:
+    """An estimator that gives what a list says."""
+
+    def __init__(self, estimates):
+        self._estimates = list(estimates)
+        self.state, self.calls, self.states = None, 0, []
+
+    def query(self, w):
+        if not self._estimates:
+            raise PoolEmpty
+        self.states.append(self.state)
+        self.calls += 1
+        estimate = np.array([self._estimates.pop(0)])
+        self.state = State(point=w, gradient=estimate, drift=self.calls)
+        return estimate
+
+
+SCRIPTED = Settings(
+    learning_rate=1.0,
+    threshold=1.0,
+    escape_radius=2.5,
+    escape_steps=2,
+    escape_rounds=2,
+    steps=100,
+)
+
+
+class Bare:
+    dimension = 1
+
+
+def walked(estimates, **changes):
+    estimator = Script(estimates)
+    run = Run(Bare(), steps=100, initial=[0.0])
+    settings = Settings(**{**SCRIPTED.__dict__, **changes})
+    return walk(estimator, run, settings), estimator
+
+
+def test_a_walk_by_hand():
+    # A step of 4 to -4; a small estimate there; one round that does not get 2.5 away, a second one
+    # that does in one step, and goes on from there; a small estimate; two failing rounds.
+    script = [4.0, 3.0, 1.0, -1.0, 2.5, 3.0, 1.0, 0.5, 1.0, 1.0]
+    path, estimator = walked(script)
+    assert path.status == "certified"
+    one, two = path.escapes
+    assert (one.point[0], one.call, one.estimate, one.escaped) == (-4.0, 2, 3.0, True)
+    assert [(each.steps, each.escaped, each.end[0]) for each in one.rounds] == [
+        (2, False, -4.0),
+        (1, True, -6.5),
+    ]
+    assert (two.point[0], two.escaped) == (-6.5, False)
+    assert [each.end[0] for each in two.rounds] == [-8.0, -8.5]
+    # The candidate is returned, and not the end of its last round.
+    assert (path.w[0], path.end[0]) == (-6.5, -8.5)
+    assert estimator.calls == len(script)
+
+
+@pytest.mark.parametrize("reset", ["rewind", "carry", "fresh"])
+def test_what_a_round_begins_with(reset):
+    _, estimator = walked([4.0, 3.0, 1.0, -1.0, 1.0, -1.0], reset=reset)
+    before, entry, _, first_end = (estimator.states[i] for i in (1, 2, 3, 4))
+    assert before.drift == 1
+    if reset == "rewind":
+        assert entry is before
+        assert first_end is before
+    elif reset == "carry":
+        assert (entry.drift, first_end.drift) == (2, 4)
+    else:
+        assert entry is None
+        assert first_end is None
+
+
+@pytest.mark.parametrize("length", range(1, 10))
+def test_nothing_is_asked_once_the_records_are_used_up(length):
+    script = [4.0, 3.0, 1.0, -1.0, 2.5, 3.0, 1.0, 0.5, 1.0, 1.0][:length]
+    path, estimator = walked(script)
+    assert path.status == "budget_exhausted"
+    assert estimator.calls == length
+
+
+def test_the_horizon_counts_every_estimate():
+    path, estimator = walked([9.0] * 50, steps=7)
+    assert (path.status, estimator.calls) == ("horizon", 7)
+
+
+def test_exact_gradients_with_fresh_noise_meet_the_theorem():
+    """The oracle of Theorem 1: chi bounds every error, and returned points pass both tests."""
+    noise, calls, chi = 0.02, 2_000, 0.15
+    escaped = rounds = 0
+    for seed in range(20):
+        estimator = ExactPlusNoise(slope, noise, seed=seed)
+        run = Run(type("Bare", (), {"dimension": D}), steps=calls, initial=SADDLE)
+        settings = Settings(
+            learning_rate=0.2,
+            threshold=chi,
+            escape_radius=1.0,
+            escape_steps=80,
+            escape_rounds=4,
+            steps=calls,
+        )
+        path = walk(estimator, run, settings)
+        assert path.status == "certified"
+        rounds += len(path.escapes[0].rounds)
+        escaped += path.escapes[0].escaped
+        assert np.linalg.norm(slope(path.w)) <= 4 * chi
+        assert (PHI * np.cos(path.w)).min() >= -math.sqrt(4 * chi)
+    # A norm of 10 normals exceeds 7.5 with chance 1e-8: chi bounds all errors of all runs.
+    assert stats.chi2.sf((chi / noise) ** 2, D) * 20 * calls < 1e-3
+    assert escaped / rounds >= 1 / 8
+
+
+# -- Algorithm 2, Ada-DP-SPIDER
+
+
+def test_a_run_keeps_every_promise_of_its_plan():
+    for changes in ({}, {"reset": "carry"}, {"passes": 2}, {"drift": 0.0}):
+        objective, plan = small(**changes)
+        result = check_promises(gauss_psgd, objective, plan, seed=2, initial=np.array([3.0, 0, 0]))
+        assert result.fresh_calls + result.difference_calls > 0
+
+
+class Watched(Spider):
+    """Checks the drift after every estimate, by its own sums."""
+
+    def query(self, w):
+        before, fresh = self.state, self.fresh_calls
+        estimate = super().query(w)
+        if self.fresh_calls > fresh:
+            assert self.state.drift == 0
+        else:
+            assert before is not None, "the first estimate is fresh"
+            moved = float(((w - before.point) ** 2).sum())
+            assert self.state.drift == pytest.approx(before.drift + moved)
+            assert self.state.drift < self._kappa
+        return estimate
+
+
+@pytest.mark.parametrize("reset", ["rewind", "carry", "fresh"])
+def test_the_drift_stays_below_kappa_through_every_reset(reset):
+    objective, plan = small(n=6_000, threshold=0.5, escape_radius=0.5)
+    spider = Watched(PrivateOracle(objective, plan, seed=1), drift=plan.parameters["drift"])
+    run = Run(PrivateOracle(objective, plan, seed=1), steps=1000, initial=[math.pi, 0.0, 0.0])
+    path = walk(spider, run, Settings.of(plan, reset=reset))
+    assert path.escapes
+    assert spider.difference_calls > 10
+
+
+def test_without_noise_on_all_records_the_estimate_is_the_gradient(trigonometric):
+    """Batches of every record, and no noise: differences add up to the gradient, exactly."""
+    objective = Trigonometric.drawn(200, 4, seed=2)
+
+    class Noiseless:
+        dimension = 4
+        plan = quietly(objective, batch_size=200, difference_batch_size=200, passes=9)
+
+        def gradient(self, w, query):
+            return objective.gradient(w)
+
+        def difference(self, w, v, query):
+            rows = np.arange(200)
+            return objective.clipped_difference_sum(w, v, rows, math.inf) / 200
+
+    spider = Spider(Noiseless(), drift=10.0)
+    w, rng = np.zeros(4), np.random.default_rng(0)
+    for _ in range(9):
+        w = w + 0.3 * rng.standard_normal(4)
+        assert np.allclose(spider.query(w), objective.gradient(w), rtol=0, atol=1e-13)
+    assert spider.difference_calls > 0
+
+
+def test_noise_is_what_was_planned_and_in_proportion_to_the_movement():
+    objective, plan = small(n=9_000, d=200, batch_size=2_000, difference_batch_size=90)
+    oracle, bare = PrivateOracle(objective, plan, seed=4), []
+    w, v = np.zeros(200), np.zeros(200)
+    z = plan.queries[0].noise_multiplier
+    for moved in (0.0, 0.01, 1.0):
+        v[0] = moved
+        noises = []
+        for _ in range(5):
+            result, happened = record(
+                lambda objective, plan, oracle=oracle: oracle.difference(v, w, "difference"),
+                objective,
+                plan,
+            )
+            bare.append(happened)
+            # The sum over 90 records moves in one coordinate alone: the others hold noise.
+            noises.append(result[1:] * 90)
+        spread = np.concatenate(noises)
+        if moved == 0:
+            assert (spread == 0).all()
+            continue
+        square = float((spread**2).sum()) / (z * moved) ** 2
+        assert abs(square - len(spread)) < 3 * math.sqrt(2 * len(spread))
+
+
+def test_the_bounds_are_reached_by_opposite_records():
+    """Replacing a record moves a sum by 2 C, and by 2 M times the movement, at worst."""
+    rows = np.arange(2)
+    half = np.full(3, math.pi / 2)
+    one, other = Trigonometric([half, half]), Trigonometric([half, -half])
+    w = np.zeros(3)
+    change = one.clipped_sum(w, rows, math.sqrt(3)) - other.clipped_sum(w, rows, math.sqrt(3))
+    assert np.linalg.norm(change) == pytest.approx(2 * math.sqrt(3))
+    one, other = Trigonometric(np.zeros((2, 3))), Trigonometric([np.zeros(3), np.full(3, math.pi)])
+    v = np.array([1e-6, 0.0, 0.0])
+    gap = one.clipped_difference_sum(v, w, rows, 1e-6) - other.clipped_difference_sum(
+        v, w, rows, 1e-6
+    )
+    assert np.linalg.norm(gap) == pytest.approx(2e-6)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b = (Trigonometric(rng.uniform(-4, 4, (1, 3))) for _ in range(2))
+        w, v = rng.standard_normal((2, 3))
+        bound = float(np.linalg.norm(w - v))
+        gap = a.clipped_difference_sum(w, v, rows[:1], bound)
+        gap = gap - b.clipped_difference_sum(w, v, rows[:1], bound)
+        assert np.linalg.norm(gap) <= 2 * bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_the_ledger_costs_one_release_a_pass(passes):
+    objective, plan = small(passes=passes)
+    result = gauss_psgd(objective, plan, seed=0, initial=np.full(3, 1.5))
+    used = dict.fromkeys((query.partition for query in plan.queries), 0)
+    for entry in result.ledger.totals:
+        used[entry.partition] += entry.count * entry.batch_size
+    assert all(count <= objective.n for count in used.values())
+    z = single_release(4.0, 1e-6, "replace-one")
+    assert plan.queries[0].noise_multiplier == pytest.approx(math.sqrt(passes) * z, rel=1e-9)
+    # E answers with multiplier sqrt(E) z are as one with multiplier z.
+    alike = events.SelfComposedDpEvent(events.GaussianDpEvent(math.sqrt(passes) * z), passes)
+    price = epsilon(alike, delta=1e-6, neighboring_relation="replace-one")
+    assert plan.price() == pytest.approx(float(price), rel=1e-6)
+    assert plan.price() <= 4.0
+    assert result.ledger.epsilon(1e-6) == pytest.approx(float(plan.price()), rel=1e-9)
+
+
+def test_a_run_that_goes_on_without_records_is_refused():
+    """A record used twice would be: the oracle says no before it touches one."""
+    objective, plan = small()
+    oracle = PrivateOracle(objective, plan, seed=0)
+    spider = Spider(oracle, drift=0.0)
+    for _ in range(objective.n // 300):
+        spider.query(np.zeros(3))
+    with pytest.raises(PoolEmpty):
+        spider.query(np.zeros(3))
+    with pytest.raises(BudgetExceeded):
+        oracle.gradient(np.zeros(3), "refresh")
+
+
+def test_periods_and_plain_sgd():
+    objective, plan = small(period=4)
+    spider = Spider(PrivateOracle(objective, plan, seed=0), drift=9.0, period=4)
+    fresh = []
+    for t in range(12):
+        before = spider.fresh_calls
+        spider.query(np.full(3, 0.01 * t))
+        fresh.append(spider.fresh_calls > before)
+    assert fresh == [t % 4 == 0 for t in range(12)]
+    # Every gradient fresh: by the period 1, by the drift 0, and as DP-SGD asks for them.
+    oracle = PrivateOracle(objective, plan, seed=0)
+    plain = [oracle.gradient(np.full(3, t), "refresh") for t in range(5)]
+    for options in ({"drift": 9.0, "period": 1}, {"drift": 0.0}):
+        spider = Spider(PrivateOracle(objective, plan, seed=0), **options)
+        assert all((spider.query(np.full(3, t)) == plain[t]).all() for t in range(5))
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"batch_size": N + 1}, "batch_size must be at most the pool's n=100000"),
+        ({"difference_batch_size": 5}, "difference_batch_size must be at least 11 .* feed on"),
+        ({"drift": 1e-9}, "drift must be 0 or greater than .* noise"),
+        ({"drift": -1.0}, "drift must be a finite number >= 0"),
+        ({"learning_rate": 1.5}, "learning_rate must be at most 1 / M"),
+        ({"reset": "forget"}, "reset must be one of"),
+        ({"neighboring_relation": "add-or-remove-one"}, "neighboring_relation must be one of"),
+        ({"passes": 0}, "passes must be a whole number"),
+        ({"escape_rounds": 0}, "escape_rounds must be a whole number"),
+        ({"failure_probability": 2.0}, "failure_probability must be a number in"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(trigonometric, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        planned(trigonometric, **changes)
+
+
+def test_constants_that_make_the_test_empty_are_told(trigonometric):
+    with pytest.warns(VacuousSchedule, match="vacuous at n=100000"):
+        plan = planned(trigonometric, failure_probability=0.05)
+    assert plan.parameters["vacuous"] is True
+    level = plan.parameters["threshold"]
+    assert level > 4 * planned(trigonometric).parameters["threshold"]
+    with pytest.raises(ValueError, match="escape_radius must be given where"):
+        calibrate.gauss_psgd(
+            calibrate.Constants(lipschitz=1.0, smoothness=1.0),
+            n=1000,
+            dimension=2,
+            epsilon=1.0,
+            delta=1e-6,
+        )
