@@ -363,7 +363,9 @@ def test_the_ledger_costs_one_release_a_pass(passes):
     price = epsilon(alike, delta=1e-6, neighboring_relation="replace-one")
     assert plan.price() == pytest.approx(float(price), rel=1e-6)
     assert plan.price() <= 4.0
-    assert result.ledger.epsilon(1e-6) == pytest.approx(float(plan.price()), rel=1e-9)
+    # A run that ends early costs all that was planned; its ledger holds the passes that were begun.
+    assert result.epsilon(1e-6) == plan.price()
+    assert result.ledger.epsilon(1e-6) <= plan.price()
 
 
 def test_a_run_that_goes_on_without_records_is_refused():
