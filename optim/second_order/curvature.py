@@ -7,7 +7,7 @@ Nothing here is private: it is for tests, for plots, and for records that are pu
 >>> objective = Trigonometric.drawn(1_000, 3, seed=0)
 >>> at_the_saddle = curvature(objective, [np.pi, 0.0, 0.0])
 >>> print(f"{at_the_saddle:.2f}", abs(at_the_saddle.direction).round(3).tolist())
--0.84 [1.0, 0.0, 0.0]
+-0.83 [1.0, 0.0, 0.0]
 >>> at_the_saddle.error < 1e-9
 True
 """

@@ -131,7 +131,7 @@ class Settings:
         missing = [name for name in names if name not in {*known, *changes, "reset"}]
         if missing:
             raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**{**known, **changes})  # type: ignore[arg-type]  # checked above
+        return cls(**{**known, **changes})  # checked above
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

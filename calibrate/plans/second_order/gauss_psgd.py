@@ -14,7 +14,7 @@ difference 100 8.4494
 True
 >>> parameters = plan.parameters
 >>> print(f"threshold {parameters['threshold']:.3f}, {parameters['escape_steps']} steps a round")
-threshold 0.183, 52 steps a round
+threshold 0.165, 59 steps a round
 
 The practical preset takes the size psi of the oracle's error for the threshold chi, claims alpha =
 4 chi, and aims a round at the weakest saddle that counts, whose curvature is gamma = sqrt(rho
