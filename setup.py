@@ -18,7 +18,7 @@ from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_py import build_py
 
-ROOMS = ("_ext", "accountants", "calibrate", "commands", "optim", "plot", "report")
+ROOMS = ("_ext", "accountants", "calibrate", "commands", "optim", "plot", "report", "tables")
 PACKAGES = ["dpcal"] + [
     f"dpcal.{name}" for name in find_packages(include=[*ROOMS, *(f"{room}.*" for room in ROOMS)])
 ]

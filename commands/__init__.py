@@ -14,6 +14,7 @@ __all__ = ["COMMANDS", "Command", "load"]
 
 COMMANDS = {
     "demo": "calibrate, train and report on scikit-learn's breast-cancer records",
+    "schema": "draft a schema of a table: types, ranges, categories, missing values",
     "train": "fit a private linear model to your own table, with a report",
     "calibrate": "solve for the noise, the steps or the sampling that meets (epsilon, delta)",
     "epsilon": "bound epsilon at a delta, or delta at an epsilon",

@@ -16,6 +16,7 @@ __all__ = [
     "add_mechanism",
     "add_output",
     "add_relation",
+    "add_table",
     "add_target",
     "backends",
     "mechanism",
@@ -78,6 +79,20 @@ def add_relation(
         metavar="RELATION",
         help=f"{', '.join(RELATIONS)} (default: {note})",
     )
+
+
+def add_table(group: Any) -> None:
+    """Declare the file of a table, and how its text is written."""
+    group.add_argument(
+        "table",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="text with a row of column names, also compressed, or parquet",
+    )
+    group.add_argument("--separator", metavar="S", help="of cells (default: found in the file)")
+    group.add_argument("--encoding", metavar="E", help="of text (default: UTF-8)")
+    group.add_argument("--decimal-comma", action="store_true", help="numbers look like 3,14")
 
 
 def add_target(parser: ArgumentParser, *, needed: bool) -> None:

@@ -16,12 +16,32 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpcal.accountants import Delta, Epsilon
 
-__all__ = ["answer", "at_most", "dump", "duration", "interval", "present", "warnings_printed"]
+__all__ = [
+    "answer",
+    "at_most",
+    "check_new",
+    "dump",
+    "duration",
+    "interval",
+    "present",
+    "warnings_printed",
+]
+
+
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise ``ValueError`` unless a file can be written without a loss: none is there, or force."""
+    if not path.absolute().parent.is_dir() or path.is_dir():
+        raise ValueError(f"output must be a file in an existing folder, got {str(path)!r}.")
+    if path.exists() and not force:
+        raise ValueError(
+            f"output must be a new file, but {str(path)!r} is there; --force replaces it."
+        )
 
 
 def dump(document: Mapping[str, Any]) -> str:

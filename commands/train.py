@@ -6,10 +6,17 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from dpcal.commands import training
-from dpcal.commands._options import add_output, add_relation, add_target, number, whole
+from dpcal.commands._options import (
+    add_output,
+    add_relation,
+    add_table,
+    add_target,
+    number,
+    whole,
+)
 from dpcal.commands._tuning import add_correlated_noise, add_tuning
 
-EXAMPLE = "--csv patients.csv --target diagnosis --epsilon 1 --delta 1e-5 --bounds 0:100"
+EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -34,8 +41,19 @@ def run(options: Namespace) -> int:
 
 def _add_table(parser: ArgumentParser) -> None:
     table = parser.add_argument_group("table")
-    table.add_argument("--csv", type=Path, required=True, metavar="FILE", help="numeric features")
-    table.add_argument("--target", required=True, metavar="COLUMN", help="what to predict")
+    add_table(table)
+    table.add_argument("--csv", type=Path, metavar="FILE", help="another way to name the table")
+    table.add_argument("--target", metavar="COLUMN", help="what to predict")
+    table.add_argument(
+        "--schema",
+        type=Path,
+        metavar="TOML",
+        help="types, ranges, categories, missing values: 'dpcal schema FILE' drafts one "
+        "(default: every feature is a number)",
+    )
+    table.add_argument(
+        "--classes", metavar="A,B", help="the two classes (default: the schema's, or read)"
+    )
     table.add_argument(
         "--bounds",
         metavar="LOW:HIGH|FILE",
@@ -52,7 +70,7 @@ def _add_table(parser: ArgumentParser) -> None:
         type=number,
         default=0.2,
         metavar="F",
-        help="share in [0, 1) of the rows to hold out (default: %(default)s)",
+        help="chance in [0, 1) that a record is held out (default: %(default)s)",
     )
 
 

@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 from _tree import ROOT
 
-ROOMS = ("_ext", "accountants", "calibrate", "commands", "estimators", "optim", "plot", "report")
+ROOMS = (
+    "_ext",
+    "accountants",
+    "calibrate",
+    "commands",
+    "estimators",
+    "optim",
+    "plot",
+    "report",
+    "tables",
+)
 
 
 @dataclass(frozen=True)

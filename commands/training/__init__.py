@@ -3,6 +3,8 @@
 The commands' own modules declare options and load quickly; what is here needs numpy and the rooms,
 and is imported when a command runs.
 
+``draft_schema``
+    What a table's columns are, as a file to be filled in.
 ``fit_table``
     A private linear model of a table of one's own.
 ``demonstrate``
@@ -16,13 +18,15 @@ from dpcal import _lazy
 if TYPE_CHECKING:
     from dpcal.commands.training.demonstration import demonstrate
     from dpcal.commands.training.own_table import fit_table
+    from dpcal.commands.training.schema import draft_schema
 
-__all__ = ["demonstrate", "fit_table"]
+__all__ = ["demonstrate", "draft_schema", "fit_table"]
 
 __getattr__, __dir__ = _lazy.attributes(
     __name__,
     {
         "demonstrate": "dpcal.commands.training.demonstration",
+        "draft_schema": "dpcal.commands.training.schema",
         "fit_table": "dpcal.commands.training.own_table",
     },
 )

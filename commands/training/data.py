@@ -1,56 +1,100 @@
-"""From a file to a task: the table is read, scaled by public ranges, and split.
+"""From a file to a task: the table is read by its schema, or by flags, coded and split.
 
-Nothing here looks at records to choose anything: ranges are given, and the split depends on the
-number of rows alone.
+Nothing here looks at records to choose anything but what is listed as read from the data.
 """
 
 from __future__ import annotations
 
-import math
+import hashlib
 import secrets
 from argparse import Namespace
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.commands.training.tables import REACH, Ranges, Table, read_csv, read_ranges, split
-from dpcal.commands.training.task import Task
+from dpcal.commands.training.tables import read_ranges
+from dpcal.commands.training.task import Task, progress_bar
+from dpcal.tables import REACH, Coding, Column, Records, Schema, Source, load
 
-__all__ = ["Data", "read"]
+__all__ = ["Data", "one_table", "read", "source_of"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Data:
-    """A table as a task, and how it was scaled.
+    """A table as a task, and what was done to it.
 
     Parameters
     ----------
-    features
-        Names of the columns, without the target.
+    schema
+        What the table was read by.
+    target
+        Its column that is predicted.
+    coding
+        From its cells to features.
+    labels
+        The two classes; empty where the target is a number.
     task
-        The scaled records, split.
-    ranges, target_range
-        What scaled them, or None where they are used as they are.
+        The coded records, split.
     key
         Secret of the fingerprint, 32 bytes.
+    read_from_data
+        What was read off the records, and so is not covered by a claim.
+    counts
+        How many rows were read, left out, and beyond the group size.
+    reached
+        Lowest and highest value of each number with a range: not private.
     """
 
-    features: list[str]
+    schema: Schema
+    target: Column
+    coding: Coding
+    labels: tuple[str, ...]
     task: Task
-    ranges: Ranges | None
-    target_range: Ranges | None
     key: bytes
+    read_from_data: list[str]
+    counts: dict[str, int]
+    reached: dict[str, NDArray[np.float64]]
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        return self.coding.names
 
     def scaling(self) -> dict[str, Any]:
         """Return what was done to the records, as JSON values."""
-        scaling: dict[str, Any] = {"features": "used as they are; privacy rests on clipping"}
-        if self.ranges is not None:
-            scaling["features"] = self.ranges.to_dict(self.features)
-        if self.target_range is not None:
-            scaling["target"] = self.target_range.to_dict(["target"])
-        return scaling
+        if any(column.range or column.categories for column in self.coding.columns):
+            features = (
+                "numbers are clamped to their range, and [low, high] -> [-4, 4]; categories are "
+                "0 or 1 each, or their place in the list -> [-4, 4]"
+            )
+        else:
+            features = "used as they are; privacy rests on clipping"
+        scaling: dict[str, Any] = {"features": features}
+        if self.target.range is not None:
+            scaling["target"] = f"clamped to {list(self.target.range)}, then to [-4, 4]"
+        return {**scaling, "schema": self.schema.to_dict()}
+
+
+def source_of(options: Namespace, missing_values: tuple[str, ...] = ()) -> Source:
+    """Open the table that a command was given.
+
+    Parameters
+    ----------
+    options
+        ``table``, ``separator``, ``encoding`` and ``decimal_comma`` of the command.
+    missing_values
+        Texts that stand for a missing cell.
+    """
+    return Source(
+        options.table,
+        separator=options.separator,
+        encoding=options.encoding,
+        decimal_comma=options.decimal_comma,
+        missing_values=missing_values,
+    )
 
 
 def read(options: Namespace) -> Data:
@@ -59,79 +103,132 @@ def read(options: Namespace) -> Data:
     Parameters
     ----------
     options
-        ``csv``, ``target``, ``loss``, ``bounds``, ``target_bounds``, ``test_fraction``, ``l2`` and
-        ``intercept`` of the command.
+        Of the command.
 
     Raises
     ------
+    MissingExtra
+        If a package that reads tables is not installed; no record is read then.
     ValueError
-        If the file, a range or the share of held-out records is not what it must be.
+        If the file, the schema, a range or the share of held-out records is not what it must be.
     """
-    table = read_csv(options.csv)
-    y, target_range = _target(options, table)
-    features = [name for name in table.columns if name != options.target]
-    if not features:
-        raise ValueError(f"csv must hold a column beside the target, got only {options.target!r}.")
-    X = table.numbers(features)
-    ranges = None
-    if options.bounds is not None:
-        ranges = read_ranges(options.bounds, features)
-        X = ranges.scale(X)
     if not 0 <= options.test_fraction < 1:
         raise ValueError(f"test_fraction must be a number in [0, 1), got {options.test_fraction}.")
-    training, held_out = split(len(y), math.floor(options.test_fraction * len(y)))
+    classification = options.loss == "logistic"
+    given = None if options.schema is None else Schema.read(options.schema)
+    source = source_of(options, () if given is None else given.missing_values)
+    if given is None:
+        schema = _from_flags(options, source, classification)
+    else:
+        schema = _from_file(options, given)
+    with progress_bar(None, "reading", unit="row") as bar:
+        records = load(
+            source,
+            schema,
+            target=options.target,
+            key=_split_key(options.seed),
+            classification=classification,
+            progress=bar.update,
+        )
+    return _data(options, records, from_file=given is not None)
+
+
+def _data(options: Namespace, records: Records, *, from_file: bool) -> Data:
+    X_train, y_train, X_test, y_test = records.split(options.test_fraction)
+    if not len(y_train):
+        raise ValueError(f"table must hold a record to train on, got {records.n} in all.")
+    target = records.target
     task = Task(
         loss=options.loss,
-        X_train=X[training],
-        y_train=y[training],
-        X_test=X[held_out],
-        y_test=y[held_out],
+        X_train=X_train,
+        y_train=y_train,
+        X_test=X_test,
+        y_test=y_test,
         l2=options.l2,
         intercept=options.intercept,
-        unit=1.0 if target_range is None else _unit(target_range),
+        classes=(0.0, 1.0) if records.labels else None,
+        unit=1.0 if target.range is None else (target.range[1] - target.range[0]) / (2 * REACH),
     )
+    told = records.schema.copied()
+    if not from_file:
+        told.append("names of the columns")
+    if records.labels_read:
+        told.append(f"classes of {target.name!r}")
+    counts = {"rows": records.read, "left_out": records.left_out}
+    if records.schema.person is not None:
+        counts["beyond_group_size"] = records.beyond
     return Data(
-        features=features,
+        schema=records.schema,
+        target=target,
+        coding=records.coding,
+        labels=records.labels,
         task=task,
-        ranges=ranges,
-        target_range=target_range,
         key=secrets.token_bytes(32),
+        read_from_data=told,
+        counts=counts,
+        reached=records.reached,
     )
 
 
-def _target(options: Namespace, table: Table) -> tuple[NDArray[Any], Ranges | None]:
-    """Labels as text, or numbers scaled by their public range."""
-    labels = table.column(options.target)
-    if options.loss == "logistic":
-        if options.target_bounds is not None:
-            raise ValueError("--target-bounds is for --loss squared.")
-        return _classes(options, table, labels), None
-    y = table.numbers([options.target])
-    if options.target_bounds is None:
-        return y[:, 0], None
-    ranges = read_ranges(options.target_bounds, [options.target], option="target_bounds")
-    return np.asarray(ranges.scale(y)[:, 0]), ranges
+def _split_key(seed: int | None) -> bytes:
+    """Return the secret of the coins that split the records: the seed's, if one was given."""
+    if seed is None:
+        return secrets.token_bytes(32)
+    return hashlib.blake2b(f"split {seed}".encode(), digest_size=32).digest()
 
 
-def _classes(options: Namespace, table: Table, labels: list[str]) -> NDArray[np.str_]:
-    """Return two-class labels, or say which they are instead."""
-    array = np.array([label.strip() for label in labels])
-    missing = [line for line, label in zip(table.lines, array, strict=True) if not label]
-    if missing:
-        raise ValueError(
-            f"Every record must have a label, got none in row {missing[0]}, column "
-            f"{options.target!r}."
-        )
-    classes = np.unique(array)
-    if len(classes) != 2:
-        shown = ", ".join(map(repr, classes[:5].tolist())) + (", ..." if len(classes) > 5 else "")
-        raise ValueError(
-            f"target must hold two classes for --loss logistic, got {len(classes)} in column "
-            f"{options.target!r}: {shown}."
-        )
-    return array
+def _from_file(options: Namespace, schema: Schema) -> Schema:
+    """Return the schema that was given, with the target that was chosen."""
+    for name in ("bounds", "target_bounds"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} is for tables without --schema.")
+    if options.target is None:
+        if schema.target is None:
+            raise ValueError("--target is needed: the schema names no target.")
+        options.target = schema.target
+    return _with_classes(options, schema)
 
 
-def _unit(ranges: Ranges) -> float:
-    """How much of the original target one unit of the scaled one is."""
-    return float(ranges.high[0] - ranges.low[0]) / (2 * REACH)
+def _from_flags(options: Namespace, source: Source, classification: bool) -> Schema:
+    """Return a schema of numbers with the ranges that were given, for tables without a schema."""
+    if options.target is None:
+        raise ValueError("--target is needed: no --schema names it.")
+    if classification and options.target_bounds is not None:
+        raise ValueError("--target-bounds is for --loss squared.")
+    features = [name for name in source.columns if name != options.target]
+    ranges: dict[str, tuple[float, float]] = {}
+    if options.bounds is not None and features:
+        ranges = read_ranges(options.bounds, features)
+    if options.target_bounds is not None:
+        ranges |= read_ranges(options.target_bounds, [options.target], option="target_bounds")
+    columns = tuple(
+        Column(name=name, type="number", range=ranges.get(name)) for name in source.columns
+    )
+    return _with_classes(options, Schema(columns=columns))
+
+
+def _with_classes(options: Namespace, schema: Schema) -> Schema:
+    """Return the schema with the classes of ``--classes``, if any."""
+    if options.classes is None:
+        return schema
+    if options.loss != "logistic":
+        raise ValueError("--classes is for --loss logistic.")
+    listed = tuple(text.strip() for text in options.classes.split(","))
+    missing = schema.column(options.target).missing
+    column = Column(
+        name=options.target,
+        type="class",
+        categories=listed,
+        missing="refuse" if missing == "impute" else missing,
+    )
+    return schema.with_column(column)
+
+
+def one_table(path: Path | None, csv: Path | None) -> Path:
+    """Return the one table that was named, as an argument or by ``--csv``."""
+    if (path is None) == (csv is None):
+        got = "none" if path is None else f"{str(path)!r} and --csv {str(csv)!r}"
+        raise ValueError(f"One table must be given, as FILE or as --csv FILE, got {got}.")
+    table = path if csv is None else csv
+    assert table is not None
+    return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ def opening(
     features: list[str],
     scaling: Mapping[str, Any],
     key: bytes | None = None,
+    read_from_data: Sequence[str] = (),
+    counts: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """Return the first entries of ``report.json``: its format, its claim, and its data.
 
@@ -42,7 +44,14 @@ def opening(
         What was done to the records, as JSON values.
     key
         Secret of the fingerprint, needed unless the records are public.
+    read_from_data
+        What was read off the records, beside their number: the claim does not cover it.
+    counts
+        How many rows were read, and why some of them are no records.
     """
+    if read_from_data:
+        listed = ", ".join(read_from_data)
+        outside = [*outside, f"Read from the data, and not covered by the claim: {listed}."]
     return {
         "format": FORMAT,
         "version": 1,
@@ -50,10 +59,12 @@ def opening(
         "privacy": privacy_statement(result, outside=outside),
         "data": {
             "name": name,
+            **(counts or {}),
             "training_records": task.objective.n,
             "held_out_records": len(task.y_test),
             "features": len(features),
             "scaling": scaling,
+            "read_from_data": list(read_from_data),
             "fingerprint": fingerprint(
                 [task.X_train, task.y_train, task.X_test, task.y_test], key=key
             ),

@@ -10,7 +10,7 @@ from typing import Any
 from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.commands._output import present
-from dpcal.commands.training.data import Data, read
+from dpcal.commands.training.data import Data, one_table, read
 from dpcal.commands.training.documents import opening, write
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
@@ -21,11 +21,12 @@ from dpcal.report import check_replaceable, composed_epsilon, released, software
 __all__ = ["fit_table"]
 
 OUTSIDE = (
-    "The ranges given with --bounds and --target-bounds, batch size, epochs, clipping norm and the "
-    "other options are taken as public: the claim does not cover a choice that looked at records.",
-    "The split into training and held-out records depends on the number of rows alone. Held-out "
-    "records played no part in the parameters, and are not protected: the section 'evaluation' and "
-    "accuracy.png are computed from them without noise.",
+    "The schema, or the ranges given with --bounds and --target-bounds, batch size, epochs, "
+    "clipping norm and the other options are taken as public, but for what is listed as read from "
+    "the data: the claim does not cover a choice that looked at records.",
+    "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
+    "part in the parameters, and are not protected: the section 'evaluation' and accuracy.png are "
+    "computed from them without noise.",
     "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
     "of a record can be tested.",
 )
@@ -34,6 +35,7 @@ OUTSIDE = (
 def fit_table(options: Namespace) -> int:
     """Read, calibrate, train, and write the report; return the exit status."""
     check_replaceable(options.output)
+    options.table = one_table(options.table, options.csv)
     optimizer = find_optimizer(options)
     data = read(options)
     run = _train(data.task, calibrated(options, optimizer, data), options.seed)
@@ -68,10 +70,12 @@ def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
             result,
             task,
             outside=OUTSIDE,
-            name=options.csv.name,
+            name=options.table.name,
             features=data.features,
             scaling=data.scaling(),
             key=data.key,
+            read_from_data=data.read_from_data,
+            counts=data.counts,
         ),
         "training": {
             "optimizer": result.plan.optimizer,
@@ -101,7 +105,7 @@ def _model(data: Data, run: Run) -> dict[str, Any]:
         "for": "scaled features, as under data.scaling",
     }
     if isinstance(data.task.objective, Logistic):
-        model["classes"] = data.task.objective.classes_.tolist()
+        model["classes"] = list(data.labels)
         model["predicts"] = "the second class where <weights, features> + intercept > 0"
     return model
 

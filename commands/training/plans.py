@@ -19,8 +19,8 @@ from dpcal.calibrate import Constants, Plan
 from dpcal.commands._output import warnings_printed
 from dpcal.commands._tuning import NOISES, flag, given_tuning
 from dpcal.commands.training.data import Data
-from dpcal.commands.training.tables import REACH
 from dpcal.optim.registry import Optimizer, find
+from dpcal.tables import REACH
 
 __all__ = ["calibrated", "find_optimizer"]
 
@@ -146,16 +146,15 @@ def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
 def _public_constants(options: Namespace, data: Data, row: Optimizer) -> Constants:
     """Return what the public ranges imply, or was said; nothing is read off the records.
 
-    Scaled features are in [-REACH, REACH], and the intercept is a feature 1.
+    Scaled numbers are in [-REACH, REACH], of the indicators of a category at most one is 1, and the
+    intercept is a feature 1.
     """
-    square = math.inf
-    if data.ranges is not None:
-        square = REACH**2 * len(data.features) + options.intercept
+    square = data.coding.square_bound + options.intercept
     if options.loss == "logistic":
         lipschitz, smoothness, gap = math.sqrt(square), square / 4, math.log(2)
     else:
         lipschitz, smoothness = math.inf, square
-        gap = math.inf if data.target_range is None else REACH**2 / 2
+        gap = math.inf if data.target.range is None else REACH**2 / 2
     if options.smoothness is not None:
         smoothness = _validate.positive(smoothness=options.smoothness)
     if options.gap is not None:

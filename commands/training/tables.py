@@ -1,13 +1,14 @@
-"""Records from a file, their public ranges, and their split; what is wrong is said in a sentence.
+"""Public ranges of features that all are numbers, and the demonstration's split.
 
 >>> ranges = Ranges(low=np.array([0.0]), high=np.array([8.0]))
 >>> ranges.scale(np.array([[0.0], [4.0], [9.0]])).ravel().tolist()  # 9 is clamped to the range
 [-4.0, 0.0, 4.0]
+>>> read_ranges("-3:3", ["a", "b"])
+{'a': (-3.0, 3.0), 'b': (-3.0, 3.0)}
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from dataclasses import dataclass
@@ -17,86 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["REACH", "Ranges", "Table", "read_csv", "read_ranges", "split"]
+from dpcal.tables import REACH
 
-# A range is taken to span eight standard deviations, so that scaled features have unit size, which
-# is what the optimizer's default learning rate supposes.
-REACH = 4.0
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A CSV file: column names, and cells as text, with the line that each row began on."""
-
-    columns: tuple[str, ...]
-    rows: list[list[str]]
-    lines: list[int]
-
-    def column(self, name: str) -> list[str]:
-        """Return the cells of one column."""
-        if name not in self.columns:
-            raise ValueError(
-                f"target must be one of the columns {', '.join(map(repr, self.columns))}, "
-                f"got {name!r}."
-            )
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
-
-    def numbers(self, names: list[str]) -> NDArray[np.float64]:
-        """Return columns as finite numbers, shape (rows, len(names))."""
-        places = [self.columns.index(name) for name in names]
-        try:
-            values = np.array([[row[place] for place in places] for row in self.rows], dtype=float)
-        except ValueError:
-            values = np.full((1, 1), math.nan)
-        if not np.isfinite(values).all():
-            self._name_the_cell(names, places)
-        return values.reshape(len(self.rows), len(names))
-
-    def _name_the_cell(self, names: list[str], places: list[int]) -> None:
-        for line, row in zip(self.lines, self.rows, strict=True):
-            for name, place in zip(names, places, strict=True):
-                try:
-                    wrong = not math.isfinite(float(row[place]))
-                except ValueError:
-                    wrong = True
-                if wrong:
-                    raise ValueError(
-                        f"Every cell must be a finite number, got {row[place]!r} in row {line}, "
-                        f"column {name!r}."
-                    )
-
-
-def read_csv(path: Path) -> Table:
-    """Read a comma-separated file with one row of column names.
-
-    Raises
-    ------
-    ValueError
-        If the file cannot be read, has no records, repeats a column name, or a row has another
-        number of cells than the first.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            numbered = [(reader.line_num, row) for row in reader if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"csv must be a readable table, got {str(path)!r}: {error}.") from error
-    if len(numbered) < 2:
-        raise ValueError(
-            f"csv must hold a row of column names and at least one record, got {str(path)!r} with "
-            f"{len(numbered)} rows."
-        )
-    columns = tuple(name.strip() for name in numbered[0][1])
-    if len(set(columns)) != len(columns):
-        raise ValueError(f"csv must name its columns distinctly, got {', '.join(columns)}.")
-    for line, row in numbered:
-        if len(row) != len(columns):
-            raise ValueError(
-                f"Every row must have {len(columns)} cells, as the first has, got {len(row)} in "
-                f"row {line}."
-            )
-    return Table(columns, [row for _, row in numbered[1:]], [line for line, _ in numbered[1:]])
+__all__ = ["Ranges", "read_ranges", "split"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +48,6 @@ class Ranges:
         position = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low)
         return np.asarray(REACH * (2 * position**self.power - 1))
 
-    def undo(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values that :meth:`scale` maps to ``scaled``; for power 1."""
-        return np.asarray(self.low + (scaled / REACH + 1) / 2 * (self.high - self.low))
-
     def to_dict(self, names: list[str]) -> dict[str, Any]:
         """Return the map as JSON values."""
         pairs = zip(names, self.low.tolist(), self.high.tolist(), strict=True)
@@ -137,7 +57,9 @@ class Ranges:
         }
 
 
-def read_ranges(text: str, names: list[str], *, option: str = "bounds") -> Ranges:
+def read_ranges(
+    text: str, names: list[str], *, option: str = "bounds"
+) -> dict[str, tuple[float, float]]:
     """Read ``LOW:HIGH``, for all columns, or a JSON file of ``{"column": [low, high], ...}``.
 
     Raises
@@ -168,8 +90,7 @@ def read_ranges(text: str, names: list[str], *, option: str = "bounds") -> Range
             raise ValueError(
                 f"{option} must have finite low < high, got {least:g}:{most:g} for column {name!r}."
             )
-    ends = np.array([pairs[name] for name in names], dtype=float).reshape(-1, 2)
-    return Ranges(ends[:, 0], ends[:, 1])
+    return pairs
 
 
 def split(n: int, test: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

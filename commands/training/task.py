@@ -29,7 +29,8 @@ class Task:
     """Scaled records, split into those that are trained on and those that are held out.
 
     ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
-    the target's own unit.
+    the target's own unit. ``classes`` are those of a logistic loss; None to read them off the
+    labels.
     """
 
     loss: str
@@ -40,11 +41,13 @@ class Task:
     l2: float = 0.0
     intercept: bool = True
     unit: float = 1.0
+    classes: tuple[float, float] | None = None
     objective: Logistic | Squared = field(init=False)
 
     def __post_init__(self) -> None:
+        known = {} if self.classes is None else {"classes": self.classes}
         objective = LOSSES[self.loss](
-            self.X_train, self.y_train, l2=self.l2, fit_intercept=self.intercept
+            self.X_train, self.y_train, l2=self.l2, fit_intercept=self.intercept, **known
         )
         object.__setattr__(self, "objective", objective)
 
@@ -109,10 +112,10 @@ def averaging(optimizer: str) -> str:
     return AVERAGING if optimizer == "dpsgd" else "none"
 
 
-def progress_bar(total: int, description: str, *, unit: str = "step") -> Any:
-    """Return a progress bar over ``total`` units, on standard error."""
+def progress_bar(total: int | None, description: str, *, unit: str = "step") -> Any:
+    """Return a progress bar over ``total`` units, if they are known, on standard error."""
     try:
         from tqdm import tqdm
     except ImportError as error:
-        raise MissingExtra("The progress bar needs tqdm: pip install 'dpcal[demo]'.") from error
+        raise MissingExtra("The progress bar needs tqdm: pip install 'dpcal[train]'.") from error
     return tqdm(total=total, desc=description, unit=f" {unit}s", leave=False)

@@ -26,12 +26,12 @@ from dpcal._ext.gradients import LinearClippedSum, LogisticLoss, PointLoss, Squa
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
-    classes,
     numbers,
     parameters,
     records,
     row_norms,
 )
+from dpcal.optim.objectives.arrays import classes as distinct
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Linear", "Logistic", "Squared", "TwoClass"]
@@ -163,11 +163,22 @@ class TwoClass(Linear):
     """A linear model of two classes: the target is +1 for the larger in sort order, -1 else."""
 
     def __init__(
-        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
     ) -> None:
-        labels, self.classes_ = classes(y)
+        labels, found = distinct(y)
+        self.classes_ = found if classes is None else distinct(classes)[1]
         if len(self.classes_) != 2:
-            raise ValueError(f"y must hold two classes, got {len(self.classes_)}.")
+            name = "y must hold" if classes is None else "classes must be"
+            raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
+        strange = np.setdiff1d(found, self.classes_)
+        if len(strange):
+            raise ValueError(f"y must hold the given classes, got {strange[0]!r} as well.")
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
 
@@ -186,12 +197,14 @@ class Logistic(TwoClass):
         Records, shape (n, d), n and d at least 1, finite. Copied.
     y
         Labels, shape (n,), of two classes; the larger in sort order counts as +1. Which two classes
-        there are is treated as public.
+        there are is treated as public: give ``classes`` where the records should have no say in it.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercept out.
     fit_intercept
         Whether each record gets the constant feature 1, as its last. It counts in the record's
         gradient norm.
+    classes
+        The two classes, where they are known in public; read off ``y`` when omitted.
 
     Attributes
     ----------

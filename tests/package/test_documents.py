@@ -9,7 +9,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # A path in backticks that begins with a folder of the tree.
 FOLDERS = (
     "_ext|accountants|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
-    "|tests"
+    "|tables|tests"
 )
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")
 

@@ -1,0 +1,52 @@
+"""``dpcal schema``: a draft, with a word on everything that it copied from the records."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from dpcal.commands._output import check_new, present
+from dpcal.commands.training.data import source_of
+from dpcal.report import replace_file
+from dpcal.tables import Schema, draft
+
+__all__ = ["draft_schema"]
+
+HEAD = """\
+# What is public about {name}: a draft.
+#
+# What a column lists under 'copied' was read off the records, and a model tells it without noise.
+# Replace each such value by what is known without a look at the records, and take it off the list;
+# what stays on the list is named in every statement.
+#
+# type = "number": range = [low, high], clamped to. "category": one of categories; coding =
+# "one-hot" or "ordinal". "class": what is predicted, one of classes. "person": whose row it is.
+# "drop": not read. missing = "refuse", "drop-row", or impute = a value. unknown = "refuse",
+# "drop-row" or "ignore", for a text that is no category.
+# n = 10000 at the top says that the number of records is public; group_size = 3 how many rows a
+# person has at most.
+
+"""
+
+
+def draft_schema(options: Namespace) -> int:
+    """Draft a schema; return the exit status."""
+    if options.table is None:
+        raise ValueError("schema needs a table: dpcal schema FILE.")
+    if options.output is not None:
+        check_new(options.output, force=options.force)
+    schema, comments = draft(source_of(options), target=options.target)
+    text = HEAD.format(name=options.table.name) + schema.to_toml(comments)
+    assert Schema.from_toml(text) == schema
+    document = {"schema": schema.to_dict(), "copied": schema.copied(), "comments": comments}
+    if options.output is None:
+        present(options, document, text.rstrip("\n"))
+        return 0
+    replace_file(options.output, text.encode())
+    dropped = [column.name for column in schema.columns if column.type == "drop"]
+    lines = [f"schema of {len(schema.columns)} columns written to {options.output}"]
+    if schema.copied():
+        lines.append(f"copied from the records, to be replaced: {', '.join(schema.copied())}")
+    if dropped:
+        lines.append(f"not described, and dropped: {', '.join(dropped)}")
+    present(options, document, "\n".join(lines))
+    return 0

@@ -1,0 +1,258 @@
+"""What numbers does a record become? Each from its own cells and the schema, and from nothing else.
+
+>>> from dpcal.tables.schema import Column
+>>> coding = Coding([
+...     Column(name="age", type="number", range=(0, 120), missing="impute", impute=60),
+...     Column(name="blood", type="category", categories=("A", "B", "0"), unknown="ignore"),
+... ])
+>>> coding.numbers({"age": [150.0, None], "blood": ["B", "?"]}).tolist()
+[[4.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+>>> coding.square_bound  # of any record's squared norm: 4^2 for the age, 1 for one category
+17.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.tables.reading import polars, table_of
+from dpcal.tables.schema import Column
+
+__all__ = ["REACH", "Coded", "Coding", "codes_of", "scaled", "texts_of", "unscaled", "values_of"]
+
+Vector = NDArray[np.float64]
+
+# A range is taken to span eight standard deviations, so that scaled features have unit size, which
+# is what the optimizer's default learning rate supposes.
+REACH = 4.0
+
+FIRST_ROW = 2  # of a file: the row of column names is the first
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coded:
+    """A part of a table in numbers.
+
+    Parameters
+    ----------
+    X
+        Shape (m, d), finite; the rows of records that are left out hold anything finite.
+    kept
+        Shape (m,): False for records that the schema leaves out.
+    """
+
+    X: Vector
+    kept: NDArray[np.bool_]
+
+
+class Coding:
+    """The map from cells to features.
+
+    Parameters
+    ----------
+    columns
+        Numbers and categories. Columns of other types are left out.
+    missing_values
+        Texts that stand for a missing cell, beside the empty one.
+
+    Attributes
+    ----------
+    columns
+        Those that are used.
+    names
+        Of the features: the column's, or "column=category" where a category is one-hot coded.
+    """
+
+    def __init__(self, columns: Iterable[Column], *, missing_values: Collection[str] = ()) -> None:
+        self.columns = tuple(each for each in columns if each.type in ("number", "category"))
+        self._missing = ("", *missing_values)
+        self.names: list[str] = []
+        self._places: list[slice] = []
+        for column in self.columns:
+            start = len(self.names)
+            if _one_hot(column):
+                self.names += [f"{column.name}={category}" for category in column.categories]
+            else:
+                self.names.append(column.name)
+            self._places.append(slice(start, len(self.names)))
+
+    @property
+    def square_bound(self) -> float:
+        """Bound on the squared norm of any record; infinite where a number has no range."""
+        bounds = [
+            1.0 if _one_hot(column) else REACH**2 if column.range or column.categories else math.inf
+            for column in self.columns
+        ]
+        return math.fsum(bounds)
+
+    def numbers(self, table: Any) -> Vector:
+        """Return the features of a table's records, shape (m, d).
+
+        Parameters
+        ----------
+        table
+            As for :func:`dpcal.tables.table_of`. Columns that the coding does not use are ignored.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a cell is not what the schema says.
+        """
+        coded = self.encode(table_of(table))
+        if not coded.kept.all():
+            row = int(np.flatnonzero(~coded.kept)[0])
+            raise ValueError(
+                f"Every record must have features, the schema leaves out row {row + FIRST_ROW}."
+            )
+        return coded.X
+
+    def encode(self, frame: Any, *, first_row: int = FIRST_ROW) -> Coded:
+        """Return the features of the records in a polars data frame.
+
+        Parameters
+        ----------
+        frame
+            With all of the columns.
+        first_row
+            Number of its first row in its file, for what is said of a wrong cell.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, or a cell is not what the schema says.
+        """
+        X = np.zeros((frame.height, len(self.names)))
+        kept = np.ones(frame.height, dtype=bool)
+        for column, place in zip(self.columns, self._places, strict=True):
+            if column.name not in frame.columns:
+                raise ValueError(f"table must have a column {column.name!r}, as the schema says.")
+            part = X[:, place]
+            if column.type == "number":
+                values, ok = values_of(frame[column.name], column, self._missing, first_row)
+                part[:, 0] = scaled(values, column)
+            else:
+                codes, ok = codes_of(frame[column.name], column, self._missing, first_row)
+                if _one_hot(column):
+                    known = np.flatnonzero(codes >= 0)
+                    part[known, codes[known]] = 1.0
+                else:
+                    step = 2 * REACH / (len(column.categories) - 1)
+                    part[:, 0] = np.maximum(codes, 0) * step - REACH
+            kept &= ok
+        return Coded(X=X, kept=kept)
+
+
+def _one_hot(column: Column) -> bool:
+    return column.type == "category" and column.coding == "one-hot"
+
+
+def scaled(values: Vector, column: Column) -> Vector:
+    """Return numbers clamped to the column's range and scaled to [-4, 4]; as they are without."""
+    if column.range is None:
+        return values
+    low, high = column.range
+    clamped = np.clip(values, low, high)
+    # Halves first: the difference of two large ends could overflow.
+    position = (clamped / 2 - low / 2) / (high / 2 - low / 2)
+    return np.asarray(np.clip(REACH * (2 * position - 1), -REACH, REACH))
+
+
+def unscaled(values: Vector, column: Column) -> Vector:
+    """Return the numbers that :func:`scaled` maps to ``values``."""
+    if column.range is None:
+        return values
+    low, high = column.range
+    return np.asarray(low + (values / REACH + 1) / 2 * (high - low))
+
+
+def texts_of(series: Any, missing: Collection[str]) -> Any:
+    """Return a column as stripped texts, with null for a missing cell."""
+    pl = polars()
+    texts = series.cast(pl.String).str.strip_chars()
+    gone = pl.Series(texts.name, list(missing), dtype=pl.String)
+    return texts.set(texts.is_in(gone.implode()).fill_null(False), None)
+
+
+def values_of(
+    series: Any, column: Column, missing: Collection[str], first_row: int
+) -> tuple[Vector, NDArray[np.bool_]]:
+    """Return a column's numbers, with missing ones replaced, and which records are kept.
+
+    Raises
+    ------
+    ValueError
+        Where a cell is neither a finite number nor missing, or is missing and refused.
+    """
+    pl = polars()
+    cells = texts_of(series, missing) if series.dtype == pl.String else series
+    values = cells.cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+    wrong = np.isinf(values)
+    gone = np.isnan(values)
+    if gone.any():
+        # What could not be read as a number is wrong; what was no number from the start is missing.
+        null = cells.is_null().to_numpy()
+        wrong |= gone & ~null & (cells.dtype == pl.String)
+    if column.missing == "refuse":
+        wrong |= gone
+    if wrong.any():
+        place = int(np.flatnonzero(wrong)[0])
+        cell = "" if series[place] is None else str(series[place]).strip()
+        hint = "; a schema says what stands in for a missing value" if gone[place] else ""
+        raise ValueError(
+            f"Every cell must be a finite number, got {cell!r} in row {place + first_row}, column "
+            f"{column.name!r}{hint if cell in missing else ''}."
+        )
+    if gone.any():
+        values = np.where(gone, 0.0 if column.impute is None else column.impute, values)
+    return values, ~gone if column.missing == "drop-row" else np.ones(len(values), dtype=bool)
+
+
+def codes_of(
+    series: Any, column: Column, missing: Collection[str], first_row: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the place of each cell among the categories (-1 for none), and which records are kept.
+
+    Raises
+    ------
+    ValueError
+        Where a cell is no category, or is missing, and that is refused.
+    """
+    pl = polars()
+    texts = texts_of(series, missing)
+    gone = texts.is_null().to_numpy()
+    places = pl.Series(range(len(column.categories)), dtype=pl.Int64)
+    found = texts.replace_strict(
+        pl.Series(column.categories, dtype=pl.String), places, default=-1, return_dtype=pl.Int64
+    )
+    codes = found.fill_null(-1).to_numpy().astype(np.int64)
+    strange = (codes < 0) & ~gone
+    for rule, wrong in ((column.missing, gone), (column.unknown, strange)):
+        if rule == "refuse" and wrong.any():
+            raise _no_category(series, column, int(np.flatnonzero(wrong)[0]), first_row)
+    kept = np.ones(len(codes), dtype=bool)
+    if column.missing == "impute":
+        codes[gone] = column.categories.index(str(column.impute))
+    elif column.missing == "drop-row":
+        kept &= ~gone
+    if column.unknown == "drop-row":
+        kept &= ~strange
+    return codes, kept
+
+
+def _no_category(series: Any, column: Column, place: int, first_row: int) -> ValueError:
+    where = f"row {place + first_row}, column {column.name!r}"
+    cell = "" if series[place] is None else str(series[place]).strip()
+    if column.type == "class" and not cell:
+        return ValueError(f"Every record must have a label, got none in {where}.")
+    noun = "classes" if column.type == "class" else "categories"
+    listed = ", ".join(map(repr, column.categories[:5]))
+    more = ", ..." if len(column.categories) > 5 else ""
+    return ValueError(
+        f"Every cell must be one of the {noun} {listed}{more}, got {cell!r} in {where}."
+    )

@@ -1,0 +1,280 @@
+r"""Which file is this? Text with any separator, encoding and compression, or parquet, by polars.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> path = Path(tempfile.mkdtemp()) / "people.csv"
+>>> _ = path.write_bytes("\ufeffname;age\nZoë;41\n".encode())
+>>> source = Source(path)
+>>> source.separator, source.columns
+(';', ('name', 'age'))
+>>> [batch.rows() for batch in source.batches(numbers=["age"])]
+[[('Zoë', 41.0)]]
+"""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import lzma
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpcal.errors import MissingExtra
+
+__all__ = ["NotANumber", "Source", "polars", "table_of"]
+
+SEPARATORS = (",", ";", "\t", "|")
+ROWS = 1 << 16  # of a batch: 10 MB of 20 numbers; far more and the batches count as a copy
+HEAD = 1 << 16  # bytes in which the row of column names must end
+_OPENERS: Mapping[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def polars() -> Any:
+    """Return the module that reads tables.
+
+    Raises
+    ------
+    MissingExtra
+        If it is not installed.
+    """
+    try:
+        import polars as module
+    except ImportError as error:
+        raise MissingExtra("Tables are read by polars: pip install 'dpcal[train]'.") from error
+    return module
+
+
+class NotANumber(ValueError):  # noqa: N818 -- reads as what happened
+    """A cell that should be a number is none."""
+
+
+class Source:
+    """A file that holds a table.
+
+    Parameters
+    ----------
+    path
+        Of text with a row of column names (also compressed: .gz, .bz2, .xz, .zst), or of a file
+        that ends in .parquet.
+    separator
+        One character; found in the row of names when omitted.
+    encoding
+        Of text, as Python names it; UTF-8, or UTF-16 where a byte-order mark says so, when
+        omitted.
+    decimal_comma
+        Whether numbers are written like 3,14.
+    missing_values
+        Texts that stand for a missing cell, beside the empty one.
+
+    Attributes
+    ----------
+    separator
+        As given or found; None for parquet.
+    columns
+        Names, stripped of blanks.
+
+    Raises
+    ------
+    MissingExtra
+        If polars is not installed.
+    ValueError
+        If the file cannot be read, or its columns have no distinct names.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        separator: str | None = None,
+        encoding: str | None = None,
+        decimal_comma: bool = False,
+        missing_values: Collection[str] = (),
+    ) -> None:
+        self.path = Path(path)
+        self._polars = polars()
+        self._decimal_comma = decimal_comma
+        self._missing = ["", *missing_values]
+        self._text: bytes | None = None
+        self.separator: str | None = None
+        if separator is not None and (len(separator) != 1 or ord(separator) > 127):
+            raise ValueError(f"separator must be one ASCII character, got {separator!r}.")
+        try:
+            if self._is_parquet:
+                names = list(self._polars.scan_parquet(self.path).collect_schema())
+            else:
+                names = self._open_text(separator, encoding)
+        except (OSError, UnicodeError, LookupError, EOFError, lzma.LZMAError, csv.Error) as error:
+            raise self._unreadable(error) from error
+        except self._polars.exceptions.PolarsError as error:
+            raise self._unreadable(error) from error
+        self._names = names
+        self.columns = tuple(name.strip() for name in names)
+        if len(set(self.columns)) != len(self.columns):
+            raise ValueError(
+                f"table must name its columns distinctly, got {', '.join(self.columns)}."
+            )
+
+    @property
+    def _is_parquet(self) -> bool:
+        return self.path.suffix.lower() in (".parquet", ".pq")
+
+    def _unreadable(self, error: Exception) -> ValueError:
+        reason = str(error).strip().split("\n")[0].rstrip(".")
+        if (
+            "names not specified" in reason
+            or "more fields" in reason
+            or "not found in CSV" in reason
+        ):
+            reason = "a row has another number of cells than the row of column names"
+        if isinstance(error, UnicodeError) or "utf-8" in reason:
+            reason += "; name its encoding with --encoding, such as latin-1"
+        return ValueError(f"table must be a readable file, got {str(self.path)!r}: {reason}.")
+
+    def _open_text(self, separator: str | None, encoding: str | None) -> list[str]:
+        """Return the columns' names; keep the text in memory where polars cannot read the file."""
+        suffix = self.path.suffix.lower()
+        opener = _OPENERS.get(suffix, open)
+        if suffix == ".zst":
+            head = self._first_line_of_zst()
+        else:
+            with opener(self.path, "rb") as file:
+                head = file.read(HEAD)
+        if encoding is None and head[:2] in _UTF_16:
+            encoding = "utf-16"
+        if encoding is not None and encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+            encoding = None
+        if encoding is not None or suffix in (".bz2", ".xz"):
+            with opener(self.path, "rb") as file:
+                whole = file.read()
+            text = whole.decode(encoding or "utf-8-sig").removeprefix("\ufeff")
+            self._text = text.encode()
+            head = self._text[:HEAD]
+        line = head.decode("utf-8-sig", errors="replace")
+        return self._names_of(line, separator)
+
+    def _first_line_of_zst(self) -> bytes:
+        pl = self._polars
+        first = pl.read_csv(self.path, has_header=False, n_rows=1, separator="\n", quote_char=None)
+        return str(first.item(0, 0)).encode() + b"\n" if first.height else b""
+
+    def _names_of(self, head: str, separator: str | None) -> list[str]:
+        if not head.strip():
+            raise ValueError(self._empty())
+
+        def cells(mark: str) -> list[str]:
+            return next(csv.reader(io.StringIO(head, newline=""), delimiter=mark, strict=False))
+
+        self.separator = separator or max(SEPARATORS, key=lambda mark: len(cells(mark)))
+        return cells(self.separator)
+
+    def _empty(self) -> str:
+        return (
+            "table must hold a row of column names and at least one record, got "
+            f"{str(self.path)!r}."
+        )
+
+    def batches(
+        self,
+        *,
+        numbers: Collection[str] = (),
+        columns: Collection[str] | None = None,
+        as_text: bool = False,
+        rows: int = ROWS,
+    ) -> Iterator[Any]:
+        """Yield the table in parts, as polars data frames with the stripped names.
+
+        Parameters
+        ----------
+        numbers
+            Names of the columns that are read as numbers. The others are texts.
+        columns
+            Names of the columns that are read; all of them when omitted.
+        as_text
+            Whether numbers are texts, too: to find out which one cannot be read.
+        rows
+            How many of them a part has, about.
+
+        Raises
+        ------
+        NotANumber
+            If a cell that should be a number is none.
+        ValueError
+            If the file cannot be read, or has no record.
+        """
+        pl = self._polars
+        seen = 0
+        try:
+            scan = self._scan(set() if as_text else set(numbers))
+            if as_text and self._decimal_comma:
+                scan = scan.with_columns(pl.col(list(numbers)).str.replace(",", ".", literal=True))
+            if columns is not None:
+                scan = scan.select(list(columns))
+            for batch in scan.collect_batches(chunk_size=rows, maintain_order=True):
+                if batch.height:
+                    seen += batch.height
+                    yield batch
+        except (pl.exceptions.PolarsError, OSError) as error:
+            kind = NotANumber if str(error).startswith("could not parse") else ValueError
+            raise kind(str(self._unreadable(error))) from error
+        if not seen:
+            raise ValueError(self._empty())
+
+    def _scan(self, numbers: set[str]) -> Any:
+        pl = self._polars
+        if self._is_parquet:
+            frame = pl.scan_parquet(self.path)
+        else:
+            types = [pl.Float64 if name in numbers else pl.String for name in self.columns]
+            return pl.scan_csv(
+                self.path if self._text is None else io.BytesIO(self._text),
+                separator=self.separator,
+                # The row of names was read before: names may repeat those that polars makes up.
+                has_header=False,
+                skip_rows=1,
+                schema=dict(zip(self.columns, types, strict=True)),
+                null_values=self._missing,
+                decimal_comma=self._decimal_comma,
+                glob=False,
+            )
+        return frame.rename(dict(zip(self._names, self.columns, strict=True)))
+
+
+def table_of(table: Any) -> Any:
+    """Return a table as a polars data frame.
+
+    Parameters
+    ----------
+    table
+        A polars or pandas data frame, a mapping from names to columns, a list of mappings from
+        names to cells, or the path of a file.
+
+    Raises
+    ------
+    MissingExtra
+        If polars is not installed.
+    TypeError
+        If it is none of these.
+    """
+    pl = polars()
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, str | Path):
+        return pl.concat(list(Source(Path(table)).batches()))
+    if isinstance(table, Mapping | list):
+        return pl.DataFrame(table, strict=False)
+    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        return pl.DataFrame(
+            {str(name): table[name].tolist() for name in table.columns}, strict=False
+        )
+    raise TypeError(
+        "table must be a data frame, a mapping from names to columns, a list of rows as mappings, "
+        f"or the path of a file, got {type(table).__name__}."
+    )

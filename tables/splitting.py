@@ -1,0 +1,114 @@
+"""Which records are held out? Each one's own coin says so, and moves nobody else.
+
+The coin of a record is a keyed hash of what it holds, and of how many equal records stand before
+it. One record more, or one that is changed, leaves the coins of all the others as they were; a
+shuffle of row numbers would deal all of them anew.
+
+>>> import numpy as np
+>>> records = np.arange(2000.0).reshape(1000, 2)
+>>> key = b"a secret of the run"
+>>> coins = coins_of(digests(records, key), key)
+>>> fewer = np.delete(records, 17, axis=0)
+>>> bool(np.array_equal(coins_of(digests(fewer, key), key), np.delete(coins, 17)))
+True
+>>> 0.15 < float((coins < 0.2).mean()) < 0.25
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["coins_of", "coins_of_people", "digests", "within_group_size"]
+
+_BITS = 53  # of a coin: as many as a double between 0 and 1 holds
+
+
+def digests(rows: NDArray[np.float64], key: bytes) -> NDArray[np.uint64]:
+    """Return 64 bits for each record, which only holders of the key can tell.
+
+    Parameters
+    ----------
+    rows
+        Shape (m, d).
+    key
+        At most 64 bytes.
+    """
+    # Zero has two signs, which are one value.
+    rows = np.ascontiguousarray(rows) + 0.0
+    width = rows.shape[1] * rows.itemsize
+    view = rows.data.cast("B") if rows.size else memoryview(b"")
+    parts = (view[start : start + width] for start in range(0, len(view), width))
+    return _hashed(parts, key)
+
+
+def _hashed(parts: Iterable[bytes | memoryview], key: bytes) -> NDArray[np.uint64]:
+    joined = b"".join(blake2b(part, key=key, digest_size=8).digest() for part in parts)
+    return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
+
+
+def coins_of(digest: NDArray[np.uint64], key: bytes) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each record, independent of all others'.
+
+    Parameters
+    ----------
+    digest
+        What :func:`digests` returned, shape (m,).
+    key
+        At most 64 bytes.
+    """
+    digest = np.array(digest, dtype="<u8")
+    again = np.flatnonzero(_rank(digest))
+    # Equal records have coins of their own, by how many of them stand before.
+    numbered = np.stack([digest[again], _rank(digest)[again].astype("<u8")], axis=1)
+    digest[again] = _hashed((row.tobytes() for row in numbered), key)
+    return (digest >> np.uint64(64 - _BITS)).astype(np.float64) * 2.0**-_BITS
+
+
+def _rank(values: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return how many equal values stand before each."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]][: len(values)])
+    lengths = np.diff(np.r_[starts, len(values)])
+    rank = np.empty(len(values), dtype=np.intp)
+    rank[order] = np.arange(len(values)) - np.repeat(starts, lengths)
+    return rank
+
+
+def coins_of_people(names: Iterable[str], key: bytes) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each person, by a keyed hash of the person's name."""
+    digest = _hashed((name.encode() for name in names), key)
+    return (digest >> np.uint64(64 - _BITS)).astype(np.float64) * 2.0**-_BITS
+
+
+def within_group_size(people: NDArray[np.int64], group_size: int, key: bytes) -> NDArray[np.bool_]:
+    """Return which rows stay so that nobody has more than ``group_size``.
+
+    Which of a person's rows stay is drawn from the key and row numbers; no value has a say.
+
+    Parameters
+    ----------
+    people
+        Number of the person whose row it is, shape (m,).
+    group_size
+        At least 1.
+    key
+        At most 64 bytes.
+
+    Examples
+    --------
+    >>> people = np.array([0, 1, 0, 0, 1])
+    >>> kept = within_group_size(people, 2, b"secret")
+    >>> [int((people[kept] == each).sum()) for each in (0, 1)]
+    [2, 2]
+    """
+    entropy = int.from_bytes(blake2b(b"rows beyond the group size", key=key).digest(), "little")
+    order = np.random.default_rng(entropy).permutation(len(people))
+    rank = np.empty(len(people), dtype=np.intp)
+    rank[order] = _rank(people[order].astype(np.uint64))
+    return rank < group_size
