@@ -25,6 +25,7 @@ from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.jl_glm import jl_glm
 from dpcal.calibrate.plans.kl_spider import kl_spider
+from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
@@ -50,6 +51,7 @@ __all__ = [
     "compare",
     "compare_strategies",
     "correlated_dpsgd",
+    "dp_rgda",
     "dpsgd",
     "gauss_psgd",
     "jl_glm",

@@ -35,7 +35,10 @@ class Constants:
     strong_convexity
         Of the regularised objective, as far as the regulariser guarantees it; at least 0.
     gap
-        F0: a public bound on ``F(w_0) - inf F``; None when nobody gave one.
+        F0: a public bound on ``F(w_0) - inf F``; None when nobody gave one. For minimax problems F
+        is the value function Phi.
+    strong_concavity
+        mu: for minimax problems, of f in the dual variable y; at least 0.
     hessian_lipschitz
         rho: bound on the Lipschitz constant of one record's Hessian, in operator norm; None when
         nobody gave one.
@@ -49,6 +52,7 @@ class Constants:
     smoothness: float
     strong_convexity: float = 0.0
     gap: float | None = None
+    strong_concavity: float = 0.0
     hessian_lipschitz: float | None = None
     measured: bool = False
 

@@ -23,6 +23,8 @@ CONSTANTS = {
     "L": "smoothness constant",
     "U": "initial gap",
     "rho": "Lipschitz constant of the Hessian",
+    "mu": "strong concavity in the dual variable",
+    "d2": "dimension of the dual variable, of the d",
     "K": "inner steps, at least 2",
     "max_norm": "clipping norm",
 }

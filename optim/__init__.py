@@ -7,7 +7,7 @@ a table of the optimizers.
 """
 
 from dpcal.calibrate.constants import Constants
-from dpcal.optim import registry
+from dpcal.optim import minimax, registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -18,6 +18,8 @@ from dpcal.optim.correlated_dpsgd import correlated_dpsgd
 from dpcal.optim.dpsgd import dpsgd
 from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
+from dpcal.optim.minimax.custom import Minimax
+from dpcal.optim.minimax.dp_rgda import dp_rgda
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import check_objective
@@ -45,6 +47,7 @@ __all__ = [
     "Huber",
     "Ledger",
     "Logistic",
+    "Minimax",
     "NoiseStream",
     "Objective",
     "Oracle",
@@ -62,10 +65,12 @@ __all__ = [
     "check_objective",
     "correlated_dpsgd",
     "curvature",
+    "dp_rgda",
     "dpsgd",
     "gauss_psgd",
     "jl_glm",
     "kl_spider",
+    "minimax",
     "noisy_gd",
     "proximal_point",
     "recursive_regularization",

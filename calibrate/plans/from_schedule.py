@@ -41,10 +41,10 @@ from dpcal.calibrate.plans.common import (
 )
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.kl_spider import checked_problem, kl_spider, theory_floor
+from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda as dp_rgda_plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd_plan
-from dpcal.calibrate.plans.spiderboost import check_enough_records
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
-from dpcal.calibrate.plans.variance_reduction import Counts, Target, settled_counts
+from dpcal.calibrate.plans.variance_reduction import Target
 from dpcal.calibrate.query import Query
 
 __all__ = ["PLANNERS", "plan_from", "settle"]
@@ -176,19 +176,25 @@ def dp_rgda(
     M: float,
     L: float,
     F0: float,
+    mu: float,
+    rho: float,
+    d2: int | None = None,
     K: int = 2,
-    neighboring_relation: str = "add-or-remove-one",
+    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of DP-RGDA on empirical risk (Xu et al. 2026, Theorem 1, corrected).
 
     Parameters
     ----------
     n, d
-        Records, and the dimensions of x and y together.
+        Records, and the dimensions of x and y together, at least 2.
     epsilon, delta
         Target.
-    M, L, F0
-        Lipschitz constant, smoothness constant, gap of the value function; all > 0.
+    M, L, F0, mu, rho
+        Lipschitz constant, smoothness constant, gap of the value function, strong concavity and
+        Lipschitz constant of the Hessian; all > 0.
+    d2
+        Dimension of y, in [1, d - 1]; half of d, rounded down, when omitted.
     K
         Inner steps, at least 2.
     neighboring_relation
@@ -196,30 +202,27 @@ def dp_rgda(
     """
     if _validate.count(K=K) < 2:
         raise ValueError(f"K must be at least 2, because K = 1 never moves y, got K={K}.")
-    values = {**_inputs(n, d=d, M=M, L=L, F0=F0), "K": K}
-    target = (epsilon, delta, neighboring_relation)
-    cap = math.sqrt(F0 * L) / M
-
-    def counts_at(rate: float) -> Counts:
-        check_enough_records(n, rate, cap, "eb <= 1 and sqrt(F0 L) eb <= M", "eb")
-        values["eb"] = rate
-        settle(schedule, ("T1", "T", "q", "S2"), values)
-        T, q, S2 = (values[name] for name in ("T", "q", "S2"))
-        return Counts(
-            n=n, steps=T, period=min(q, T), batch=S2, relation=neighboring_relation, inner=K
-        )
-
-    counts, scale, rate = settled_counts(counts_at, target, n=n, d=d)
-    # At other sizes the noise scale is near sqrt(2) times that of one release.
-    elsewhere = max(1.0, 1.05 * math.sqrt(2) * single_release(*target) / scale)
-
-    def accuracy(size: float) -> float:
-        there = rate * n / size * (1 if size == n else elsewhere)
-        return float((math.sqrt(F0 * L * M) * there) ** (2 / 3) + M * there)
-
-    record = promise("dp_rgda", accuracy(n), ("Lipschitz constant", float(M)), accuracy, n)
-    queries = counts.queries(counts.multipliers(scale), M, L)
-    return _assembled("dp_rgda", values, ("T", "q", "S2", "K"), queries, target, record)
+    values = _inputs(n, d=d, M=M, L=L, F0=F0, mu=mu, rho=rho)
+    both = _validate.count(d=d)
+    dual = both // 2 if d2 is None else _validate.count(d2=d2)
+    if not 1 <= dual < both:
+        raise ValueError(f"d2 must be in [1, d - 1] with d={both}, got {d2!r}.")
+    return dp_rgda_plan(
+        Constants(
+            lipschitz=values["M"],
+            smoothness=values["L"],
+            gap=values["F0"],
+            strong_concavity=values["mu"],
+            hessian_lipschitz=values["rho"],
+        ),
+        n=n,
+        dimensions=(both - dual, dual),
+        epsilon=epsilon,
+        delta=delta,
+        preset="theory",
+        inner_steps=int(K),
+        neighboring_relation=neighboring_relation,
+    )
 
 
 def kl_condition(

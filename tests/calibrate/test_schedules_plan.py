@@ -16,7 +16,7 @@ KL = {"n": 10**7, "d": 100, "rho": 0.5, "beta": 0.05, "F0": 0.5, "gamma": 1.0, "
 
 CASES = {
     "spiderboost": {"n": 60_000, "d": 784, "L0": 1, "L1": 1, "F0": 1},
-    "dp_rgda": {"n": 100_000, "d": 20, "M": 1, "L": 1, "F0": 1},
+    "dp_rgda": {"n": 100_000, "d": 20, "M": 1, "L": 1, "F0": 1, "mu": 1, "rho": 1},
     "kl_condition": {"n": 10**7, "d": 100, "L0": 1, "L1": 2, "F0": 0.5, "gamma": 1, "kappa": 1.5},
     "gauss_psgd": {"n": 10**6, "d": 100, "G": 1, "M": 1, "U": 1, "rho": 1},
     "kan": {"n": 100_000, "d": 20, "gamma": 0.1},
@@ -109,6 +109,27 @@ def test_minimax_settings_by_hand(n, d, epsilon, delta, steps, period, batch):
     values.update(L=1, M=1, F0=1, K=1)
     settle(load("dp_rgda"), ["eb", "T1", "T", "q", "S2"], values)
     assert (values["T"], values["q"], values["S2"]) == (steps, period, batch)
+
+
+def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
+    constants = {"n": 10**5, "L": 2.0, "M": 1.5, "F0": 0.5}
+    plan = load("dp_rgda").plan(epsilon=2.0, delta=1e-6, d=20, mu=1.0, rho=1.0, **constants)
+
+    def counts_at(rate):
+        values = {**constants, "eb": rate, "K": 2}
+        settle(load("dp_rgda"), ["T1", "T", "q", "S2"], values)
+        return Counts(
+            n=10**5,
+            steps=values["T"],
+            period=min(values["q"], values["T"]),
+            batch=values["S2"],
+            relation=plan.neighboring_relation,
+            inner=2,
+        )
+
+    counts, _, _ = settled_counts(counts_at, (2.0, 1e-6, plan.neighboring_relation), n=10**5, d=20)
+    found = [plan.parameters[name] for name in ("steps", "period", "batch_size")]
+    assert found == [counts.steps, counts.period, counts.batch]
 
 
 def test_rounding_stays_on_the_safe_side():

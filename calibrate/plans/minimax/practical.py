@@ -1,0 +1,201 @@
+r"""From constants to a setting of DP-RGDA that does well: steps, period, batches and noise.
+
+>>> from dpcal.calibrate.constants import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=1.0, strong_concavity=1.0, gap=0.5,
+...                       hessian_lipschitz=1.0)
+>>> setting = Setting.of(constants, 100_000, (5, 2), (2.0, 1e-6, "replace-one"))
+>>> plan = practical(setting, Options())
+>>> plan.parameters["noise_floor"] < plan.parameters["accuracy"] / 2
+True
+
+Let e be the error of the estimate of grad Phi
+that the noise makes at the end of a period. A normalised step of length eta with ``||v|| >= alpha``
+and ``e <= alpha / 4`` lowers Phi by at least ``eta alpha / 2`` for ``eta = alpha / (2 L_Phi)``, so
+that ``4 L_Phi F0 / alpha^2`` steps reach a small gradient. With (x, y) moving by
+``eta sqrt(1 + kappa^2)`` an outer step, d = d1 + d2 and all increments at the amplified price,
+
+    e^2 = d (C1 z1 / n)^2 + q d (L eta / b2)^2 (1 + kappa^2) z2^2
+
+is least at ``q = C1 / (L eta sqrt((1 + kappa^2) K))`` and then is
+``4 (d T / n^2) C1 L eta sqrt((1 + kappa^2) K) / mu^2``, mu being the Gaussian parameter of the
+target. The smallest alpha with ``e <= alpha / 4`` falls as ``(sqrt(d) / (n mu))^(2/3)``. The noises
+are then solved for exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import rounded_down, rounded_up
+from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
+from dpcal.calibrate.plans.minimax.setting import Options, Setting
+
+__all__ = ["practical"]
+
+# Inner steps of an outer step: this many times kappa bring y near its best response, up to the
+# most. Fewer leave y behind; more cost privacy and gain little.
+_STEPS_PER_KAPPA = 2
+_MOST_INNER = 20
+
+# Records of an increment, in units of the period: the variance of sampling is then an eighth of
+# alpha at the end of a period. Fewer let sampling hide the gradient.
+_RECORDS_PER_PERIOD = 16
+
+# Escape phases that the number of outer steps leaves room for, beside the descent. With fewer a run
+# may end within a phase; each costs as much as its steps.
+_PHASES = 3
+
+
+def practical(setting: Setting, options: Options) -> Plan:
+    """Return the plan of DP-RGDA with what is not given derived as the module says.
+
+    Parameters
+    ----------
+    setting
+        Checked sizes, constants and target.
+    options
+        What was asked for.
+    """
+    chosen = _derived(setting, options)
+    epsilon, delta, relation = setting.target
+    releases = Releases(
+        n=setting.n,
+        steps=chosen.steps,
+        period=chosen.period,
+        inner=chosen.inner,
+        refresh_size=setting.n if options.refresh_size is None else options.refresh_size,
+        batch_size=chosen.batch_size,
+        relation=relation,
+        sampler=options.sampler,
+        literal=options.algorithm == "literal",
+        warm_start=options.warm_start,
+    )
+    bounds = Bounds(
+        gradient=setting.C,
+        difference=setting.L if options.difference_norm is None else options.difference_norm,
+        proportional=options.difference_norm is None,
+    )
+    errors = setting.errors(releases, bounds, chosen.step_length)
+    ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
+    multipliers = releases.scaled(ray, epsilon=epsilon, delta=delta)
+    rate = _escape_rate(setting, options)
+    movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
+    floor = setting.floor(errors, multipliers)
+    parameters: dict[str, Parameter] = {
+        "preset": "practical",
+        "algorithm": options.algorithm,
+        "primal_dimension": setting.d1,
+        "dual_dimension": setting.d2,
+        "steps": releases.steps,
+        "period": releases.period,
+        "inner_steps": releases.inner,
+        "refresh_size": releases.refresh_size,
+        "batch_size": releases.batch_size,
+        "accuracy": chosen.accuracy,
+        "step": options.step,
+        "step_length": chosen.step_length,
+        "ascent_rate": options.ascent_rate or 1 / setting.L,
+        "escape_steps": chosen.escape_steps,
+        "escape_rate": rate,
+        "perturbation": options.perturbation or chosen.accuracy / setting.L_Phi,
+        "movement": movement,
+        "select": options.select,
+        "split": options.split,
+        "warm_start": releases.warm_start,
+        **setting.feasible(floor, chosen.accuracy, rate, movement),
+    }
+    return Plan(
+        optimizer="dp_rgda",
+        n=setting.n,
+        queries=releases.queries(multipliers, bounds),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=relation,
+        parameters=parameters,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Derived:
+    """The part of a setting that hangs together."""
+
+    accuracy: float
+    steps: int
+    inner: int
+    period: int
+    batch_size: int
+    step_length: float
+    escape_steps: int
+
+
+def _derived(setting: Setting, options: Options) -> _Derived:
+    """Fill in what was not given."""
+    K, alpha = _inner_steps(setting, options), options.accuracy
+    if alpha is None:
+        alpha = _accuracy(setting, K)
+    eta = options.step_length or alpha / (2 * setting.L_Phi)
+    patience, T = options.escape_steps, options.steps
+    if patience is None:
+        patience = _escape_steps(setting, alpha)
+    if T is None:
+        T = (
+            rounded_up(4 * setting.L_Phi * setting.known_gap("steps") / alpha**2)
+            + _PHASES * patience
+        )
+    T = _validate.count(steps=T)
+    q, b = options.period, options.batch_size
+    if q is None:
+        q = min(T, rounded_down(setting.C / (setting.L * eta * setting.spread * math.sqrt(K))))
+    if b is None:
+        b = min(setting.n, rounded_up(max(_RECORDS_PER_PERIOD * q, setting.n / math.sqrt(T * K))))
+    return _Derived(
+        accuracy=alpha,
+        steps=T,
+        inner=K,
+        period=_validate.count(period=q),
+        batch_size=_validate.count(batch_size=b),
+        step_length=eta,
+        escape_steps=_validate.count(escape_steps=patience),
+    )
+
+
+def _inner_steps(setting: Setting, options: Options) -> int:
+    """K, as given or in proportion to kappa."""
+    if options.inner_steps is not None:
+        return _validate.count(inner_steps=options.inner_steps)
+    if not setting.d2:
+        return 1
+    return min(_MOST_INNER, max(2, rounded_up(_STEPS_PER_KAPPA * setting.kappa)))
+
+
+def _accuracy(setting: Setting, inner: int) -> float:
+    """The least alpha with e <= alpha / 4, T = 4 L_Phi F0 / alpha^2 and eta = alpha / (2 L_Phi).
+
+    It solves ``alpha^2 / 16 = 4 (d T / n^2) C1 L eta sqrt((1 + kappa^2) K) z^2``.
+    """
+    cubed = 128 * (setting.d1 + setting.d2) * setting.known_gap("accuracy") * setting.C * setting.L
+    return math.cbrt(cubed * setting.spread * math.sqrt(inner) * (setting.z / setting.n) ** 2)
+
+
+def _escape_steps(setting: Setting, alpha: float) -> int:
+    """Steps after which a curvature of -sqrt(rho_Phi alpha) would have shown."""
+    curvature = math.sqrt(setting.value_hessian_lipschitz * alpha)
+    growth = math.log1p(min(1.0, curvature / (2 * setting.L_Phi)))
+    start = 4 * math.sqrt(setting.d1) * max(1.0, setting.L_Phi / curvature)
+    return max(2, math.ceil(2 * math.log(start) / growth))
+
+
+def _escape_rate(setting: Setting, options: Options) -> float:
+    """eta_H, at most 1 / L_Phi."""
+    if options.escape_rate is None:
+        return 1 / (2 * setting.L_Phi)
+    rate = _validate.positive(escape_rate=options.escape_rate)
+    if rate * setting.L_Phi > 1 + 1e-12:
+        raise ValueError(
+            f"escape_rate must be at most 1 / L_Phi = {1 / setting.L_Phi:.6g}, beyond which a "
+            f"phase may diverge where nothing is to be escaped, got {rate!r}."
+        )
+    return rate

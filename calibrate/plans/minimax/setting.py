@@ -1,0 +1,254 @@
+"""What is known of a minimax problem, and what was asked for? Checked, before anything is derived.
+
+>>> from dpcal.calibrate.constants import Constants
+>>> constants = Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=2.0)
+>>> setting = Setting.of(constants, 1_000, (3, 2), (1.0, 1e-6, "replace-one"))
+>>> setting.kappa, setting.L_Phi
+(2.0, 12.0)
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, fields
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.calibrate.plan import Parameter
+from dpcal.calibrate.plans.common import known, single_release
+from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
+from dpcal.errors import VacuousSchedule
+
+__all__ = ["Options", "Setting"]
+
+ALGORITHMS = ("corrected", "literal")
+SPLITS = ("balanced", "common")
+STEPS = ("normalised", "plain")
+SELECTIONS = ("last", "argmin")
+
+# Options that presets of theorems take too.
+_OF_THEOREMS = ("inner_steps",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was asked for, as :func:`dpcal.calibrate.dp_rgda` documents it; None where nothing was.
+
+    Choices have their defaults here too, so that what differs was asked for.
+    """
+
+    steps: int | None = None
+    period: int | None = None
+    inner_steps: int | None = None
+    batch_size: int | None = None
+    refresh_size: int | None = None
+    difference_norm: float | None = None
+    accuracy: float | None = None
+    step_length: float | None = None
+    step: str = "normalised"
+    ascent_rate: float | None = None
+    escape_rate: float | None = None
+    perturbation: float | None = None
+    escape_steps: int | None = None
+    movement: float | None = None
+    select: str = "last"
+    split: str = "balanced"
+    sampler: str | None = None
+    warm_start: int = 0
+    algorithm: str = "corrected"
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "step_length", "ascent_rate", "perturbation", "movement"):
+            if getattr(self, name) is not None:
+                _validate.positive(**{name: getattr(self, name)})
+        _validate.choice(STEPS, step=self.step)
+        _validate.choice(SELECTIONS, select=self.select)
+        _validate.choice(SPLITS, split=self.split)
+        _validate.choice(ALGORITHMS, algorithm=self.algorithm)
+        if self.warm_start:
+            _validate.count(warm_start=self.warm_start)
+
+    def check(self, setting: Setting, preset: str) -> None:
+        """Refuse options of another preset, and an inner loop that would never move y."""
+        if preset != "practical":
+            for each in fields(self):
+                given = getattr(self, each.name)
+                if given != each.default and each.name not in _OF_THEOREMS:
+                    raise ValueError(
+                        f"{each.name} is for preset 'practical', got {given!r} with {preset!r}."
+                    )
+        K = self.inner_steps
+        if setting.d2 and K is not None and K < 2 and self.algorithm != "literal":
+            raise ValueError(
+                "inner_steps must be at least 2, because with K = 1 the estimate that would move "
+                f"y is never taken and y stays where it starts, got {K!r}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """Checked sizes, constants and target.
+
+    Parameters
+    ----------
+    n, d1, d2
+        Records, primal and dual dimension.
+    C, L, kappa
+        Bound on a record's gradient; smoothness; L / mu, and 0 without a dual variable.
+    L_Phi
+        Smoothness of Phi.
+    gap, rho
+        F0 and the Hessian's Lipschitz constant, or None.
+    target
+        epsilon, delta and the neighboring relation.
+    z
+        Noise multiplier of one release that spends the whole target.
+    """
+
+    n: int
+    d1: int
+    d2: int
+    C: float
+    L: float
+    kappa: float
+    L_Phi: float
+    gap: float | None
+    rho: float | None
+    target: tuple[float, float, str]
+    z: float
+
+    @classmethod
+    def of(
+        cls,
+        constants: Constants,
+        n: int,
+        dimensions: tuple[int, int],
+        target: tuple[float, float, str],
+        max_norm: float | None = None,
+        value_smoothness: float | None = None,
+    ) -> Setting:
+        """Check arguments of a plan builder.
+
+        Raises
+        ------
+        ValueError
+            For a constant that is needed and missing or out of range, and for a dual variable for
+            each record where records may be added.
+        """
+        d1, d2 = dimensions
+        n, d1 = _validate.count(n=n), _validate.count(primal_dimension=d1)
+        if d2 != 0:
+            d2 = _validate.count(dual_dimension=d2)
+        L = known(constants, "smoothness")
+        kappa = 0.0
+        if d2:
+            mu = constants.strong_concavity
+            if not 0 < mu <= L:
+                raise ValueError(
+                    f"constants.strong_concavity must be in (0, L] with L = smoothness = {L:g}, or "
+                    "the best response is no function of x that estimates could follow, got "
+                    f"{mu!r}. A public dual regulariser makes a problem strongly concave."
+                )
+            kappa = L / mu
+        if d2 == n and target[2] == "add-or-remove-one":
+            raise ValueError(
+                f"dimensions must not depend on the records, got d2={d2} for n={n} records: to add "
+                "a record would add a dual variable. Use 'replace-one' or 'replace-special'."
+            )
+        return cls(
+            n=n,
+            d1=d1,
+            d2=d2,
+            C=known(constants, "lipschitz", "max_norm", max_norm),
+            L=L,
+            kappa=kappa,
+            L_Phi=(1 + kappa) * L
+            if value_smoothness is None
+            else _validate.positive(value_smoothness=value_smoothness),
+            gap=constants.gap,
+            rho=constants.hessian_lipschitz,
+            target=target,
+            z=single_release(*target),
+        )
+
+    @property
+    def spread(self) -> float:
+        """How far (x, y) moves for a unit of x, as y follows its best response."""
+        return math.sqrt(1 + self.kappa**2)
+
+    @property
+    def value_hessian_lipschitz(self) -> float:
+        """Lipschitz constant of the Hessian of Phi: ``rho (1 + kappa)^2 sqrt(1 + kappa^2)``."""
+        if self.rho is None or not 0 < self.rho < math.inf:
+            raise ValueError(
+                "escape_steps must be given where constants.hessian_lipschitz is no number > 0, "
+                f"got {self.rho!r}; presets of theorems need the constant."
+            )
+        return self.rho * (1 + self.kappa) ** 2 * self.spread
+
+    def known_gap(self, argument: str) -> float:
+        """Return the gap, or say what else may be given."""
+        if self.gap is None or not 0 < self.gap < math.inf:
+            raise ValueError(
+                f"{argument} must be given where constants.gap is no number > 0, got {self.gap!r}."
+            )
+        return self.gap
+
+    def errors(self, releases: Releases, bounds: Bounds, length: float) -> tuple[float, float]:
+        """Return a1 and a2: an estimate's coordinate errs by ``a1 z1^2 + a2 z2^2`` in mean square.
+
+        Parameters
+        ----------
+        releases, bounds
+            Counts and sizes, and bounds on contributions.
+        length
+            How far x moves in an outer step.
+        """
+        refresh = (bounds.gradient / releases.refresh_size) ** 2
+        difference = bounds.difference / releases.batch_size
+        if bounds.proportional:
+            return refresh, releases.period * (difference * length * self.spread) ** 2
+        return refresh, releases.period * releases.inner * difference**2
+
+    def floor(self, errors: tuple[float, float], multipliers: tuple[float, float]) -> float:
+        """Return the root mean square of the noise in the estimated gradient in x."""
+        noise = sum(a * z**2 for a, z in zip(errors, multipliers, strict=True))
+        return math.sqrt(self.d1 * noise)
+
+    def feasible(
+        self, floor: float, alpha: float, rate: float, movement: float
+    ) -> dict[str, Parameter]:
+        """Return what a plan records of its chances, and warn where noise spoils them.
+
+        Parameters
+        ----------
+        floor
+            Root mean square of the noise in the estimated gradient in x.
+        alpha
+            The accuracy.
+        rate, movement
+            eta_H and Dbar of an escape.
+
+        Warns
+        -----
+        VacuousSchedule
+            If noise alone keeps a phase from lasting, or alpha is not below the bound on gradients.
+        """
+        quiet = math.sqrt(movement) / rate
+        certifiable, vacuous = floor < min(quiet, alpha), alpha >= self.C
+        sentence = None
+        if not certifiable:
+            sentence = (
+                f"dp_rgda cannot certify at n={self.n}: the noise of the estimated gradient is "
+                f"{floor:.3g}, which must be below the accuracy {alpha:.3g} and below the "
+                f"{quiet:.3g} that it may average in an escape phase."
+            )
+        elif vacuous:
+            sentence = (
+                f"dp_rgda is vacuous at n={self.n}: the accuracy {alpha:.3g} is no better than the "
+                f"bound on gradients {self.C:.3g}."
+            )
+        if sentence is not None:
+            warnings.warn(sentence, VacuousSchedule, stacklevel=5)
+        return {"noise_floor": floor, "certifiable": certifiable, "vacuous": vacuous}

@@ -1,0 +1,321 @@
+"""What is minimised over x and maximised over y? Objectives in two blocks of parameters.
+
+``min over x, max over y in Y of f(x, y)``, f being the mean of ``F(x, y; record)`` over the records
+plus public regularisers. To the privacy boundary it is one objective whose parameters are (x, y)
+and whose "gradient" is the pair (grad_x F, grad_y F): both blocks of a record are clipped together
+and released together, for they are about the same sample.
+
+>>> import numpy as np
+>>> from dpcal.optim.minimax import Minimax
+>>> a = np.array([1.0, 3.0])
+>>> problem = Minimax(  # F = a x y, and a public -y^2 / 2: then y* = 2 x and Phi = 2 x^2
+...     lambda x, y, rows: (np.outer(a[rows], y), np.outer(a[rows], x)),
+...     n=2, dimensions=(1, 1), dual_l2=1.0)
+>>> problem.best_response(np.array([0.5])).round(9).tolist()
+[1.0]
+>>> problem.phi_gradient(np.array([0.5])).round(9).tolist()
+[2.0]
+>>> problem.phi_hessian(np.array([0.5])).round(6).tolist()
+[[4.0]]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.optim.minimax.sets import ConvexSet, Everywhere
+from dpcal.optim.objectives.arrays import (
+    Rows,
+    Vector,
+    clipped_rows,
+    digest_of,
+    numbers,
+    parameters,
+)
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["MinimaxObjective"]
+
+# Bytes of per-record gradients that are held at once. Half of it costs more calls, 100 times as
+# much a machine's memory.
+_BLOCK_BYTES = 1 << 24
+
+# Relative step of central differences for Hessians: their error is near 1e-10 of the largest
+# third derivative there. Steps a thousand times longer or shorter lose digits.
+_STEP = 1e-5
+
+# A best response is sought until a projected ascent step is shorter than this. Diagnostics need no
+# more, and rounding allows little less.
+_CLOSE = 1e-11
+_MOST_ASCENTS = 20_000
+
+
+class MinimaxObjective(Objective):
+    """Mean of ``F(x, y; record)``, to be minimised over x and maximised over y in a convex set.
+
+    A subclass says what single records' gradients are. Parameters are handed around as one vector
+    w = (x, y) of shape (d1 + d2,).
+
+    Parameters
+    ----------
+    n
+        Number of records, at least 1.
+    dimensions
+        d1 and d2, the numbers of primal and of dual parameters, each at least 1.
+    dual_set
+        Y; the whole space when omitted.
+    primal_l2, dual_l2
+        Strengths >= 0 of the public regularisers ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``.
+        They get no noise and are never clipped; the second makes f strongly concave in y.
+    block_shares
+        None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block
+        alone, to C times its share of their root of squares, so that both together stay within C.
+        The price: with equal shares each block has C / sqrt(2) and the noise that goes with C.
+
+    Attributes
+    ----------
+    dimensions, dual_set, primal_l2, dual_l2
+        As given.
+    block_shares
+        The pair, scaled so that its squares sum to at most 1; or None.
+    """
+
+    def __init__(
+        self,
+        *,
+        n: int,
+        dimensions: tuple[int, int],
+        dual_set: ConvexSet | None = None,
+        primal_l2: float = 0.0,
+        dual_l2: float = 0.0,
+        block_shares: tuple[float, float] | None = None,
+    ) -> None:
+        d1, d2 = dimensions
+        self.n = _validate.count(n=n)
+        self.dimensions = (
+            _validate.count(primal_dimension=d1),
+            _validate.count(dual_dimension=d2),
+        )
+        self.dimension = self.penalized = sum(self.dimensions)
+        self.dual_set: ConvexSet = Everywhere() if dual_set is None else dual_set
+        if not isinstance(self.dual_set, ConvexSet):
+            raise TypeError(f"dual_set must be a ConvexSet, got {dual_set!r}.")
+        self.primal_l2 = _validate.non_negative(primal_l2=primal_l2)
+        self.dual_l2 = _validate.non_negative(dual_l2=dual_l2)
+        self.block_shares = None if block_shares is None else _normalised(block_shares)
+
+    @abstractmethod
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """Return the pairs (grad_x F, grad_y F) of ``rows``, shape (m, d1 + d2), unclipped.
+
+        Parameters
+        ----------
+        w
+            (x, y), shape (d1 + d2,).
+        rows
+            Row numbers in [0, n), shape (m,).
+        """
+
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """Return F of ``rows``, shape (m,)."""
+        raise TypeError(f"{type(self).__name__} gives no losses of single records.")
+
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Return x and y, views of w."""
+        d1 = self.dimensions[0]
+        return w[:d1], w[d1:]
+
+    # -- what the privacy boundary asks for
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`: of pairs of blocks, clipped together or each alone."""
+        total = np.zeros(self.dimension)
+        for some in self._blocks(rows):
+            total += self._clipped(self.record_gradients(w, some), max_norm)
+        return total
+
+    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`: each record's difference is clipped."""
+        total = np.zeros(self.dimension)
+        for some in self._blocks(rows):
+            with np.errstate(over="ignore", invalid="ignore"):
+                change = self.record_gradients(w, some) - self.record_gradients(v, some)
+            total += self._clipped(change, max_norm)
+        return total
+
+    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        total = 0.0
+        for some in self._blocks(rows):
+            losses = self.record_losses(w, some)
+            losses = np.where(np.isfinite(losses), losses, 0.0)
+            total += float(np.clip(losses, -max_loss, max_loss).sum())
+        return total
+
+    def digest(self) -> bytes:
+        """Return a digest of every record's gradients at two fixed parameters."""
+        state = hashlib.blake2b(digest_size=32)
+        for w in (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension)):
+            for some in self._blocks(np.arange(self.n, dtype=np.intp)):
+                state.update(digest_of(self.record_gradients(w, some)))
+        return state.digest()
+
+    def regularizer(self, w: Vector) -> float:
+        """Return ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``."""
+        x, y = self.split(w)
+        return 0.5 * (self.primal_l2 * float(x @ x) - self.dual_l2 * float(y @ y))
+
+    def regularizer_gradient(self, w: Vector) -> Vector:
+        """Return the gradient of the regularisers, shape (d1 + d2,)."""
+        x, y = self.split(w)
+        with np.errstate(over="ignore"):
+            return np.concatenate([self.primal_l2 * x, -self.dual_l2 * y])
+
+    def _blocks(self, rows: Rows) -> Iterator[Rows]:
+        size = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        return (rows[i : i + size] for i in range(0, len(rows), size))
+
+    def _clipped(self, table: Vector, max_norm: float) -> Vector:
+        if self.block_shares is None:
+            return clipped_rows(table, max_norm)
+        # A record that is not finite in one block contributes to neither.
+        table = table[np.isfinite(table).all(axis=1)]
+        first, second = np.split(table, [self.dimensions[0]], axis=1)
+        primal, dual = self.block_shares
+        return np.concatenate(
+            [clipped_rows(first, max_norm * primal), clipped_rows(second, max_norm * dual)]
+        )
+
+    # -- diagnostics, not private
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return f(x, y), regularisers included. Not private."""
+        w = parameters(w, self.dimension)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
+
+    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
+        """Return the y in Y that maximises f(x, y), shape (d2,). Not private.
+
+        Here by accelerated projected ascent with a step size that is found on the way; subclasses
+        know closed forms.
+
+        Parameters
+        ----------
+        x
+            Shape (d1,), finite.
+        start
+            Where to begin, shape (d2,); the origin when omitted.
+        """
+        x = parameters(numbers("x", x), self.dimensions[0])
+        begin = np.zeros(self.dimensions[1]) if start is None else numbers("start", start)
+        y = self.dual_set.project(parameters(begin, self.dimensions[1]))
+        ahead, momentum, rate = y, 1.0, 1.0
+
+        def slope(at: Vector) -> Vector:
+            return self.split(self.gradient(np.concatenate([x, at])))[1]
+
+        for _ in range(_MOST_ASCENTS):
+            uphill = slope(ahead)
+            while True:
+                moved = self.dual_set.project(ahead + rate * uphill)
+                step = moved - ahead
+                if float(np.linalg.norm(step)) <= _CLOSE * (1 + float(np.linalg.norm(moved))):
+                    return moved
+                # For a concave function this makes the step no longer than its smoothness allows.
+                if float(np.linalg.norm(slope(moved) - uphill)) * rate <= np.linalg.norm(step):
+                    break
+                rate /= 2
+            if float((moved - y) @ step) < 0:
+                momentum = 1.0  # restart: the momentum leads downhill
+            grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+            ahead = moved + (momentum - 1) / grown * (moved - y)
+            y, momentum = moved, grown
+        return y
+
+    def phi(self, x: ArrayLike) -> float:
+        """Return the value function Phi(x), the maximum of f(x, y) over Y. Not private."""
+        return self.loss(np.concatenate([numbers("x", x), self.best_response(x)]))
+
+    def phi_gradient(self, x: ArrayLike) -> Vector:
+        """Return the gradient of Phi, which is grad_x f at the best response. Not private."""
+        w = np.concatenate([numbers("x", x), self.best_response(x)])
+        return self.split(self.gradient(w))[0].copy()
+
+    def hessian(self, w: ArrayLike) -> Vector:
+        """Return the Hessian of f, shape (d1 + d2, d1 + d2). Not private.
+
+        Here by central differences of gradients; subclasses know closed forms.
+        """
+        w = parameters(w, self.dimension)
+        columns = []
+        for j in range(self.dimension):
+            step = np.zeros(self.dimension)
+            step[j] = _STEP * (1 + abs(w[j]))
+            columns.append((self.gradient(w + step) - self.gradient(w - step)) / (2 * step[j]))
+        table = np.array(columns)
+        return np.asarray((table + table.T) / 2)
+
+    def phi_hessian(self, x: ArrayLike) -> Vector:
+        """Return the Hessian of Phi, shape (d1, d1), by implicit differentiation. Not private.
+
+        ``f_xx - f_xy f_yy^-1 f_yx``, within the directions in which y* can move both ways. Where a
+        constraint is about to become active Phi has no Hessian, and this is one side's.
+
+        Raises
+        ------
+        ValueError
+            If f is not strictly concave in those directions, or y* is on a curved boundary.
+        """
+        x = parameters(numbers("x", x), self.dimensions[0])
+        y = self.best_response(x)
+        free = self.dual_set.free_directions(y)
+        if free.shape[1] < len(y) and not self.dual_set.polyhedral:
+            raise ValueError(
+                "x must have a best response inside a dual set with a curved boundary, got one on "
+                "the boundary."
+            )
+        d1, H = self.dimensions[0], self.hessian(np.concatenate([x, y]))
+        cross, inner = H[:d1, d1:] @ free, free.T @ H[d1:, d1:] @ free
+        if free.shape[1] and float(np.linalg.eigvalsh(inner).max()) >= 0:
+            raise ValueError(
+                "f must be strictly concave in y for Phi to have a Hessian: give dual_l2 > 0."
+            )
+        return np.asarray(H[:d1, :d1] - cross @ np.linalg.solve(inner, cross.T))
+
+    def minimize(self, initial: ArrayLike | None = None, *, tolerance: float = 1e-8) -> Vector:
+        """Return (x, y*(x)) at a local minimiser x of Phi, by L-BFGS. Not private.
+
+        Parameters
+        ----------
+        initial
+            Where x starts, shape (d1,); the origin when omitted.
+        tolerance
+            Largest absolute entry > 0 of the gradient at which the search stops.
+        """
+        from scipy.optimize import minimize
+
+        start = np.zeros(self.dimensions[0]) if initial is None else numbers("initial", initial)
+        found = minimize(
+            self.phi,
+            start,
+            jac=self.phi_gradient,
+            method="L-BFGS-B",
+            options={"gtol": _validate.positive(tolerance=tolerance), "ftol": 0.0},
+        )
+        return np.concatenate([found.x, self.best_response(found.x)])
+
+
+def _normalised(shares: tuple[float, float]) -> tuple[float, float]:
+    """Scale a pair so that its squares sum to at most one, however they are rounded."""
+    primal, dual = shares
+    primal, dual = _validate.positive(primal_share=primal), _validate.positive(dual_share=dual)
+    norm = math.hypot(primal, dual) * (1 + 1e-15)
+    return primal / norm, dual / norm

@@ -1,0 +1,121 @@
+"""Can I bring my own minimax problem? Yes, if it gives two gradients per record.
+
+>>> import numpy as np
+>>> a = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+>>> def gradients(x, y, rows):  # of F = <a, x> <a, y>, and a public -||y||^2 / 2
+...     A = a[rows]
+...     return (A @ y)[:, np.newaxis] * A, (A @ x)[:, np.newaxis] * A
+>>> problem = Minimax(gradients, n=3, dimensions=(2, 2), dual_l2=1.0)
+>>> problem.clipped_sum(np.array([1.0, 0.0, 0.0, 1.0]), np.array([0, 2]), 1.0).round(6).tolist()
+[0.5, 0.5, 1.5, 0.5]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.minimax.base import MinimaxObjective
+from dpcal.optim.minimax.sets import ConvexSet
+from dpcal.optim.objectives.arrays import Rows, Vector, numbers_of
+
+__all__ = ["Minimax"]
+
+Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
+Losses = Callable[[Vector, Vector, Rows], ArrayLike]
+
+
+class Minimax(MinimaxObjective):
+    """A minimax problem given by a function that returns two gradients per record.
+
+    Parameters
+    ----------
+    gradients
+        ``gradients(x, y, rows)`` returns the gradients of ``F(x, y; record)`` in x, shape (m, d1),
+        and in y, shape (m, d2), for ``rows`` (row numbers, shape (m,)). The privacy claim needs
+        both to depend on that record, x and y alone: no statistics of a batch, no memory. A record
+        with a gradient that is NaN or infinite contributes zero.
+    n
+        Number of records, at least 1.
+    dimensions
+        d1 and d2, each at least 1.
+    dual_set
+        Where y lives: ``minimax.Ball``, ``Box``, ``Simplex``; the whole space when omitted.
+    loss
+        ``loss(x, y, rows)`` returns F of ``rows``, shape (m,); for diagnostics.
+    primal_l2, dual_l2
+        Strengths >= 0 of the public regularisers ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
+    constants
+        What is known of one record's F; infinite when omitted. Nothing private rests on them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function is not callable, or returns arrays of other shapes when it is called.
+    """
+
+    def __init__(
+        self,
+        gradients: Pairs,
+        *,
+        n: int,
+        dimensions: tuple[int, int],
+        dual_set: ConvexSet | None = None,
+        loss: Losses | None = None,
+        primal_l2: float = 0.0,
+        dual_l2: float = 0.0,
+        block_shares: tuple[float, float] | None = None,
+        constants: Constants | None = None,
+    ) -> None:
+        for name, function in (("gradients", gradients), ("loss", loss)):
+            if not callable(function) and not (name == "loss" and function is None):
+                raise TypeError(f"{name} must be callable, got {function!r}.")
+        super().__init__(
+            n=n,
+            dimensions=dimensions,
+            dual_set=dual_set,
+            primal_l2=primal_l2,
+            dual_l2=dual_l2,
+            block_shares=block_shares,
+        )
+        self._gradients, self._loss = gradients, loss
+        self.constants = constants or Constants(lipschitz=math.inf, smoothness=math.inf)
+
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`MinimaxObjective.record_gradients`."""
+        x, y = self.split(w)
+        pair = self._gradients(x.copy(), y.copy(), rows.copy())
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(f"gradients must return a pair of arrays, got {type(pair).__name__}.")
+        tables = [numbers_of("gradients", part) for part in pair]
+        shapes = [(len(rows), size) for size in self.dimensions]
+        if [table.shape for table in tables] != shapes:
+            raise ValueError(
+                f"gradients must return shapes {shapes[0]} and {shapes[1]} for {len(rows)} rows, "
+                f"got {tables[0].shape} and {tables[1].shape}."
+            )
+        return np.concatenate(tables, axis=1)
+
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`MinimaxObjective.record_losses`.
+
+        Raises
+        ------
+        TypeError
+            If no ``loss`` was given.
+        """
+        if self._loss is None:
+            raise TypeError("loss must be given for losses to be asked for, got None.")
+        x, y = self.split(w)
+        losses = numbers_of("loss", self._loss(x.copy(), y.copy(), rows.copy()))
+        if losses.shape != (len(rows),):
+            raise ValueError(
+                f"loss must return shape ({len(rows)},) for {len(rows)} rows, got {losses.shape}."
+            )
+        return losses

@@ -1,0 +1,251 @@
+r"""DP-RGDA (Xu et al. 2026, Algorithms 2 and 3, corrected): minimax problems, past strict saddles.
+
+    1  for t = 0, ..., T - 1:
+    2      (y, v, u) from Algorithm 3 at (x_t, y), see :mod:`dpcal.optim.minimax.tracking`
+    3      not escaping, ||v|| >= alpha:   x_{t+1} = x_t - eta v / ||v||
+    4      not escaping, ||v|| <  alpha:   m = t;  x_{t+1} = x_t + xi,  xi uniform in a ball
+    5      escaping, eta_H^2 sum_{j=m+1}^t ||v_j||^2 > (t - m) Dbar:
+    6          x_{t+1} = x_t - eta_t v where eta_t spends exactly (t - m) Dbar;  not escaping
+    7      escaping otherwise:             x_{t+1} = x_t - eta_H v
+    8          after t_thres such steps return x_m, "certified"
+    9  return x_T, "not certified"
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import dp_rgda
+>>> from dpcal.optim.minimax import ToySaddle
+>>> problem = ToySaddle(n=5_000, seed=0)
+>>> plan = calibrate.dp_rgda(problem.constants, n=5_000, dimensions=(2, 2), epsilon=4.0, delta=1e-5,
+...     steps=200, inner_steps=3, period=20, batch_size=500, accuracy=0.2, step_length=0.1,
+...     escape_rate=0.2, perturbation=0.1, escape_steps=20, value_smoothness=5.0, ascent_rate=0.3)
+>>> result = dp_rgda(problem, plan, seed=1, initial=[0.3, 0.0])
+>>> result.status
+'certified'
+>>> bool(np.linalg.eigvalsh(problem.phi_hessian(result.x))[0] > 0.9)  # a minimum, not the saddle
+True
+>>> bool(result.epsilon(1e-5) <= 4.0)
+True
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.minimax.blocks import Blocks, checked_plan
+from dpcal.optim.minimax.result import Anchor, MinimaxResult
+from dpcal.optim.minimax.sets import ConvexSet
+from dpcal.optim.minimax.tracking import Tracker, Tracking
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.run import Callback, Run
+
+__all__ = ["Escape", "dp_rgda"]
+
+STEPS = ("normalised", "plain")
+
+
+class Escape:
+    """Lines 3 to 8: where x goes, from released values alone.
+
+    Parameters
+    ----------
+    plan
+        Its parameters ``accuracy`` (alpha), ``step`` and ``step_length`` (eta), ``escape_rate``
+        (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and ``movement``
+        (Dbar) are read.
+    public
+        Where xi comes from: it does not depend on the records.
+
+    Attributes
+    ----------
+    anchors
+        The phases so far.
+    certified
+        Whether a phase lasted as long as planned.
+    """
+
+    def __init__(self, plan: Plan, public: np.random.Generator) -> None:
+        read = plan.parameters.get
+        self._accuracy = _validate.positive(accuracy=read("accuracy"))
+        self._plain = _validate.choice(STEPS, step=read("step", "normalised")) == "plain"
+        self._length = _validate.positive(step_length=read("step_length"))
+        self._rate = _validate.positive(escape_rate=read("escape_rate"))
+        self._radius = _validate.positive(perturbation=read("perturbation"))
+        self._patience = _validate.count(escape_steps=read("escape_steps"))
+        self._movement = _validate.positive(movement=read("movement"))
+        self._literal = read("algorithm") == "literal"
+        self._public = public
+        self._squares: list[float] = []
+        self._phase: Anchor | None = None
+        self.anchors: tuple[Anchor, ...] = ()
+        self.certified = False
+
+    def move(self, x: Vector, v: Vector, step: int) -> Vector:
+        """Return the next iterate, from x_t, the estimate v_t and t."""
+        norm = float(np.linalg.norm(v))
+        if self._phase is not None:
+            return self._escaping(x, v, norm)
+        if norm >= self._accuracy:
+            return x - (self._length if self._plain else self._length / norm) * v
+        self._phase = Anchor(
+            step=step, x=x.copy(), moves=0, squared_movement=0.0, outcome="unfinished"
+        )
+        self._squares = []
+        return x + _uniform_in_ball(self._radius, len(x), self._public)
+
+    def finish(self) -> None:
+        """Note that the run ended within a phase, if it did."""
+        if self._phase is not None:
+            self._close(len(self._squares), self._rate**2 * sum(self._squares), "unfinished")
+
+    @property
+    def anchor(self) -> Anchor:
+        """The last anchor."""
+        return self.anchors[-1]
+
+    def _escaping(self, x: Vector, v: Vector, norm: float) -> Vector:
+        before = sum(self._squares)
+        self._squares.append(norm**2)
+        moves = len(self._squares)
+        allowed, spent = moves * self._movement, self._rate**2 * (before + norm**2)
+        if spent > allowed:
+            # What is left is at least Dbar, for the phase was within its allowance until here.
+            last = (allowed - self._rate**2 * before) / norm**2
+            moved = allowed
+            if self._literal:
+                # As printed, one factor is to rescale steps that were taken already.
+                last = allowed / (before + norm**2)
+                moved = self._rate**2 * before + last * norm**2
+            self._close(moves, moved, "left")
+            return x - math.sqrt(last) * v
+        if moves == self._patience:
+            self._close(moves, spent, "certified")
+            self.certified = True
+        return x - self._rate * v
+
+    def _close(self, moves: int, moved: float, outcome: str) -> None:
+        assert self._phase is not None
+        phase = self._phase
+        self.anchors = (
+            *self.anchors,
+            Anchor(
+                step=phase.step, x=phase.x, moves=moves, squared_movement=moved, outcome=outcome
+            ),
+        )
+        self._phase = None
+
+
+def dp_rgda(
+    problem: Objective | Oracle,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    initial: ArrayLike | None = None,
+    initial_dual: ArrayLike | None = None,
+    dual_set: ConvexSet | None = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+) -> MinimaxResult:
+    """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
+
+    Parameters
+    ----------
+    problem
+        A :class:`dpcal.optim.minimax.MinimaxObjective` over the plan's number of records, or an
+        oracle about one. With a plan for ``dimensions=(d, 0)``, any objective: there is no dual
+        variable then, and Phi is the objective itself.
+    plan
+        A plan for ``"dp_rgda"``, as :func:`dpcal.calibrate.dp_rgda` makes it.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    initial, initial_dual
+        Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
+        on the records. With ``warm_start`` in the plan, y climbs at x_0 first, and pays for it.
+    dual_set
+        Where y lives; the problem's own when omitted.
+    callback
+        Called with a :class:`dpcal.optim.Progress`, whose ``w`` is (x, y), every
+        ``callback_every`` outer steps and after the last; a true answer stops the run.
+    callback_every
+        A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run; see :mod:`dpcal.optim.boundary.store`.
+
+    Returns
+    -------
+    MinimaxResult
+        A run that is certified stops early, and costs all that was planned. If iterates overflow
+        the run stops with a ``RuntimeWarning``, incomplete, at a finite iterate, and its ledger
+        holds what was asked.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or problem, or an argument is out of range.
+
+    References
+    ----------
+    Xu, Tao, Ding, Fan and Wang 2026, Finding differentially private second order stationary points
+    in stochastic minimax optimization, Algorithms 1 to 3, corrected: see the errata. The
+    second-order part of its theorems is not proved there; that a run is certified is the
+    algorithm's sign, and no proof.
+    """
+    checked_plan(plan, "dp_rgda")
+    oracle = oracle_of(problem, plan, seed, store)
+    blocks = Blocks.of(problem, plan, dual_set)
+    x, y = blocks.start(initial, initial_dual)
+    steps = _validate.count(steps=plan.parameters.get("steps"))
+    run = Run(
+        oracle,
+        steps=steps,
+        initial=np.concatenate([x, y]),
+        callback=callback,
+        callback_every=callback_every,
+    )
+    with run.answering():
+        y = blocks.warm_start(oracle, x, y)
+    tracker = Tracker(oracle, Tracking.of(plan, blocks.dual_set), x, y)
+    escape, norms = Escape(plan, oracle.public), []
+    while run.going:
+        with run.answering():
+            x = blocks.primal(run.w)
+            v = tracker.advance(x)
+            norms.append(float(np.linalg.norm(v)))
+            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))
+            if escape.certified:
+                run.finish(f"certified after {run.step} of {steps} planned outer steps")
+    escape.finish()
+    return _outcome(run, escape, norms, len(x))
+
+
+def _outcome(run: Run, escape: Escape, norms: list[float], d1: int) -> MinimaxResult:
+    """Return the anchor if it is certified, else the last iterate; never an anchor that is not."""
+    possible = bool(run.oracle.plan.parameters.get("certifiable", True))
+    status = "not_certified" if possible else "cannot_certify"
+    w = None
+    if escape.certified:
+        status, w = "certified", np.concatenate([escape.anchor.x, run.w[d1:]])
+    return MinimaxResult.of(
+        run.result(w),
+        primal_dimension=d1,
+        estimate_norms=norms,
+        status=status,
+        anchors=escape.anchors,
+    )
+
+
+def _uniform_in_ball(radius: float, dimension: int, public: np.random.Generator) -> Vector:
+    """Return a point that is uniform in a ball around the origin, shape (dimension,)."""
+    direction = public.standard_normal(dimension)
+    length = radius * public.random() ** (1 / dimension)
+    return np.asarray(direction * (length / np.linalg.norm(direction)))

@@ -1,0 +1,139 @@
+"""How are both gradients followed while y climbs? Algorithm 3 of Xu et al. 2026, corrected.
+
+Now and then (v, u), the estimates of the gradients in x and in y, are asked afresh; in between they
+are kept up to date by noisy differences, one joint release for both blocks. Inside an outer step y
+climbs by K - 1 projected steps along u.
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import PrivateOracle
+>>> from dpcal.optim.minimax import Everywhere, ToySaddle
+>>> problem = ToySaddle(n=1_000, seed=0)
+>>> plan = calibrate.dp_rgda(problem.constants, n=1_000, dimensions=(2, 2), epsilon=2.0, delta=1e-5,
+...     steps=4, period=2, inner_steps=3, batch_size=100, value_smoothness=5.0)
+>>> oracle = PrivateOracle(problem, plan, seed=0)
+>>> tracker = Tracker(oracle, Tracking.of(plan, Everywhere()), np.array([0.3, 0.0]), np.zeros(2))
+>>> v = tracker.advance(np.array([0.3, 0.0]))
+>>> v.shape, oracle.ledger.count("refresh"), oracle.ledger.count("difference")
+((2,), 1, 2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.minimax.sets import ConvexSet
+from dpcal.optim.objectives.arrays import Vector
+
+__all__ = ["Tracker", "Tracking"]
+
+SELECTIONS = ("last", "argmin")
+ALGORITHMS = ("corrected", "literal")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracking:
+    """What an outer step does, as a plan says.
+
+    Parameters
+    ----------
+    period
+        q: outer steps from one refresh to the next, at least 1.
+    inner_steps
+        K: estimates of an outer step, at least 1.
+    ascent_rate
+        lambda: step size > 0 of y.
+    select
+        Which of the K triples (y, v, u) is kept: ``"last"``, or the one with the smallest gradient
+        mapping, ``"argmin"``. Under noise the mapping's norm grows with k, so that argmin keeps the
+        first and y stays where it was.
+    dual_set
+        Where y lives.
+    literal
+        Whether an outer step that refreshes adds the difference in x once more, as the paper
+        prints; for audits.
+    """
+
+    period: int
+    inner_steps: int
+    ascent_rate: float
+    select: str
+    dual_set: ConvexSet
+    literal: bool = False
+
+    @classmethod
+    def of(cls, plan: Plan, dual_set: ConvexSet) -> Self:
+        """Read a plan's parameters."""
+        read = plan.parameters.get
+        return cls(
+            period=_validate.count(period=read("period")),
+            inner_steps=_validate.count(inner_steps=read("inner_steps")),
+            ascent_rate=_validate.positive(ascent_rate=read("ascent_rate")),
+            select=_validate.choice(SELECTIONS, select=read("select", "last")),
+            dual_set=dual_set,
+            literal=_validate.choice(ALGORITHMS, algorithm=read("algorithm", "corrected"))
+            == "literal",
+        )
+
+
+class Tracker:
+    """The estimates v and u, and the dual iterate, along a run.
+
+    Parameters
+    ----------
+    oracle
+        Whose queries are ``"refresh"`` and ``"difference"``.
+    tracking
+        What an outer step does.
+    x, y
+        Where the run starts, shapes (d1,) and (d2,).
+
+    Attributes
+    ----------
+    y
+        The dual iterate, shape (d2,).
+    v, u
+        Estimates of grad_x f and grad_y f at (the x of the last step, y).
+    """
+
+    def __init__(self, oracle: Oracle, tracking: Tracking, x: Vector, y: Vector) -> None:
+        self._oracle, self._tracking = oracle, tracking
+        self._step, self._x = 0, x
+        self.y = tracking.dual_set.project(y)
+        self.v, self.u = np.zeros_like(x), np.zeros_like(y)
+
+    def advance(self, x: Vector) -> Vector:
+        """Take an outer step at ``x``: update v and u, let y climb, and return v, shape (d1,)."""
+        how, d1 = self._tracking, len(x)
+        refreshed = self._step % how.period == 0
+        at = np.concatenate([x, self.y])
+        if refreshed:
+            estimate = self._oracle.gradient(at, "refresh")
+        else:
+            estimate = np.concatenate([self.v, self.u])
+        before = np.concatenate([self._x, self.y])
+        kept, shortest = at, np.inf
+        for k in range(how.inner_steps):
+            # A refresh is about x itself: the difference in x would be counted twice.
+            if k or not refreshed or how.literal:
+                estimate = estimate + self._oracle.difference(at, before, "difference")
+            y = at[d1:]
+            climbed = how.dual_set.project(y + how.ascent_rate * estimate[d1:])
+            if not np.isfinite(climbed).all():
+                raise NonFiniteAnswer(
+                    "The dual iterate became NaN or infinite: the ascent rate is too large."
+                )
+            mapping = float(np.linalg.norm(climbed - y)) / how.ascent_rate
+            if how.select == "last" or mapping < shortest:
+                kept, chosen, shortest = at, estimate, mapping
+            before, at = at, np.concatenate([x, climbed])
+        self.v, self.u, self.y = chosen[:d1], chosen[d1:], kept[d1:]
+        self._step, self._x = self._step + 1, x
+        return self.v

@@ -1,0 +1,55 @@
+"""What tests of minimax optimizers share: the acceptance problem, its plan, runs without noise."""
+
+from contextlib import contextmanager
+from unittest import mock
+
+import numpy as np
+
+from dpcal import calibrate
+from dpcal.optim.boundary import noise as noise_module
+from dpcal.optim.minimax import ToySaddle
+
+__all__ = ["START", "acceptance", "curvature", "noiseless", "toy"]
+
+START = [0.3, 0.0]
+
+
+def toy(n=20_000, **more):
+    return ToySaddle(n=n, seed=0, **more)
+
+
+def acceptance(**changes):
+    """Return the plan of the acceptance problem: a saddle between two minima."""
+    asked = {
+        "n": 20_000,
+        "dimensions": (2, 2),
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "steps": 400,
+        "inner_steps": 4,
+        "period": 20,
+        "batch_size": 2_000,
+        "max_norm": 2.5,
+        "value_smoothness": 5.0,
+        "ascent_rate": 0.3,
+        "accuracy": 0.1,
+        "step_length": 0.05,
+        "escape_rate": 0.2,
+        "perturbation": 0.05,
+        "escape_steps": 40,
+        "movement": 4e-4,
+        "split": "common",
+    }
+    return calibrate.dp_rgda(ToySaddle.constants, **{**asked, **changes})
+
+
+def curvature(problem, x):
+    """Return the smallest eigenvalue of the Hessian of Phi."""
+    return float(np.linalg.eigvalsh(problem.phi_hessian(x))[0])
+
+
+@contextmanager
+def noiseless():
+    """Answer without noise; samples are drawn as ever."""
+    with mock.patch.object(noise_module, "add_gaussian"):
+        yield
