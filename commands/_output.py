@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answer",
+    "at_least",
     "at_most",
     "check_new",
     "dump",
@@ -73,6 +74,11 @@ def interval(lower: float, upper: float, *, digits: int = 10) -> str:
 def at_most(upper: float, *, digits: int) -> str:
     """Return an upper bound to ``digits`` significant digits, rounded up."""
     return _rounded(upper, digits, ROUND_CEILING)
+
+
+def at_least(lower: float, *, digits: int) -> str:
+    """Return a lower bound to ``digits`` significant digits, rounded down."""
+    return _rounded(lower, digits, ROUND_FLOOR)
 
 
 def _rounded(value: float, digits: int, mode: str) -> str:

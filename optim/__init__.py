@@ -9,6 +9,7 @@ a table of the optimizers.
 from dpcal.calibrate.constants import Constants
 from dpcal.optim import minimax, registry
 from dpcal.optim.adaptive_gd import adaptive_gd
+from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
@@ -40,6 +41,7 @@ from dpcal.optim.tree_spider import tree_spider
 __all__ = [
     "KAN",
     "MLP",
+    "BudgetBook",
     "Cauchy",
     "Constants",
     "Curvature",

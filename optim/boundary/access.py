@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Protocol, runtime_checkable
 
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -11,9 +12,19 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Store", "oracle_of"]
+__all__ = ["Keeper", "Store", "oracle_of"]
 
-Store = str | os.PathLike[str] | None
+
+@runtime_checkable
+class Keeper(Protocol):
+    """What keeps runs, and makes their oracles: :class:`dpcal.optim.BudgetBook`, for instance."""
+
+    def oracle(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> Oracle:
+        """Return an oracle about an objective's records whose run is kept."""
+        ...
+
+
+Store = str | os.PathLike[str] | Keeper | None
 
 
 def oracle_of(
@@ -30,7 +41,8 @@ def oracle_of(
     seed
         Of an objective's oracle; an oracle that is given has its own randomness.
     store
-        Path of a file that holds the run, so that it survives its process; None for none.
+        Path of a file that holds the run, so that it survives its process; a budget book that the
+        run is charged to; or None.
 
     Raises
     ------
@@ -38,6 +50,8 @@ def oracle_of(
         If an oracle is given with another plan than its own, with a seed or with a store.
     """
     if isinstance(records, Objective):
+        if isinstance(store, Keeper):
+            return store.oracle(records, plan, seed=seed)
         if store is not None:
             stored = StoredOracle(store, records, plan, seed=seed)
             stored.closes_with_run = True

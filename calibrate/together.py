@@ -1,0 +1,153 @@
+"""What do several runs about the same records cost together?
+
+Runs whose answers have losses of their own are composed exactly: the price is that of all their
+answers as one mechanism. A run with correlated noise on random batches has a price, and no losses
+that compose with others: its (epsilon, delta) is added (Dwork, Kenthapadi, McSherry, Mironov and
+Naor 2006, Theorem 1).
+
+>>> from dpcal.accountants import events
+>>> half = events.GaussianDpEvent(2.0**0.5)
+>>> print(f"{price_together([(half, 1e-5)] * 2, delta=1e-5):.6f}")
+4.377178
+>>> print(f"{epsilon(events.GaussianDpEvent(1.0), delta=1e-5):.6f}")
+4.377178
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from dpcal import _validate
+from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.correlated.table import STATISTICAL
+from dpcal.accountants.rounding import next_up
+from dpcal.calibrate.noise import noise_multiplier
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
+
+__all__ = ["noise_left", "price_together"]
+
+
+def price_together(
+    runs: Iterable[tuple[events.DpEvent, float]],
+    *,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> Epsilon:
+    """Return the certified epsilon of several runs about the same records.
+
+    It holds where no run was chosen with a look at what other runs released. See
+    :class:`dpcal.accountants.PrivacyFilter` for runs that were.
+
+    Parameters
+    ----------
+    runs
+        Pairs of an event and a delta in (0, 1). The delta is the share that a run with correlated
+        noise takes of the whole; for other runs it does not matter.
+    delta
+        Of everything, in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If runs with correlated noise leave no delta for the others, or one of them has an estimate
+        for a price, and no bound.
+    """
+    _validate.probability(delta=delta)
+    alike: list[events.DpEvent] = []
+    apart: list[tuple[events.DpEvent, float]] = []
+    for event, share in runs:
+        if isinstance(event, events.CorrelatedGaussianDpEvent):
+            apart.append((event, _validate.probability(delta=share)))
+        else:
+            alike.append(event)
+    relation = neighboring_relation
+    if not apart:
+        return _composed(alike, delta, relation)
+    left = Fraction(delta) - sum((Fraction(share) for _, share in apart), Fraction(0))
+    if left < 0 or (alike and left == 0):
+        raise UnsupportedEvent(
+            f"Runs with correlated noise are added with their deltas, {[d for _, d in apart]}, "
+            f"which leave nothing of delta={delta!r} for the others: plan them with smaller deltas."
+        )
+    prices: list[Any] = [
+        epsilon(event, delta=share, neighboring_relation=relation) for event, share in apart
+    ]
+    if any(price.label == STATISTICAL for price in prices):
+        raise UnsupportedEvent(
+            "A run with correlated noise has an estimate for a price, and no bound: it cannot be "
+            "added to others."
+        )
+    if alike:
+        rest = float(left)
+        # A delta that was rounded up would not be left.
+        rest = rest if Fraction(rest) <= left else rest * (1 - 2.0**-52)
+        prices.append(_composed(alike, rest, relation))
+    if len(prices) == 1:
+        only: Epsilon = prices[0]
+        return only
+    return Epsilon(
+        _total([price.upper for price in prices]),
+        lower=0.0,
+        accountant="characteristic",
+        method=f"sum of {len(prices)} parts and of their deltas",
+        neighboring_relation=relation,
+    )
+
+
+def _composed(parts: list[events.DpEvent], delta: float, relation: str) -> Epsilon:
+    together = events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+    return epsilon(together, delta=delta, neighboring_relation=relation)
+
+
+def _total(values: list[float]) -> float:
+    total = 0.0
+    for value in values:
+        total = next_up(total + value)
+    return total
+
+
+def noise_left(
+    runs: Iterable[tuple[events.DpEvent, float]],
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+) -> float:
+    """Return the noise multiplier of one more Gaussian answer that a budget leaves room for.
+
+    Parameters
+    ----------
+    runs, delta, neighboring_relation
+        As for :func:`price_together`.
+    epsilon
+        Of everything, >= 0.
+
+    Returns
+    -------
+    float
+        The smallest such noise multiplier, rounded up; infinite if there is no room.
+
+    >>> one = events.GaussianDpEvent(4.0)
+    >>> total = price_together([(one, 1e-6)] * 2, delta=1e-6)
+    >>> print(f"{noise_left([(one, 1e-6)], epsilon=total, delta=1e-6):.4f}")
+    4.0000
+    """
+    runs = list(runs)
+    try:
+        return noise_multiplier(
+            lambda sigma: _flat([*runs, (events.GaussianDpEvent(sigma), delta)]),
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=neighboring_relation,
+        )
+    except (TargetUnreachable, UnsupportedEvent):
+        return math.inf
+
+
+def _flat(runs: Iterable[tuple[events.DpEvent, float]]) -> events.DpEvent:
+    return events.ComposedDpEvent([event for event, _ in runs])

@@ -1,0 +1,107 @@
+"""``dpcal budget``: what was spent on a data set, by which runs, and what is left."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+import dpcal
+from dpcal.commands._options import add_relation, number
+from dpcal.commands._output import at_least, at_most, present
+from dpcal.errors import UnsupportedEvent
+
+EXAMPLE = "clinic.budget --epsilon 3 --delta 1e-6"
+COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the book, and what a new one says."""
+    parser.add_argument("book", type=Path, metavar="FILE", help="a budget book, or a new one")
+    group = parser.add_argument_group("total: of a new book, or with --change-total")
+    group.add_argument("--epsilon", type=number, metavar="E", help="> 0")
+    group.add_argument("--delta", type=number, metavar="D", help="in (0, 1)")
+    group.add_argument(
+        "--change-total", action="store_true", help="change it; the book keeps the former one"
+    )
+    add_relation(parser, default=None, note="add-or-remove-one")
+    parser.add_argument(
+        "--composition",
+        choices=COMPOSITIONS,
+        metavar="NAME",
+        help="exact: runs are fixed with no look at earlier results; renyi: they may be chosen by "
+        "them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)",
+    )
+    parser.add_argument(
+        "--add-records",
+        type=Path,
+        metavar="TABLE",
+        help="another form of the same people's records, which runs may use from now on",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Make or change a book if asked to, and print what it says."""
+    book = _opened(options)
+    if options.add_records is not None:
+        book.add_records(options.add_records)
+    present(options, book.to_dict(), _text(book))
+    return 0
+
+
+def _opened(options: Namespace) -> Any:
+    """Return the book, made or changed as the options say."""
+    given = {
+        "neighboring_relation": options.neighboring_relation,
+        "composition": options.composition,
+    }
+    if not options.change_total:
+        return dpcal.optim.BudgetBook(
+            options.book, epsilon=options.epsilon, delta=options.delta, **given
+        )
+    if options.epsilon is None and options.delta is None:
+        raise ValueError("--change-total needs --epsilon or --delta.")
+    book = dpcal.optim.BudgetBook(options.book, **given)
+    book.change_total(epsilon=options.epsilon, delta=options.delta)
+    return book
+
+
+def _text(book: Any) -> str:
+    """Say what was spent, what is left, and by which runs."""
+    runs, delta = book.runs, book.delta
+    charged = sum(run.charged for run in runs)
+    lines = [
+        f"budget book {book.path}: {book.neighboring_relation}, composition {book.composition}",
+        f"total    epsilon {book.epsilon:g} at delta {delta:g}",
+        f"spent    epsilon at most {at_most(book.spent().upper, digits=6)} by {charged} "
+        f"run{'' if charged == 1 else 's'}, chosen with no look at earlier results",
+    ]
+    if charged:
+        lines.append(f"         {_whatever(book)} however runs were chosen")
+    lines.append(
+        f"left     one more run of epsilon up to {at_least(book.left(), digits=4)} at delta "
+        f"{delta:g}, if its noise is Gaussian"
+    )
+    lines += [
+        f"former   epsilon {old[1]:g} at delta {old[2]:g}, since {old[0]}"
+        for old in book.totals[:-1]
+    ]
+    lines += [f"records  {name}, since {added}" for name, added in book.records]
+    if runs:
+        lines += ["", f"{'run':>4}  {'started':<26}{'label':<20}{'epsilon':>9}{'delta':>9}  state"]
+    lines += [
+        f"{run.number:>4}  {run.started:<26}{run.label:<20}{run.plan.epsilon:>9.4g}"
+        f"{run.plan.delta:>9.2g}  {run.state}"
+        for run in runs
+    ]
+    return "\n".join(lines)
+
+
+def _whatever(book: Any) -> str:
+    """Say what holds where runs were chosen by results."""
+    if book.composition != "exact":
+        return f"at most the total, epsilon {book.epsilon:g},"
+    try:
+        return f"epsilon at most {at_most(book.spent_whatever_was_chosen(), digits=6)}"
+    except UnsupportedEvent:
+        return "no bound is known"

@@ -1,0 +1,1 @@
+"""Budget books: a total (epsilon, delta) for a data set, in a file that several processes share."""

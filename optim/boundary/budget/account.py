@@ -1,0 +1,169 @@
+"""What have the runs in a budget book spent, and does one more fit? Pure functions of its rows.
+
+>>> from dpcal.calibrate import Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=4.0, count=1)
+>>> plan = Plan(optimizer="noisy_gd", n=9, queries=(query,), epsilon=2.0, delta=1e-6)
+>>> account = Account(epsilon=2.0, delta=1e-6, neighboring_relation="add-or-remove-one",
+...                   composition="exact", charged=(plan,))
+>>> print(f"{account.spent():.4f} {account.spent_whatever_was_chosen():.4f} {account.left():.4f}")
+1.0607 1.5406 1.6322
+>>> account.admit(plan)
+>>> from dataclasses import replace
+>>> replace(account, charged=(plan, plan, plan)).admit(plan)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = 2.2...
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcal.accountants import Epsilon, epsilon, events
+from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, renyi_order
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.together import noise_left, price_together
+from dpcal.errors import BudgetExceeded
+
+__all__ = ["COMPOSITIONS", "Account"]
+
+COMPOSITIONS = ("exact", *KINDS)
+
+# Noise multiplier beyond which an answer says nothing: its epsilon is below 1e-5 at any delta that
+# is in use. A larger one would print room that nobody can use.
+_NO_ROOM = 1e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """A total, and the plans that are charged to it.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The total: epsilon > 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    composition
+        One of ``COMPOSITIONS``.
+    charged
+        The plans, in order.
+    order
+        Of a Renyi filter: fixed by the first run, None before it.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring_relation: str
+    composition: str
+    charged: tuple[Plan, ...] = ()
+    order: float | None = None
+
+    def spent(self) -> Epsilon:
+        """Return the epsilon of all charged plans, composed exactly."""
+        return self._price(self.charged)
+
+    def spent_whatever_was_chosen(self) -> float:
+        """Return an epsilon that holds however plans were chosen: that of an odometer.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If a plan has no Renyi divergence here.
+        """
+        odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
+        for plan in self.charged:
+            odometer.spend(plan.event)
+        return odometer.epsilon
+
+    def left(self) -> float:
+        """Return the epsilon of one more Gaussian answer that would fit, rounded down; or 0."""
+        noise = self._noise_left()
+        if math.isinf(noise):
+            return 0.0
+        relation = self.neighboring_relation
+        event = events.GaussianDpEvent(noise)
+        return epsilon(event, delta=self.delta, neighboring_relation=relation).lower
+
+    def admit(self, plan: Plan) -> None:
+        """Refuse a plan that would overrun the total.
+
+        Raises
+        ------
+        BudgetExceeded
+            If it would.
+        UnsupportedEvent
+            If the filter's theorem does not cover the plan.
+        """
+        if self.composition == "exact":
+            price = self._price((*self.charged, plan))
+            if price.upper > self.epsilon:
+                raise BudgetExceeded(
+                    "This run would bring what is spent on these records to epsilon = "
+                    f"{price.upper:.6g} at delta = {self.delta:g}, the total is "
+                    f"{self.epsilon:g}; no record was touched."
+                )
+            return
+        budget = self._filter(plan)
+        if budget.would_exceed(plan.event):
+            raise BudgetExceeded(
+                f"This run costs {budget.cost(plan.event):.6g}, and {budget.remaining:.6g} of "
+                f"{budget.budget:.6g} is left ({budget.unit}); no record was touched."
+            )
+
+    def order_for(self, plan: Plan) -> float | None:
+        """Return the order of a Renyi filter: the first run's, which chooses it by its plan."""
+        if self.composition != "renyi" or self.order is not None:
+            return self.order
+        return renyi_order(
+            plan.event,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.neighboring_relation,
+        )
+
+    def _filter(self, plan: Plan | None) -> PrivacyFilter:
+        """Return the filter with all charged plans paid."""
+        budget = PrivacyFilter(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            kind=self.composition,
+            neighboring_relation=self.neighboring_relation,
+            order=self.order if plan is None else self.order_for(plan),
+        )
+        for paid in self.charged:
+            budget.spend(paid.event)
+        return budget
+
+    def _price(self, plans: tuple[Plan, ...]) -> Epsilon:
+        return price_together(
+            [(plan.event, plan.delta) for plan in plans],
+            delta=self.delta,
+            neighboring_relation=self.neighboring_relation,
+        )
+
+    def _noise_left(self) -> float:
+        """Noise multiplier of one more Gaussian answer that fits, infinite if none does."""
+        if self.composition == "exact":
+            return noise_left(
+                [(plan.event, plan.delta) for plan in self.charged],
+                epsilon=self.epsilon,
+                delta=self.delta,
+                neighboring_relation=self.neighboring_relation,
+            )
+        budget = self._filter(None)
+        low, high = 0.0, 1.0
+        while budget.would_exceed(events.GaussianDpEvent(high)):
+            low, high = high, 2 * high
+            # Costs fall as the square of the noise.
+            if high > _NO_ROOM:
+                return math.inf
+        for _ in range(60):
+            middle = (low + high) / 2
+            if budget.would_exceed(events.GaussianDpEvent(middle)):
+                low = middle
+            else:
+                high = middle
+        return high

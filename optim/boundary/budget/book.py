@@ -1,0 +1,539 @@
+"""What may still be spent on these records? A budget book: one file for all runs about a data set.
+
+A total (epsilon, delta) is written once. Every run asks the book before it asks the records: its
+whole plan is composed with the plans of all runs before it, and it is refused if that overruns the
+total. A run that is admitted has a row, on the disk, before its first answer; the row is completed
+by the run's ledger. A run that was killed, interrupted or diverged keeps its row, and its cost:
+that it stopped may be on account of what it had put out. Only a run that asked nothing is free.
+
+>>> import tempfile
+>>> from dpcal import optim
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=20)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=14.0, delta=1e-6)
+>>> records = optim.Logistic([[0.0], [1.0]], [0, 1])
+>>> folder = tempfile.TemporaryDirectory()
+>>> book = BudgetBook(folder.name + "/clinic.budget", epsilon=16.0, delta=1e-6)
+>>> result = optim.noisy_gd(records, plan, learning_rate=0.1, store=book)
+>>> print(f"{book.spent():.3f}", book.runs[0].state)
+12.595 all 20 planned answers
+>>> optim.noisy_gd(records, plan, learning_rate=0.1, store=book)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: This run would bring what is spent on these records to epsilon = ...
+>>> folder.cleanup()
+
+What the total means depends on how runs are chosen:
+
+============ =============================== ===================================================
+composition  a run may be chosen with a look theorem
+             at what earlier runs released
+============ =============================== ===================================================
+``exact``    no                              all plans as one mechanism, to its certified price
+``renyi``    yes                             Renyi filter (Feldman and Zrnic 2021, Theorem 4.3)
+``zcdp``     yes, Gaussian answers only      zCDP filter (Whitehouse, Ramdas, Rogers and Wu 2023)
+``gdp``      yes, Gaussian answers only      GDP filter (Smith and Thakurta 2022)
+============ =============================== ===================================================
+
+The file holds a key, and tags of seeds and of records that are keyed with it: it is a secret, for
+guesses can be tested against the tags. It holds the runs that were given the book, and no others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.accountants import Epsilon
+from dpcal.calibrate.plan import RELATIONS, Plan
+from dpcal.errors import LedgerMismatch, NoiseReused
+from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
+from dpcal.optim.boundary.budget.file import BookFile, Snapshot
+from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
+
+Records = str | os.PathLike[str] | ArrayLike
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BookedRun:
+    """A run in a budget book.
+
+    Attributes
+    ----------
+    number
+        1 for the first run in the book.
+    label
+        What the run was called.
+    started, ended
+        Dates and times, in ISO 8601; ``ended`` is None for a run that goes on, or was killed.
+    plan
+        What it may ask; all of it is charged.
+    ledger
+        What it released; None as long as it has not ended.
+    charged
+        False for a run that ended before it asked anything.
+    """
+
+    number: int
+    label: str
+    started: str
+    ended: str | None
+    plan: Plan
+    ledger: Ledger | None
+    charged: bool
+
+    @property
+    def state(self) -> str:
+        """How the run stands, in words."""
+        if self.ledger is None:
+            return "goes on, or was killed"
+        if not self.charged:
+            return "ended before its first answer, free"
+        planned = sum(query.count for query in self.plan.queries)
+        given = sum(entry.count for entry in self.ledger.entries)
+        return (
+            f"all {planned} planned answers"
+            if given == planned
+            else (f"{given} of {planned} planned answers")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as JSON values."""
+        return {
+            "number": self.number,
+            "label": self.label,
+            "started": self.started,
+            "ended": self.ended,
+            "charged": self.charged,
+            "state": self.state,
+            "plan": json.loads(self.plan.to_json()),
+            "ledger": None if self.ledger is None else json.loads(self.ledger.to_json()),
+        }
+
+
+class BudgetBook:
+    """A total (epsilon, delta) for a data set, in a file, and the runs that it was spent on.
+
+    Optimizers take a book as their ``store``; :meth:`oracle` makes an oracle that is in the book.
+
+    Parameters
+    ----------
+    path
+        Of the file. It is made if there is none, and then a total must be given.
+    epsilon, delta
+        The total of a new book: epsilon > 0 and delta in (0, 1). Of a book that is there, None or
+        its own; :meth:`change_total` changes it.
+    neighboring_relation
+        ``"add-or-remove-one"`` (for a new book when omitted), ``"replace-one"`` or
+        ``"replace-special"``. Runs under another relation are refused.
+    composition
+        ``"exact"`` (for a new book when omitted), ``"renyi"``, ``"zcdp"`` or ``"gdp"``.
+    records
+        What the data set is told by: a path of a file, or arrays. The first ones are entered into
+        the book, as a keyed digest; later ones must be in it. See :meth:`add_records`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such book and no total, the file is no budget book, it says other than what
+        is given here, or it is about other records.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighboring_relation: str | None = None,
+        composition: str | None = None,
+        records: Records | None = None,
+    ) -> None:
+        self._file = BookFile(path)
+        given = {"neighboring_relation": neighboring_relation, "composition": composition}
+        if neighboring_relation is not None:
+            _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        if composition is not None:
+            _validate.choice(COMPOSITIONS, composition=composition)
+        if not self._file.exists():
+            self._make(epsilon, delta, given)
+        self._check(epsilon, delta, given)
+        if records is not None:
+            self._bind(records)
+
+    def _make(
+        self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
+    ) -> None:
+        if epsilon is None or delta is None:
+            raise ValueError(
+                f"There is no budget book {str(self.path)!r}; a new one needs its total, epsilon "
+                "and delta."
+            )
+        total = (_validate.positive(epsilon=epsilon), _validate.probability(delta=delta))
+        facts = {
+            "key": secrets.token_hex(32),
+            "made": _now(),
+            "neighboring_relation": given["neighboring_relation"] or RELATIONS[0],
+            "composition": given["composition"] or "exact",
+        }
+        # A total that its filter cannot keep is refused now, and not by the first run.
+        Account(
+            epsilon=total[0],
+            delta=total[1],
+            neighboring_relation=facts["neighboring_relation"],
+            composition=facts["composition"],
+        ).left()
+        try:
+            self._file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", (_now(), *total)))
+        except FileExistsError:
+            return  # Another process has just made it; what it says is checked next.
+
+    def _check(
+        self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
+    ) -> None:
+        """Refuse what contradicts the book."""
+        now = self._file.snapshot()
+        total = now.totals[-1]
+        own = {"epsilon": total["epsilon"], "delta": total["delta"], **now.facts}
+        for name, value in {"epsilon": epsilon, "delta": delta, **given}.items():
+            if value is not None and value != own[name]:
+                raise ValueError(
+                    f"{name} must be that of budget book {str(self.path)!r}, {own[name]!r}, or be "
+                    f"left out, got {value!r}."
+                )
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def epsilon(self) -> float:
+        """The total's epsilon."""
+        return float(self._file.snapshot().totals[-1]["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        """The total's delta."""
+        return float(self._file.snapshot().totals[-1]["delta"])
+
+    @property
+    def neighboring_relation(self) -> str:
+        """Which data sets count as neighbours."""
+        return self._file.snapshot().facts["neighboring_relation"]
+
+    @property
+    def composition(self) -> str:
+        """How runs are composed: ``"exact"``, ``"renyi"``, ``"zcdp"`` or ``"gdp"``."""
+        return self._file.snapshot().facts["composition"]
+
+    @property
+    def runs(self) -> tuple[BookedRun, ...]:
+        """Every run that was admitted, in order."""
+        return tuple(_run_of(row) for row in self._file.snapshot().runs)
+
+    @property
+    def totals(self) -> tuple[tuple[str, float, float], ...]:
+        """Every total that the book had: since when, epsilon, delta."""
+        rows = self._file.snapshot().totals
+        return tuple((row["since"], row["epsilon"], row["delta"]) for row in rows)
+
+    @property
+    def records(self) -> tuple[tuple[str, str], ...]:
+        """What the book is about: name, and when it was entered."""
+        return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
+
+    def spent(self) -> Epsilon:
+        """Return the certified epsilon of all runs in the book, at the total's delta.
+
+        It is the exact composition of their plans. It holds where no run was chosen with a look at
+        what earlier runs released; see :meth:`spent_whatever_was_chosen`.
+        """
+        return self._account().spent()
+
+    def spent_whatever_was_chosen(self) -> float:
+        """Return an epsilon at the total's delta that holds however runs were chosen.
+
+        It is that of an :class:`dpcal.accountants.Odometer`: larger than :meth:`spent`, and valid
+        where results of earlier runs had a say in later ones, and in when to stop.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If a run has correlated noise on random batches, which has no Renyi divergence here.
+        """
+        return self._account().spent_whatever_was_chosen()
+
+    def left(self) -> float:
+        """Return the epsilon, at the total's delta, of one more Gaussian run that would fit.
+
+        Runs compose to less than the sum of their epsilons, so this is not the total less what is
+        spent. It is rounded down, and 0 if nothing fits.
+        """
+        return self._account().left()
+
+    def check(self, plan: Plan) -> None:
+        """Raise what :meth:`oracle` would raise on account of the budget; nothing is written.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan would overrun the total.
+        ValueError
+            If it is for another neighboring relation.
+        """
+        self._admit(plan, self._file.snapshot())
+
+    def oracle(
+        self,
+        objective: Objective,
+        plan: Plan,
+        *,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        label: str = "",
+    ) -> PrivateOracle:
+        """Return an oracle whose run is in the book.
+
+        Parameters
+        ----------
+        objective, plan, seed, noise
+            As for :class:`dpcal.optim.PrivateOracle`.
+        label
+            What the run is called in the book; the optimizer's name when omitted.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the run would overrun the total; no record was touched.
+        NoiseReused
+            If the book has seen the seed.
+        ValueError
+            If the plan is for another neighboring relation than the book.
+        OSError
+            If the book cannot be written; nothing was asked.
+        """
+        return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
+
+    def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
+        """Return a ``store`` for optimizers: this book, and a file that holds the run itself.
+
+        A run that was killed and is started again goes on in its row, and is charged once.
+        """
+        return _BookAndStore(self, store)
+
+    def add_records(self, records: Records, name: str | None = None) -> None:
+        """Enter records that are about the same people: a corrected file, or another form of it.
+
+        Parameters
+        ----------
+        records
+            A path of a file, or arrays.
+        name
+            How they are called in the book; a file's name when omitted.
+        """
+        name = _name_of(records) if name is None else name
+        while True:
+            now = self._file.snapshot()
+            row = (self._tag("records", _bytes_of(records)), name, _now())
+            statement = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
+            if self._file.write(now.version, (statement, row)):
+                return
+
+    def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
+        """Change the total; the book keeps the former one, with its date.
+
+        Parameters
+        ----------
+        epsilon, delta
+            As for a new book; None for no change.
+
+        Raises
+        ------
+        ValueError
+            If the book composes by a filter and holds a run: a filter's theorem is about a total
+            that was fixed before the first run.
+        """
+        while True:
+            now = self._file.snapshot()
+            last = now.totals[-1]
+            new = (
+                last["epsilon"] if epsilon is None else _validate.positive(epsilon=epsilon),
+                last["delta"] if delta is None else _validate.probability(delta=delta),
+            )
+            if new == (last["epsilon"], last["delta"]):
+                return
+            if now.facts["composition"] != "exact" and now.runs:
+                raise ValueError(
+                    f"The total of a book with composition {now.facts['composition']!r} must be "
+                    "fixed before its first run: the filter's theorem covers no other."
+                )
+            row = (len(now.totals) + 1, _now(), *new)
+            if self._file.write(now.version, ("INSERT INTO totals VALUES (?, ?, ?, ?)", row)):
+                return
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all that the book says, without its secrets, as JSON values."""
+        return {
+            "neighboring_relation": self.neighboring_relation,
+            "composition": self.composition,
+            "total": {"epsilon": self.epsilon, "delta": self.delta},
+            "totals": [list(total) for total in self.totals],
+            "records": [list(each) for each in self.records],
+            "spent": self.spent().to_dict(),
+            "left": self.left(),
+            "runs": [run.to_dict() for run in self.runs],
+        }
+
+    def _bind(self, records: Records) -> None:
+        """Refuse records that the book is not about; enter the first ones."""
+        tag = self._tag("records", _bytes_of(records))
+        known = self._file.snapshot().records
+        if not known:
+            self.add_records(records)
+        elif tag not in {row["tag"] for row in known}:
+            names = ", ".join(repr(row["name"]) for row in known)
+            raise ValueError(
+                f"records must be those that budget book {str(self.path)!r} is about ({names}), "
+                f"got others in {_name_of(records)!r}: use another book, or enter them as another "
+                "form of the same people's records (add_records; dpcal budget FILE --add-records)."
+            )
+
+    def _tag(self, role: str, secret: bytes) -> str:
+        """Return a keyed digest."""
+        key = bytes.fromhex(self._file.snapshot().facts["key"])
+        return hmac.new(key, role.encode() + b"\0" + secret, hashlib.sha256).hexdigest()
+
+    def _account(self) -> Account:
+        return _account_of(self._file.snapshot())
+
+    def _admit(self, plan: Plan, now: Snapshot) -> Account:
+        """Refuse a plan that does not fit; return what it would be charged to."""
+        relation = now.facts["neighboring_relation"]
+        if plan.neighboring_relation != relation:
+            raise ValueError(
+                f"plan must be for the relation of budget book {str(self.path)!r}, {relation!r}, "
+                f"got one for {plan.neighboring_relation!r}."
+            )
+        account = _account_of(now)
+        account.admit(plan)
+        return account
+
+    def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
+        """Write the row of a new run, or refuse it; return its number."""
+        given = streams._seed
+        seed = None if given is None else self._tag("seed", given.encode())
+        root = self._tag("root", streams.root["secret"].encode())
+        while True:
+            now = self._file.snapshot()
+            for row in now.runs:
+                if row["root"] == root and given is None:
+                    return _going_on(row, plan)
+                if row["root"] == root or (seed is not None and row["seed"] == seed):
+                    raise NoiseReused(
+                        f"budget book {str(self.path)!r} has seen this seed: two runs that share "
+                        "their noise give the records away. Use another seed, or seed=None. To "
+                        "reproduce a run that was released, run it without the book."
+                    )
+            order = self._admit(plan, now).order_for(plan)
+            number = len(now.runs) + 1
+            new = (number, label or plan.optimizer, _now(), plan.to_json(), seed, root)
+            columns = "number, label, started, plan, seed, root"
+            statements = [(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", new)]
+            if order is not None and "order" not in now.facts:
+                statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
+            if self._file.write(now.version, *statements):
+                return number
+
+    def _complete(self, number: int, ledger: Ledger) -> None:
+        """Complete a run's row by its ledger; a run that asked nothing is free."""
+        end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
+        free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
+        statements: list[tuple[str, tuple[Any, ...]]] = [(end, (_now(), ledger.to_json(), number))]
+        if not ledger.entries:
+            statements.append((free, (number,)))
+        while not self._file.write(self._file.snapshot().version, *statements):
+            pass
+
+
+@dataclass(frozen=True)
+class _BookAndStore:
+    """What :meth:`BudgetBook.with_store` returns."""
+
+    book: BudgetBook
+    store: str | os.PathLike[str]
+
+    def oracle(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> Oracle:
+        """Return an oracle whose run is in the book, and in a file of its own."""
+        return StoredBookedOracle(self.store, objective, plan, book=self.book, seed=seed)
+
+
+def _account_of(now: Snapshot) -> Account:
+    total, order = now.totals[-1], now.facts.get("order")
+    return Account(
+        epsilon=total["epsilon"],
+        delta=total["delta"],
+        neighboring_relation=now.facts["neighboring_relation"],
+        composition=now.facts["composition"],
+        charged=tuple(Plan.from_json(row["plan"]) for row in now.runs if not row["free"]),
+        order=None if order is None else float(order),
+    )
+
+
+def _run_of(row: Mapping[str, Any]) -> BookedRun:
+    return BookedRun(
+        number=row["number"],
+        label=row["label"],
+        started=row["started"],
+        ended=row["ended"],
+        plan=Plan.from_json(row["plan"]),
+        ledger=None if row["ledger"] is None else Ledger.from_json(row["ledger"]),
+        charged=not row["free"],
+    )
+
+
+def _going_on(row: Mapping[str, Any], plan: Plan) -> int:
+    """Return the number of a run that is started again from its store."""
+    if row["plan"] != plan.to_json():
+        raise LedgerMismatch(f"run {row['number']} in the budget book has another plan.")
+    return int(row["number"])
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _name_of(records: Records) -> str:
+    return Path(records).name if isinstance(records, str | os.PathLike) else "arrays"
+
+
+def _bytes_of(records: Records) -> bytes:
+    """Return a digest of a file's content, or of an array's shape, type and numbers."""
+    if isinstance(records, str | os.PathLike):
+        with open(records, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    array = np.ascontiguousarray(records)
+    if array.dtype.hasobject:
+        raise TypeError(f"records must be a path or an array of numbers, got {type(records)}.")
+    head = json.dumps({"shape": array.shape, "dtype": array.dtype.str}).encode()
+    return hashlib.sha256(head + b"\0" + array.tobytes()).digest()

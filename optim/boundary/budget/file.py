@@ -1,0 +1,208 @@
+"""How is a budget book kept? One SQLite file, written in transactions that a crash leaves whole.
+
+Every method opens the file and lets go of it, so that threads, processes and crashes need no care.
+The write-ahead log is on the disk when a transaction is committed (``synchronous=FULL``). What is
+decided from the rows, and written after that, carries the version of what was read: if another
+process wrote in between, nothing is written, and the decision is taken again.
+
+>>> import tempfile
+>>> folder = tempfile.TemporaryDirectory()
+>>> file = BookFile(folder.name + "/clinic.budget")
+>>> file.make({"delta": "1e-6"})
+>>> now = file.snapshot()
+>>> now.facts["delta"], now.runs
+('1e-6', [])
+>>> file.write(now.version, ("INSERT INTO records VALUES (?, ?, ?)", ("tag", "name", "now")))
+True
+>>> file.write(-1, ("DELETE FROM records", ()))
+False
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FORMAT", "BookFile", "Snapshot"]
+
+FORMAT = "dpcal budget book 1"
+
+_SCHEMA = (
+    "CREATE TABLE book (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE totals (position INTEGER PRIMARY KEY, since TEXT NOT NULL, "
+    "epsilon REAL NOT NULL, delta REAL NOT NULL)",
+    "CREATE TABLE records (tag TEXT PRIMARY KEY, name TEXT NOT NULL, added TEXT NOT NULL)",
+    "CREATE TABLE runs (number INTEGER PRIMARY KEY, label TEXT NOT NULL, started TEXT NOT NULL, "
+    "plan TEXT NOT NULL, seed TEXT UNIQUE, root TEXT UNIQUE, ended TEXT, ledger TEXT, "
+    "free INTEGER NOT NULL DEFAULT 0)",
+)
+
+# Seconds to wait while another process writes, which takes milliseconds. With less, a busy disk
+# could end a run; more would only delay the refusal of a file that is stuck.
+_PATIENCE = 30.0
+
+Statement = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """What a book holds at one moment.
+
+    Attributes
+    ----------
+    version
+        A number that every change of the book increases.
+    facts
+        What the book is about, by name.
+    totals, records, runs
+        Rows of the tables, in the order in which they were written.
+    """
+
+    version: int
+    facts: dict[str, str]
+    totals: list[sqlite3.Row]
+    records: list[sqlite3.Row]
+    runs: list[sqlite3.Row]
+
+
+class BookFile:
+    """The file of a budget book.
+
+    Parameters
+    ----------
+    path
+        Of the file. Nothing is opened before it is needed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def exists(self) -> bool:
+        """Return whether there is a file."""
+        return self.path.exists()
+
+    def make(self, facts: Mapping[str, str], *statements: Statement) -> None:
+        """Make the file with these facts, whole or not at all; only its owner can read it.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file.
+        """
+        # Built beside its place, so that no reader ever sees half of a book.
+        beside = BookFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
+        try:
+            with self._named():
+                os.close(os.open(beside.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with beside._open() as file, self._named():
+                file.execute("BEGIN IMMEDIATE")
+                for statement in _SCHEMA:
+                    file.execute(statement)
+                rows = {"format": FORMAT, "version": "0", **facts}
+                file.executemany("INSERT INTO book VALUES (?, ?)", rows.items())
+                for statement, values in statements:
+                    file.execute(statement, values)
+                file.execute("COMMIT")
+            # The last connection has emptied the log into the file. A link, unlike a renaming,
+            # replaces no book that another process has made meanwhile.
+            os.link(beside.path, self.path)
+        finally:
+            for leftover in ("", "-wal", "-shm", "-journal"):
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{beside.path}{leftover}")
+
+    def snapshot(self) -> Snapshot:
+        """Return all that is in the book, of one moment.
+
+        Raises
+        ------
+        ValueError
+            If the file is no budget book.
+        """
+        with self._open() as file, self._named():
+            file.execute("BEGIN")
+            facts = {str(name): str(value) for name, value in file.execute("SELECT * FROM book")}
+            totals, records, runs = (
+                file.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()
+                for table in ("totals", "records", "runs")
+            )
+            file.execute("COMMIT")
+        if facts.get("format") != FORMAT:
+            raise ValueError(
+                f"{str(self.path)!r} must be a budget book of format {FORMAT!r}, got "
+                f"{facts.get('format')!r}."
+            )
+        return Snapshot(
+            version=int(facts["version"]), facts=facts, totals=totals, records=records, runs=runs
+        )
+
+    def write(self, version: int, *statements: Statement) -> bool:
+        """Write statements in one transaction, if the book's version is still this one.
+
+        Returns
+        -------
+        bool
+            Whether they were written, and are on the disk.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written; then nothing is.
+        sqlite3.IntegrityError
+            If a value that must be unique is in the book already.
+        """
+        with self._open() as file, self._named():
+            file.execute("BEGIN IMMEDIATE")
+            try:
+                (now,) = file.execute("SELECT value FROM book WHERE name = 'version'").fetchone()
+                if int(now) != version:
+                    file.execute("ROLLBACK")
+                    return False
+                for statement, values in statements:
+                    file.execute(statement, values)
+                file.execute(
+                    "UPDATE book SET value = ? WHERE name = 'version'", (str(version + 1),)
+                )
+                file.execute("COMMIT")
+            except BaseException:
+                # Some errors have rolled back already.
+                if file.in_transaction:
+                    file.execute("ROLLBACK")
+                raise
+        return True
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        if not self.exists():
+            raise ValueError(f"There is no budget book {str(self.path)!r}.")
+        with self._named():
+            file = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)
+        with closing(file):
+            file.row_factory = sqlite3.Row
+            with self._named():
+                file.execute("PRAGMA journal_mode = WAL")
+                file.execute("PRAGMA synchronous = FULL")
+            yield file
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Say of which file, and in a sentence, what SQLite says in a few words."""
+        try:
+            yield
+        except sqlite3.IntegrityError:
+            raise
+        except (sqlite3.OperationalError, OSError) as error:
+            if "no such table" in str(error):
+                raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+            raise OSError(
+                f"Budget book {str(self.path)!r} cannot be read or written: {error}."
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error

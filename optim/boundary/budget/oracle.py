@@ -1,0 +1,173 @@
+"""Oracles whose runs are in a budget book: the row is written first, and completed at the end.
+
+A row is completed when its run ends, when its oracle is dropped, or when the interpreter exits,
+also after an exception or Ctrl-C. If the process is killed the row stays as it was written, and
+charges the run's whole plan.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.errors import LedgerMismatch
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.boundary.store import StoredOracle
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["BookedLedger", "BookedOracle", "Booking", "StoredBookedOracle"]
+
+
+class Booking(Protocol):
+    """A book, as an oracle sees it."""
+
+    def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
+        """Write the row of a run, or refuse the run; return the row's number."""
+        ...
+
+    def _complete(self, number: int, ledger: Ledger) -> None:
+        """Complete a row by its ledger."""
+        ...
+
+
+class BookedLedger(Ledger):
+    """A ledger that takes answers while the run's row in the book is charged, and only then.
+
+    A copy of it is an ordinary ledger.
+    """
+
+    _charged = False
+    _process = 0
+
+    def charge(self) -> None:
+        """Take answers from now on, in this process: the row is in the book."""
+        self._charged, self._process = True, os.getpid()
+
+    def record(self, query: Query, count: int = 1) -> None:
+        """Append ``count`` >= 1 answers to ``query``.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan does not allow these answers.
+        LedgerMismatch
+            If the row in the book charges nothing, or the ledger is another process's.
+        """
+        if not self._charged or os.getpid() != self._process:
+            raise LedgerMismatch(
+                "the run's row in the budget book was written by another process, or has ended "
+                "without an answer: make oracles after a fork, and a new one for a new run."
+            )
+        super().record(query, count)
+
+    def complete(self, book: Booking, number: int) -> None:
+        """Complete the row, in the process that wrote it; say so if it cannot be done."""
+        if os.getpid() != self._process:
+            return
+        # Nothing can be asked on a row that costs nothing.
+        self._charged = False
+        self._charged = bool(self.entries)
+        try:
+            book._complete(number, self)
+        except (OSError, ValueError) as error:
+            warnings.warn(
+                f"run {number} stays in the budget book as one that did not end: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def __reduce__(self) -> tuple[Callable[[str], Ledger], tuple[Any, ...]]:
+        return Ledger.from_json, (self.to_json(),)
+
+
+class BookedOracle(PrivateOracle):
+    """A :class:`dpcal.optim.PrivateOracle` whose run is in a budget book.
+
+    Parameters
+    ----------
+    objective, plan, seed, noise
+        As for :class:`dpcal.optim.PrivateOracle`.
+    book
+        Which admits the run.
+    label
+        What the run is called in the book; the optimizer's name when empty.
+
+    Attributes
+    ----------
+    closes_with_run
+        Whether the row is completed when a run ends.
+    """
+
+    closes_with_run = True
+
+    def __init__(
+        self,
+        objective: Objective,
+        plan: Plan,
+        *,
+        book: Booking,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        label: str = "",
+    ) -> None:
+        streams = Streams(seed, plan, objective.digest)
+        ledger = BookedLedger.of(plan)
+        self._open(objective, plan, streams, ledger=ledger, noise=noise)
+        self._ends = _entered(self, book, plan, streams, ledger, label)
+
+    def close(self) -> None:
+        """Complete the run's row in the book."""
+        self._ends()
+
+
+class StoredBookedOracle(StoredOracle):
+    """A :class:`~dpcal.optim.boundary.store.StoredOracle` whose run is in a budget book.
+
+    Parameters
+    ----------
+    path, objective, plan, seed
+        As for a stored oracle.
+    book, label
+        As for :class:`BookedOracle`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        objective: Objective,
+        plan: Plan,
+        *,
+        book: Booking,
+        seed: Seed = None,
+        label: str = "",
+    ) -> None:
+        super().__init__(path, objective, plan, seed=seed)
+        self.closes_with_run = True
+        inner = self._inner
+        ledger = BookedLedger.of(plan)
+        try:
+            self._ends = _entered(self, book, plan, inner._streams, ledger, label)
+        except BaseException:
+            super().close()
+            raise
+        inner._admission.ledger = ledger
+
+    def close(self) -> None:
+        """Complete the run's row in the book, and let go of the run's own file."""
+        self._ends()
+        super().close()
+
+
+def _entered(
+    oracle: object, book: Booking, plan: Plan, streams: Streams, ledger: BookedLedger, label: str
+) -> Callable[[], object]:
+    """Write the run's row, and return what completes it."""
+    number = book._enter(plan, streams, label)
+    ledger.charge()
+    return weakref.finalize(oracle, ledger.complete, book, number)
