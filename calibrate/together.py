@@ -100,7 +100,16 @@ def price_together(
 
 
 def _composed(parts: list[events.DpEvent], delta: float, relation: str) -> Epsilon:
-    together = events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
+    # Most runs of a data set repeat an earlier one: equal events are priced once.
+    counts: dict[events.DpEvent, int] = {}
+    single: list[events.DpEvent] = []
+    for part in parts:
+        try:
+            counts[part] = counts.get(part, 0) + 1
+        except TypeError:  # Compositions of lists have no hash.
+            single.append(part)
+    single += [events.SelfComposedDpEvent(part, count) for part, count in counts.items()]
+    together = events.ComposedDpEvent(single) if single else events.NoOpDpEvent()
     return epsilon(together, delta=delta, neighboring_relation=relation)
 
 

@@ -31,6 +31,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
     )
+    parser.add_argument(
+        "--budget",
+        type=Path,
+        metavar="FILE",
+        help="charge the run to this budget book, and refuse it if it does not fit (see 'dpcal "
+        "budget'); a new book takes the run's epsilon and delta for its total",
+    )
     add_output(parser)
 
 

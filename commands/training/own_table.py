@@ -10,12 +10,13 @@ from typing import Any
 from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.commands._output import present
+from dpcal.commands.training.booking import check_book, opened_book
 from dpcal.commands.training.data import Data, one_table, read
 from dpcal.commands.training.documents import opening, write
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
-from dpcal.optim import Ledger, Logistic
+from dpcal.optim import BudgetBook, Ledger, Logistic
 from dpcal.report import check_replaceable, composed_epsilon, released, software
 
 __all__ = ["fit_table"]
@@ -37,8 +38,11 @@ def fit_table(options: Namespace) -> int:
     check_replaceable(options.output)
     options.table = one_table(options.table, options.csv)
     optimizer = find_optimizer(options)
+    check_book(options.budget, options.table)
     data = read(options)
-    run = _train(data.task, calibrated(options, optimizer, data), options.seed)
+    plan = calibrated(options, optimizer, data)
+    book = opened_book(options.budget, options.table, plan)
+    run = _train(data.task, plan, options.seed, book)
     document = _document(options, data, run)
     write(
         options.output,
@@ -51,12 +55,12 @@ def fit_table(options: Namespace) -> int:
     return 0
 
 
-def _train(task: Task, plan: Plan, seed: int | None) -> Run:
+def _train(task: Task, plan: Plan, seed: int | None, book: BudgetBook | None) -> Run:
     steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
     with progress_bar(int(steps), "training") as bar, warnings.catch_warnings():
         # A run that diverged says so in its message.
         warnings.simplefilter("ignore", RuntimeWarning)
-        run = train(task, plan, seed=seed, advance=bar.update)
+        run = train(task, plan, seed=seed, advance=bar.update, store=book)
     if not run.result.complete:
         raise ValueError(f"The run {run.result.message}; nothing was written.")
     return run

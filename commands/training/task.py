@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpcal.errors import MissingExtra
 from dpcal.optim import Logistic, Result, Squared
+from dpcal.optim.boundary.access import Store
 from dpcal.optim.registry import find
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def train(
     *,
     seed: int | None,
     advance: Callable[[int], object],
+    store: Store = None,
 ) -> Run:
     """Spend a plan on a task.
 
@@ -89,6 +91,8 @@ def train(
         An integer >= 0, or None for fresh entropy.
     advance
         Told the number of steps since it was last called.
+    store
+        What keeps the run: a budget book that it is charged to, for instance.
     """
     scores: list[tuple[int, float]] = []
     done = 0
@@ -103,7 +107,7 @@ def train(
     optimizer = find(plan.optimizer).optimizer()
     how = averaging(plan.optimizer)
     options = {} if how == "none" else {"averaging": how}
-    result = optimizer(task.objective, plan, seed=seed, callback=follow, **options)
+    result = optimizer(task.objective, plan, seed=seed, store=store, callback=follow, **options)
     return Run(result=result, scores=scores)
 
 

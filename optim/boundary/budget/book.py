@@ -50,6 +50,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ from dpcal.accountants import Epsilon
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
-from dpcal.optim.boundary.budget.file import BookFile, Snapshot
+from dpcal.optim.boundary.budget.file import BookFile, Snapshot, Statement
 from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -459,7 +460,9 @@ class BudgetBook:
             number = len(now.runs) + 1
             new = (number, label or plan.optimizer, _now(), plan.to_json(), seed, root)
             columns = "number, label, started, plan, seed, root"
-            statements = [(f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", new)]
+            statements: list[Statement] = [
+                (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", new)
+            ]
             if order is not None and "order" not in now.facts:
                 statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
             if self._file.write(now.version, *statements):
@@ -469,7 +472,7 @@ class BudgetBook:
         """Complete a run's row by its ledger; a run that asked nothing is free."""
         end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
         free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
-        statements: list[tuple[str, tuple[Any, ...]]] = [(end, (_now(), ledger.to_json(), number))]
+        statements: list[Statement] = [(end, (_now(), ledger.to_json(), number))]
         if not ledger.entries:
             statements.append((free, (number,)))
         while not self._file.write(self._file.snapshot().version, *statements):
@@ -488,6 +491,10 @@ class _BookAndStore:
         return StoredBookedOracle(self.store, objective, plan, book=self.book, seed=seed)
 
 
+# A plan is read from its JSON once in a process: every admission composes all of them.
+_plan_of = lru_cache(maxsize=4096)(Plan.from_json)
+
+
 def _account_of(now: Snapshot) -> Account:
     total, order = now.totals[-1], now.facts.get("order")
     return Account(
@@ -495,7 +502,7 @@ def _account_of(now: Snapshot) -> Account:
         delta=total["delta"],
         neighboring_relation=now.facts["neighboring_relation"],
         composition=now.facts["composition"],
-        charged=tuple(Plan.from_json(row["plan"]) for row in now.runs if not row["free"]),
+        charged=tuple(_plan_of(row["plan"]) for row in now.runs if not row["free"]),
         order=None if order is None else float(order),
     )
 
@@ -506,7 +513,7 @@ def _run_of(row: Mapping[str, Any]) -> BookedRun:
         label=row["label"],
         started=row["started"],
         ended=row["ended"],
-        plan=Plan.from_json(row["plan"]),
+        plan=_plan_of(row["plan"]),
         ledger=None if row["ledger"] is None else Ledger.from_json(row["ledger"]),
         charged=not row["free"],
     )

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FORMAT", "BookFile", "Snapshot"]
+__all__ = ["FORMAT", "BookFile", "Snapshot", "Statement"]
 
 FORMAT = "dpcal budget book 1"
 
@@ -49,6 +49,7 @@ _SCHEMA = (
 _PATIENCE = 30.0
 
 Statement = tuple[str, tuple[Any, ...]]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +68,9 @@ class Snapshot:
 
     version: int
     facts: dict[str, str]
-    totals: list[sqlite3.Row]
-    records: list[sqlite3.Row]
-    runs: list[sqlite3.Row]
+    totals: list[Row]
+    records: list[Row]
+    runs: list[Row]
 
 
 class BookFile:
@@ -130,7 +131,7 @@ class BookFile:
             file.execute("BEGIN")
             facts = {str(name): str(value) for name, value in file.execute("SELECT * FROM book")}
             totals, records, runs = (
-                file.execute(f"SELECT * FROM {table} ORDER BY rowid").fetchall()
+                [dict(row) for row in file.execute(f"SELECT * FROM {table} ORDER BY rowid")]
                 for table in ("totals", "records", "runs")
             )
             file.execute("COMMIT")

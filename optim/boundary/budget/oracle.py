@@ -3,6 +3,23 @@
 A row is completed when its run ends, when its oracle is dropped, or when the interpreter exits,
 also after an exception or Ctrl-C. If the process is killed the row stays as it was written, and
 charges the run's whole plan.
+
+>>> import tempfile
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import BudgetBook, Logistic
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=20)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=14.0, delta=1e-6)
+>>> folder = tempfile.TemporaryDirectory()
+>>> book = BudgetBook(folder.name + "/clinic.budget", epsilon=16.0, delta=1e-6)
+>>> oracle = book.oracle(Logistic([[0.0], [1.0]], [0, 1]), plan)
+>>> book.runs[0].state
+'goes on, or was killed'
+>>> _ = oracle.gradient([0.0, 0.0], "gradient")
+>>> del oracle
+>>> book.runs[0].state, book.runs[0].charged
+('1 of 20 planned answers', True)
+>>> folder.cleanup()
 """
 
 from __future__ import annotations

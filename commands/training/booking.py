@@ -1,0 +1,57 @@
+"""The budget book of ``dpcal train --budget FILE``: checked before a record is read, then paid."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from dpcal.calibrate import Plan
+from dpcal.optim import BudgetBook
+
+__all__ = ["check_book", "opened_book"]
+
+
+def check_book(path: Path | None, table: Path) -> None:
+    """Refuse a file that is no budget book, or is about other records; make nothing.
+
+    Raises
+    ------
+    ValueError
+        If ``path`` is a file and not a book about ``table``.
+    """
+    if path is not None and path.exists():
+        BudgetBook(path, records=table)
+
+
+def opened_book(path: Path | None, table: Path, plan: Plan) -> BudgetBook | None:
+    """Return the book that a plan is charged to, if it fits; None where no book is kept.
+
+    A new book takes the plan's own target for its total, and says so on standard error.
+
+    Raises
+    ------
+    BudgetExceeded
+        If the plan would overrun the book's total.
+    ValueError
+        If the book is about other records, or for another neighboring relation.
+    """
+    if path is None:
+        return None
+    if path.exists():
+        book = BudgetBook(path, records=table)
+    else:
+        book = BudgetBook(
+            path,
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+            neighboring_relation=plan.neighboring_relation,
+            records=table,
+        )
+        print(
+            f"dpcal: {path} is a new budget book, whose total is this run's: epsilon "
+            f"{plan.epsilon:g} at delta {plan.delta:g}. 'dpcal budget {path} --change-total "
+            "--epsilon E' makes room for more runs.",
+            file=sys.stderr,
+        )
+    book.check(plan)
+    return book

@@ -1,0 +1,85 @@
+"""``dpcal budget`` and ``dpcal train --budget``: one total for all runs about a table."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpcal.cli import main
+from dpcal.optim import BudgetBook
+
+TARGET = ["--epsilon", "1", "--delta", "1e-5"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of 100 rows, two features, two classes."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (100, 2))
+    labels = np.where(X[:, 0] > X[:, 1], "yes", "no")
+    rows = [f"{a!r},{b!r},{label}" for (a, b), label in zip(X.tolist(), labels, strict=True)]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["a,b,answer", *rows]) + "\n")
+    return path
+
+
+def train(table, *words):
+    """Train, and return the exit status."""
+    asked = ["train", "--csv", table, "--target", "answer", "--bounds", "0:10", "--epochs", "3"]
+    return main([str(word) for word in [*asked, *words]])
+
+
+def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(capsys, table, tmp_path):
+    book, first, second = (tmp_path / name for name in ("clinic.budget", "first", "second"))
+    assert train(table, *TARGET, "--budget", book, "-o", first) == 0
+    assert "new budget book" in capsys.readouterr().err
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert train(table, *TARGET, "--budget", book, "-o", second) == 2
+    assert "the total is 1; no record was touched" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    change = ["--change-total", "--epsilon", "2", "--json"]
+    assert main(["budget", str(book), *change]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["total"] == {"epsilon": 2.0, "delta": 1e-5}
+    assert told["spent"]["upper"] <= 1.0 < told["spent"]["upper"] + told["left"] + 1
+    assert [run["charged"] for run in told["runs"]] == [True]
+    assert train(table, *TARGET, "--budget", book, "-o", second) == 0
+    assert main(["budget", str(book)]) == 0
+    text = capsys.readouterr().out
+    assert "by 2 runs" in text
+    assert "table.csv" in text
+
+
+def test_another_table_is_refused_before_it_is_read(capsys, table, tmp_path):
+    book = tmp_path / "clinic.budget"
+    BudgetBook(book, epsilon=9.0, delta=1e-5, records=table)
+    other = tmp_path / "other.csv"
+    other.write_text("not a table at all")
+    assert train(other, *TARGET, "--budget", book, "-o", tmp_path / "report") == 2
+    assert "records must be those" in capsys.readouterr().err
+    assert main(["budget", str(book), "--add-records", str(other)]) == 0
+    assert BudgetBook(book).runs == ()
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_seed_serves_once(capsys, table, tmp_path):
+    book = tmp_path / "clinic.budget"
+    BudgetBook(book, epsilon=9.0, delta=1e-5)
+    words = ["--budget", book, "--delta", "1e-5", "--seed", "4"]
+    assert train(table, *words, "--epsilon", "1", "-o", tmp_path / "a") == 0
+    assert train(table, *words, "--epsilon", "2", "-o", tmp_path / "b") == 2
+    assert "has seen this seed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ([], "needs its total"),
+        (["--epsilon", "0", "--delta", "1e-6"], "epsilon must be"),
+        (["--change-total"], "--change-total needs"),
+    ],
+)
+def test_a_book_is_not_made_without_a_total(capsys, tmp_path, words, named):
+    assert main(["budget", str(tmp_path / "clinic.budget"), *words]) == 2
+    assert named in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
