@@ -31,7 +31,7 @@ composition  a run may be chosen with a look theorem
              at what earlier runs released
 ============ =============================== ===================================================
 ``exact``    no                              all plans as one mechanism, to its certified price
-``renyi``    yes                             Renyi filter (Feldman and Zrnic 2021, Theorem 4.3)
+``renyi``    yes                             Renyi filter (Feldman and Zrnic 2021; Lecuyer 2021)
 ``zcdp``     yes, Gaussian answers only      zCDP filter (Whitehouse, Ramdas, Rogers and Wu 2023)
 ``gdp``      yes, Gaussian answers only      GDP filter (Smith and Thakurta 2022)
 ============ =============================== ===================================================
