@@ -48,6 +48,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -177,37 +178,10 @@ class BudgetBook:
         if composition is not None:
             _validate.choice(COMPOSITIONS, composition=composition)
         if not self._file.exists():
-            self._make(epsilon, delta, given)
+            _make(self._file, epsilon, delta, given)
         self._check(epsilon, delta, given)
         if records is not None:
             self._bind(records)
-
-    def _make(
-        self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
-    ) -> None:
-        if epsilon is None or delta is None:
-            raise ValueError(
-                f"There is no budget book {str(self.path)!r}; a new one needs its total, epsilon "
-                "and delta."
-            )
-        total = (_validate.positive(epsilon=epsilon), _validate.probability(delta=delta))
-        facts = {
-            "key": secrets.token_hex(32),
-            "made": _now(),
-            "neighboring_relation": given["neighboring_relation"] or RELATIONS[0],
-            "composition": given["composition"] or "exact",
-        }
-        # A total that its filter cannot keep is refused now, and not by the first run.
-        Account(
-            epsilon=total[0],
-            delta=total[1],
-            neighboring_relation=facts["neighboring_relation"],
-            composition=facts["composition"],
-        ).left()
-        try:
-            self._file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", (_now(), *total)))
-        except FileExistsError:
-            return  # Another process has just made it; what it says is checked next.
 
     def _check(
         self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
@@ -303,7 +277,7 @@ class BudgetBook:
         ValueError
             If it is for another neighboring relation.
         """
-        self._admit(plan, self._file.snapshot())
+        _admitted(plan, self._file.snapshot(), self.path)
 
     def oracle(
         self,
@@ -428,18 +402,6 @@ class BudgetBook:
     def _account(self) -> Account:
         return _account_of(self._file.snapshot())
 
-    def _admit(self, plan: Plan, now: Snapshot) -> Account:
-        """Refuse a plan that does not fit; return what it would be charged to."""
-        relation = now.facts["neighboring_relation"]
-        if plan.neighboring_relation != relation:
-            raise ValueError(
-                f"plan must be for the relation of budget book {str(self.path)!r}, {relation!r}, "
-                f"got one for {plan.neighboring_relation!r}."
-            )
-        account = _account_of(now)
-        account.admit(plan)
-        return account
-
     def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
         """Write the row of a new run, or refuse it; return its number."""
         given = streams._seed
@@ -456,7 +418,7 @@ class BudgetBook:
                         "their noise give the records away. Use another seed, or seed=None. To "
                         "reproduce a run that was released, run it without the book."
                     )
-            order = self._admit(plan, now).order_for(plan)
+            order = _admitted(plan, now, self.path).order_for(plan)
             number = len(now.runs) + 1
             new = (number, label or plan.optimizer, _now(), plan.to_json(), seed, root)
             columns = "number, label, started, plan, seed, root"
@@ -505,6 +467,51 @@ def _account_of(now: Snapshot) -> Account:
         charged=tuple(_plan_of(row["plan"]) for row in now.runs if not row["free"]),
         order=None if order is None else float(order),
     )
+
+
+def _make(
+    file: BookFile,
+    epsilon: float | None,
+    delta: float | None,
+    given: Mapping[str, str | None],
+) -> None:
+    """Make a book, unless another process makes it first."""
+    if epsilon is None or delta is None:
+        raise ValueError(
+            f"There is no budget book {str(file.path)!r}; a new one needs its total, epsilon and "
+            "delta."
+        )
+    relation = given["neighboring_relation"] or RELATIONS[0]
+    account = Account(
+        epsilon=_validate.positive(epsilon=epsilon),
+        delta=_validate.probability(delta=delta),
+        neighboring_relation=relation,
+        composition=given["composition"] or "exact",
+    )
+    # A total that its filter cannot keep is refused now, and not by the first run.
+    account.left()
+    facts = {
+        "key": secrets.token_hex(32),
+        "made": _now(),
+        "neighboring_relation": relation,
+        "composition": account.composition,
+    }
+    total = (_now(), account.epsilon, account.delta)
+    with suppress(FileExistsError):
+        file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
+
+
+def _admitted(plan: Plan, now: Snapshot, path: Path) -> Account:
+    """Refuse a plan that does not fit; return what it would be charged to."""
+    relation = now.facts["neighboring_relation"]
+    if plan.neighboring_relation != relation:
+        raise ValueError(
+            f"plan must be for the relation of budget book {str(path)!r}, {relation!r}, got one "
+            f"for {plan.neighboring_relation!r}."
+        )
+    account = _account_of(now)
+    account.admit(plan)
+    return account
 
 
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
