@@ -6,6 +6,11 @@ Everything declarative is in ``pyproject.toml``. Environment variables:
     Compile for this machine's processor (``-march=native``). The result may not run elsewhere.
 ``DPCAL_BOUNDSCHECK=1``
     Compile with bounds checks, for running the tests against checked kernels.
+``DPCAL_OPTIMISE=0``
+    Compile without optimisation: several times faster to build and slower to run, for tests of the
+    package's contents.
+
+Kernels are translated and compiled side by side, on all processors.
 """
 
 import os
@@ -16,6 +21,7 @@ from pathlib import Path
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 ROOMS = ("_ext", "accountants", "calibrate", "commands", "optim", "plot", "report", "tables")
@@ -30,6 +36,14 @@ class BuildPackageOnly(build_py):
     def find_package_modules(self, package, package_dir):
         modules = super().find_package_modules(package, package_dir)
         return [row for row in modules if row[:2] != ("dpcal", "setup")]
+
+
+class BuildInParallel(build_ext):
+    """Compile several kernels at once, unless the user says how many."""
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
 
 def declarations_root():
@@ -53,7 +67,8 @@ def compiled_modules():
         "libraries": ["npyrandom", "npymath"] + ([] if sys.platform == "win32" else ["m"]),
     }
     # Products are not fused into sums, so that sums come out the same on every processor.
-    unix = ["-O3", "-fno-math-errno", "-ffp-contract=off"]
+    level = "-O0" if os.environ.get("DPCAL_OPTIMISE") == "0" else "-O3"
+    unix = [level, "-fno-math-errno", "-ffp-contract=off"]
     optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
@@ -73,6 +88,8 @@ def compiled_modules():
     return cythonize(
         extensions,
         build_dir="build/cython",
+        # Elsewhere worker processes would run this script again.
+        nthreads=(os.cpu_count() or 1) if sys.platform == "linux" else 0,
         include_path=[declarations_root()],
         compiler_directives={
             "language_level": "3",
@@ -91,5 +108,5 @@ setup(
     package_data={"dpcal": ["py.typed"], "dpcal._ext": ["*.pyi", "*.pxd", "*.h"]},
     exclude_package_data={"dpcal": ["setup.py"]},
     ext_modules=compiled_modules(),
-    cmdclass={"build_py": BuildPackageOnly},
+    cmdclass={"build_ext": BuildInParallel, "build_py": BuildPackageOnly},
 )

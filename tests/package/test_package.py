@@ -13,7 +13,9 @@ HEAVY = ("numpy", "scipy", "sympy", "dp_accounting", "prv_accountant", "matplotl
 
 
 def python(*words, interpreter=sys.executable, **options):
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    # Kernels without optimisation compile in a fraction of the time.
+    environment = {**os.environ, "DPCAL_OPTIMISE": "0"}
+    environment.pop("PYTHONPATH", None)
     return subprocess.run(
         [interpreter, *words],
         check=True,
