@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
-from dpcal.accountants.losses.failure import LossWithFailure
 
 __all__ = ["RELATIONS", "Composition", "Direction"]
 
@@ -40,14 +39,10 @@ class Direction:
     @property
     def finite(self) -> tuple[float, Direction]:
         """Log probability that every loss is finite, and the direction given that all are."""
-        failing = [(loss, times) for loss, times in self.parts if isinstance(loss, LossWithFailure)]
-        if not failing:
+        if all(loss.when_finite is loss for loss, _ in self.parts):
             return 0.0, self
-        log_finite = sum(times * loss.log_finite for loss, times in failing)
-        given = [
-            (loss.given if isinstance(loss, LossWithFailure) else loss, times)
-            for loss, times in self.parts
-        ]
+        log_finite = sum(times * loss.log_finite for loss, times in self.parts)
+        given = ((loss.when_finite, times) for loss, times in self.parts)
         parts = tuple((loss, times) for loss, times in given if loss is not NO_LOSS)
         return log_finite, Direction(self.name, parts)
 

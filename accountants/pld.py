@@ -15,6 +15,8 @@ rounded up, so the answer is an upper bound; rounded down, on request, they give
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -43,47 +45,83 @@ def _composed(
 ) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as builders
 
-    total = builders.identity(
-        value_discretization_interval=interval, pessimistic_estimate=pessimistic
-    )
+    grid = _Grid(interval, pessimistic)
+    total = builders.identity(**grid.points)
     # dp-accounting keeps both directions inside one distribution.
     for loss, times in composition.directions[0].parts:
-        single = _distribution(loss, interval, pessimistic=pessimistic)
+        single = _distribution(loss, builders, grid)
         if times > 1:
             single = single.self_compose(times, tail_mass_truncation=tail_mass)
         total = total.compose(single, tail_mass_truncation=tail_mass)
     return total
 
 
-def _distribution(loss: PrivacyLoss, interval: float, *, pessimistic: bool) -> Any:
-    """One loss as dp-accounting's distribution; connecting the dots is pessimistic by itself."""
-    from dp_accounting.pld import common
-    from dp_accounting.pld import privacy_loss_distribution as builders
+@dataclass(frozen=True)
+class _Grid:
+    """On which grid a loss is put down, and whether it is rounded up or down."""
 
-    grid = {"value_discretization_interval": interval, "pessimistic_estimate": pessimistic}
-    noise = {**grid, "use_connect_dots": pessimistic}
-    if isinstance(loss, Gaussian):
-        return builders.from_gaussian_mechanism(loss.noise_multiplier, **noise)
-    if isinstance(loss, SampledGaussian):
-        return builders.from_gaussian_mechanism(
-            loss.noise_multiplier, sampling_prob=loss.sampling_probability, **noise
-        )
-    if isinstance(loss, Laplace):
-        return builders.from_laplace_mechanism(loss.scale, **noise)
-    if isinstance(loss, DiscreteGaussian):
-        return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **noise)
-    if isinstance(loss, LatticeLoss):
-        reference = np.array(loss.log_reference)
-        lower, upper = (
-            dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values)
-        )
-        return builders.from_two_probability_mass_functions(lower, upper, **grid)
-    if isinstance(loss, LossWithFailure) and loss.failure_probability < 1 and pessimistic:
-        parameters = common.DifferentialPrivacyParameters(
-            loss.given.upper, loss.failure_probability
-        )
-        return builders.from_privacy_parameters(parameters, value_discretization_interval=interval)
+    interval: float
+    pessimistic: bool
+
+    @property
+    def points(self) -> dict[str, Any]:
+        """Words for laws that are given point by point."""
+        return {
+            "value_discretization_interval": self.interval,
+            "pessimistic_estimate": self.pessimistic,
+        }
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        """Words for laws with a density; connecting the dots is pessimistic by itself."""
+        return {**self.points, "use_connect_dots": self.pessimistic}
+
+
+@singledispatch
+def _distribution(loss: PrivacyLoss, builders: Any, grid: _Grid) -> Any:
+    """One loss as dp-accounting's distribution, by a function for each class of losses."""
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+
+
+@_distribution.register
+def _(loss: Gaussian, builders: Any, grid: _Grid) -> Any:
+    return builders.from_gaussian_mechanism(loss.noise_multiplier, **grid.noise)
+
+
+@_distribution.register
+def _(loss: SampledGaussian, builders: Any, grid: _Grid) -> Any:
+    return builders.from_gaussian_mechanism(
+        loss.noise_multiplier, sampling_prob=loss.sampling_probability, **grid.noise
+    )
+
+
+@_distribution.register
+def _(loss: Laplace, builders: Any, grid: _Grid) -> Any:
+    return builders.from_laplace_mechanism(loss.scale, **grid.noise)
+
+
+@_distribution.register
+def _(loss: DiscreteGaussian, builders: Any, grid: _Grid) -> Any:
+    return builders.from_discrete_gaussian_mechanism(loss.sigma, loss.sensitivity, **grid.noise)
+
+
+@_distribution.register
+def _(loss: LatticeLoss, builders: Any, grid: _Grid) -> Any:
+    reference = np.array(loss.log_reference)
+    lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
+    return builders.from_two_probability_mass_functions(lower, upper, **grid.points)
+
+
+@_distribution.register
+def _(loss: LossWithFailure, builders: Any, grid: _Grid) -> Any:
+    from dp_accounting.pld import common
+
+    if loss.failure_probability == 1 or not grid.pessimistic:
+        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+    return builders.from_privacy_parameters(
+        common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
+        value_discretization_interval=grid.interval,
+    )
 
 
 def epsilon_bounds(

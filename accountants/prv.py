@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import singledispatch
 from typing import Any
 
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
+from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.errors import BackendRefused, UnsupportedEvent
@@ -28,30 +30,43 @@ def _accountant(
     composition: Composition, eps_error: float, delta_error: float
 ) -> tuple[Any, list[int]]:
     import prv_accountant
-    from prv_accountant import privacy_random_variables as variables
 
     if composition.neighboring_relation != "add-or-remove-one":
         raise UnsupportedEvent(
             "The PRV backend answers for neighboring relation 'add-or-remove-one' only, "
             f"got {composition.neighboring_relation!r}."
         )
-    losses, counts = [], []
-    for loss, times in composition.directions[0].parts:
-        if isinstance(loss, Gaussian):
-            losses.append(variables.GaussianMechanism(loss.noise_multiplier))
-        elif isinstance(loss, SampledGaussian):
-            losses.append(
-                variables.PoissonSubsampledGaussianMechanism(
-                    loss.sampling_probability, loss.noise_multiplier
-                )
-            )
-        else:
-            raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
-        counts.append(times)
+    parts = composition.directions[0].parts
+    counts = [times for _, times in parts]
     accountant = prv_accountant.PRVAccountant(
-        prvs=losses, max_self_compositions=counts, eps_error=eps_error, delta_error=delta_error
+        prvs=[_variable(loss) for loss, _ in parts],
+        max_self_compositions=counts,
+        eps_error=eps_error,
+        delta_error=delta_error,
     )
     return accountant, counts
+
+
+@singledispatch
+def _variable(loss: PrivacyLoss) -> Any:
+    """One loss as prv-accountant's privacy random variable."""
+    raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
+
+
+@_variable.register
+def _(loss: Gaussian) -> Any:
+    from prv_accountant import privacy_random_variables as variables
+
+    return variables.GaussianMechanism(loss.noise_multiplier)
+
+
+@_variable.register
+def _(loss: SampledGaussian) -> Any:
+    from prv_accountant import privacy_random_variables as variables
+
+    return variables.PoissonSubsampledGaussianMechanism(
+        loss.sampling_probability, loss.noise_multiplier
+    )
 
 
 def _ask(question: Any) -> Any:

@@ -163,6 +163,16 @@ class PrivacyLoss(ABC):
         return True
 
     @property
+    def log_finite(self) -> float:
+        """Log of the probability that the loss is finite, under P."""
+        return 0.0
+
+    @property
+    def when_finite(self) -> PrivacyLoss:
+        """The loss given that it is finite."""
+        return self
+
+    @property
     def below(self) -> PrivacyLoss | None:
         """A loss that the mechanism's own dominates, where this one is rounded up."""
         return None

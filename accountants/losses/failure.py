@@ -45,6 +45,11 @@ class LossWithFailure(PrivacyLoss):
         return math.log1p(-self.failure_probability) if self.failure_probability < 1 else -math.inf
 
     @property
+    def when_finite(self) -> PrivacyLoss:
+        """The loss given that it is finite."""
+        return self.given
+
+    @property
     def upper(self) -> float:
         """Infinity."""
         return math.inf

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ _LARGE = 500.0
 Pair = tuple[PrivacyLoss, PrivacyLoss]
 
 
+@singledispatch
 def sampled(loss: PrivacyLoss, q: float) -> Pair:
     """Return the losses of a Poisson-sampled mechanism, for removing and for adding a record.
 
@@ -48,11 +50,12 @@ def sampled(loss: PrivacyLoss, q: float) -> Pair:
     q
         Sampling probability in (0, 1).
     """
-    if isinstance(loss, DiscreteLoss):
-        return _amplified(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
-    if isinstance(loss, Laplace):
-        return _amplified_laplace(loss, q)
     raise UnsupportedEvent(f"Sampling {loss!r} takes a quadrature that is not here.")
+
+
+@sampled.register
+def _(loss: DiscreteLoss, q: float) -> Pair:
+    return _amplified(loss.values, np.array(loss.log_reference), q, f"{q!r}-sampled {loss!r}")
 
 
 def amplified(values: Reals, q: float) -> Reals:
@@ -105,7 +108,8 @@ def _scattered(
     )
 
 
-def _amplified_laplace(loss: Laplace, q: float) -> Pair:
+@sampled.register
+def _(loss: Laplace, q: float) -> Pair:
     """The sampled losses of Laplace noise, rounded up and down.
 
     The density is cut into short intervals. To round up, the mass of an interval from l to l + h
