@@ -7,7 +7,7 @@ a table of the optimizers.
 """
 
 from dpcal.calibrate.constants import Constants
-from dpcal.optim import minimax, registry
+from dpcal.optim import attacks, minimax, registry
 from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.ledger import Ledger
@@ -64,6 +64,7 @@ __all__ = [
     "Trace",
     "Welsch",
     "adaptive_gd",
+    "attacks",
     "check_objective",
     "correlated_dpsgd",
     "curvature",

@@ -130,6 +130,10 @@ class DiscreteMechanism:
         """Refuse, as the plan was refused: a mean iterate is no sum of whole numbers."""
         raise UnsupportedEvent("noise='discrete' is for sums, and a mean iterate is none.")
 
+    def values(self, total: Integers, bound: float) -> Vector:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return np.multiply(total, step_length(bound), dtype=np.float64)
+
     def noisy_mean(
         self, total: Integers, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:

@@ -102,6 +102,11 @@ class Ledger:
         """The answers so far; a query's ``count`` is how many times in a row it was answered."""
         return tuple(_counted(query, count) for query, count in self._rows)
 
+    @property
+    def answers(self) -> int:
+        """How many answers there were."""
+        return sum(self._counts.values())
+
     def record(self, query: Query, count: int = 1) -> None:
         """Append ``count`` >= 1 answers to ``query``.
 
@@ -288,8 +293,7 @@ class Ledger:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __repr__(self) -> str:
-        answers = sum(count for _, count in self._rows)
-        return f"<Ledger of {answers} answers about {self._n} records, {self._relation}>"
+        return f"<Ledger of {self.answers} answers about {self._n} records, {self._relation}>"
 
 
 def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:

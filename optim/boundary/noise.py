@@ -69,6 +69,10 @@ class Mechanism(Protocol):
         """Return the mean iterate of a pass over ``rows``."""
         ...
 
+    def values(self, total: Any, bound: float) -> Vector:
+        """Return a total in the units of the answer, as a copy in doubles."""
+        ...
+
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
@@ -128,6 +132,10 @@ class GaussianMechanism:
     def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """See :class:`Mechanism`."""
         return one_pass.mean_iterate(objective, w, rows)
+
+    def values(self, total: Vector, bound: float) -> Vector:
+        """See :class:`Mechanism`."""
+        return total.copy()
 
     def noisy_mean(
         self, total: Vector, query: Query, bound: float, *, size: float, row: Vector | None = None

@@ -1,0 +1,109 @@
+"""What can be wrong with a private run? A table of violations, and what a replay found of them.
+
+>>> sorted(VIOLATIONS)[:3]
+['bound', 'failure', 'isolation']
+>>> Finding(violation="bound", place="answer 3 to 'gradient'", detail="clipped to 2, planned 1")
+Finding(violation='bound', place="answer 3 to 'gradient'", detail='clipped to 2, planned 1')
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dpcal import _validate
+
+__all__ = ["VIOLATIONS", "Finding", "Replay"]
+
+VIOLATIONS = {
+    "sensitivity": "a record moves a sum farther than its bound",
+    "isolation": "a record moves an answer about a batch that it is not in",
+    "bound": "contributions are clipped to another bound than the plan's",
+    "noise": "the noise has another size than the plan's",
+    "reuse": "noise is used twice, or the noises of two answers go together",
+    "sampler": "batches do not follow the law that is priced",
+    "sampling": "who is sampled depends on the records",
+    "questions": "what is asked, how often, or with how much noise, depends on the records",
+    "parameters": "records have reached what is asked about, and not through an answer",
+    "ledger": "the ledger does not hold the answers that were given, before they were given",
+    "plan": "the plan depends on the records, or is not the one that the result names",
+    "price": "what was released costs more than is claimed",
+    "release": "what is returned depends on the records, and not through answers alone",
+    "failure": "whether the run fails, or what its error says, depends on the records",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One violation.
+
+    Parameters
+    ----------
+    violation
+        A key of :data:`VIOLATIONS`.
+    place
+        Where: which answer, oracle or value.
+    detail
+        What was found, and what was due.
+    """
+
+    violation: str
+    place: str
+    detail: str
+
+    def __post_init__(self) -> None:
+        _validate.choice(tuple(VIOLATIONS), violation=self.violation)
+
+    def __str__(self) -> str:
+        return f"{self.violation} ({VIOLATIONS[self.violation]}): {self.place}: {self.detail}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What a recorded run and its replay on neighbouring data showed.
+
+    Parameters
+    ----------
+    findings
+        The violations that were found; none is no proof that there is none.
+    answers
+        How many noisy answers the run took.
+    moved
+        How many of their sums differ between the data sets. Where none does, the record was in no
+        batch, or says nothing, and the replay shows little.
+    largest
+        The largest distance between two sums, in units of what is allowed; at most 1 where every
+        sensitivity is right, and near 1 where the neighbours are as far apart as can be.
+    label
+        Which neighbours.
+    """
+
+    findings: tuple[Finding, ...]
+    answers: int
+    moved: int
+    largest: float
+    label: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether no violation was found."""
+        return not self.findings
+
+    @property
+    def violations(self) -> frozenset[str]:
+        """Keys of :data:`VIOLATIONS` that were found."""
+        return frozenset(finding.violation for finding in self.findings)
+
+    def labelled(self, label: str) -> Replay:
+        """Return this replay with a label."""
+        return replace(self, label=label)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the replay as JSON values."""
+        return {**asdict(self), "findings": [asdict(each) for each in self.findings]}
+
+    def __str__(self) -> str:
+        head = f"{self.label}: " if self.label else ""
+        seen = f"{self.answers} answers, {self.moved} moved, by at most {self.largest:.3g} of what "
+        lines = [f"{head}{seen}is allowed"]
+        return "\n".join([*lines, *(f"  {finding}" for finding in self.findings)])

@@ -1,0 +1,186 @@
+"""Which neighbours would show a mistake? Data sets that differ in one record, as far as can be.
+
+>>> import numpy as np
+>>> X, y = np.eye(3), np.array([0, 1, 1])
+>>> [pair.label for pair in neighbours(X, y)]
+['opposite', 'relabelled', 'long', 'short', 'empty']
+>>> from dpcal.optim import Logistic
+>>> objective = Logistic(X, y, fit_intercept=False)
+>>> everyone = np.arange(3)
+>>> gone = objective.clipped_sum(np.zeros(3), everyone, 9.0) - without(objective, 0).clipped_sum(
+...     np.zeros(3), everyone, 9.0)
+>>> gone.tolist()
+[0.5, 0.0, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["Neighbours", "neighbours", "without"]
+
+# Lengths of rows that are sure to be clipped, and sure not to be. Squares of both stay normal
+# numbers, for some losses refuse what overflows.
+_LONG, _SHORT = 1e9, 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Neighbours:
+    """Two tables that differ in one row.
+
+    Parameters
+    ----------
+    label
+        In what they differ.
+    first, second
+        (X, y), or (X, None).
+    row
+        Which row differs.
+    """
+
+    label: str
+    first: tuple[Vector, NDArray[Any] | None]
+    second: tuple[Vector, NDArray[Any] | None]
+    row: int
+
+
+def _opposite(x: Vector) -> tuple[Vector, Vector]:
+    return x, -x
+
+
+def _same(x: Vector) -> tuple[Vector, Vector]:
+    return x, x
+
+
+def _long(x: Vector) -> tuple[Vector, Vector]:
+    return _LONG * x, -_LONG * x
+
+
+def _short(x: Vector) -> tuple[Vector, Vector]:
+    return _SHORT * x, _LONG * x
+
+
+def _empty(x: Vector) -> tuple[Vector, Vector]:
+    return x, np.zeros_like(x)
+
+
+# Of these the labels differ too. The opposite row with another label is the same record to a linear
+# model, so that elsewhere labels stay.
+_RELABELLED = ("relabelled", "short")
+
+_PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
+    "opposite": _opposite,
+    "relabelled": _same,
+    "long": _long,
+    "short": _short,
+    "empty": _empty,
+}
+
+
+def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Iterator[Neighbours]:
+    """Yield pairs of tables that differ in one row.
+
+    Parameters
+    ----------
+    X
+        Shape (n, d), finite.
+    y
+        Shape (n,), or None.
+    row
+        Which row differs, in [0, n).
+
+    Yields
+    ------
+    Neighbours
+        The row and its opposite; the row with two labels; the row and its opposite, very long; a
+        very short one and a very long one with another label; the row and zeros.
+    """
+    table = np.array(X, dtype=np.float64)
+    _check_row(row, len(table))
+    labels = None if y is None else np.asarray(y)
+    x = table[row].copy()
+    if not x.any():
+        x[0] = 1.0
+    for label, pair in _PAIRS.items():
+        first, second = table.copy(), table.copy()
+        first[row], second[row] = pair(x)
+        other = _other(labels, row) if label in _RELABELLED else labels
+        yield Neighbours(label=label, first=(first, labels), second=(second, other), row=row)
+
+
+def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
+    """Return labels of which one is another than it was, where there is another."""
+    if labels is None:
+        return None
+    changed = labels.copy()
+    others = labels[labels != labels[row]]
+    # What is left must hold the same classes: they are public.
+    if len(others) and (labels == labels[row]).sum() > 1:
+        changed[row] = others[0]
+    return changed
+
+
+class _Without(Objective):
+    """An objective in which one record says nothing."""
+
+    def __init__(self, objective: Objective, row: int) -> None:
+        self._inner, self._row = objective, row
+        self.n, self.dimension = objective.n, objective.dimension
+        self.l2, self.penalized = objective.l2, objective.penalized
+
+    def _others(self, rows: Rows) -> Rows:
+        return np.asarray(rows[rows != self._row])
+
+    @property
+    def constants(self) -> Any:
+        """Those of the whole objective."""
+        return getattr(self._inner, "constants", None)
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`."""
+        return self._inner.clipped_sum(w, self._others(rows), max_norm)
+
+    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`."""
+        return self._inner.clipped_difference_sum(w, v, self._others(rows), max_norm)
+
+    def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        return self._inner.clipped_loss_sum(w, self._others(rows), max_loss)
+
+    def smoothness_when_convex(self, rows: Rows) -> Vector | None:
+        """See :meth:`Objective.smoothness_when_convex`."""
+        return self._inner.smoothness_when_convex(rows)
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the regularised mean loss of the other records at ``w``. Not private."""
+        point = np.asarray(w, dtype=np.float64)
+        everyone = np.arange(self.n, dtype=np.intp)
+        return self.clipped_loss_sum(point, everyone, np.inf) / self.n + self.regularizer(point)
+
+
+def without(objective: Objective, row: int) -> Objective:
+    """Return an objective in which one record says nothing; the number of records stays.
+
+    Parameters
+    ----------
+    objective
+        Any objective.
+    row
+        Which record, in [0, n).
+    """
+    _check_row(row, objective.n)
+    return _Without(objective, row)
+
+
+def _check_row(row: int, n: int) -> None:
+    if not 0 <= row < n:
+        raise ValueError(f"row must be in [0, {n}), got {row!r}.")

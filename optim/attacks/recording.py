@@ -1,0 +1,314 @@
+"""What did a run do, exactly? A recorder that stands inside every oracle that the run opens.
+
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import Logistic, noisy_gd
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=3)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-6)
+>>> records = Logistic([[0.0], [1.0]], [0, 1])
+>>> tape = record(lambda objective: noisy_gd(objective, plan, learning_rate=1.0), records)
+>>> [(answer.query.name, len(answer.rows)) for answer in tape.answers]
+[('gradient', 2), ('gradient', 2), ('gradient', 2)]
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.boundary.observers import observing
+from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.seeds import Seed, Streams, replaying
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["Answer", "Opened", "Recorder", "Sum", "Tape", "Watched", "play", "record", "same"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sum:
+    """A sum of clipped contributions, before its noise.
+
+    Parameters
+    ----------
+    kind
+        Of query that it answers.
+    at
+        The parameters that it is about: one vector, or two for differences.
+    rows
+        Who was summed.
+    bound
+        On the norm of one contribution.
+    total
+        The sum, in the units of the answer.
+    entries
+        How many answers the ledger held when the sum was taken.
+    objective
+        Whose records were summed.
+    """
+
+    kind: str
+    at: tuple[Vector, ...]
+    rows: Rows
+    bound: float
+    total: Vector
+    entries: int
+    objective: Objective
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answer(Sum):
+    """A sum that was released, with its noise.
+
+    Parameters
+    ----------
+    oracle
+        Number of the oracle that gave it, in the order in which they were opened.
+    query
+        As it was asked, with the noise that was chosen where it is adaptive.
+    mean
+        What left the mechanism: total plus noise, over the size.
+    size
+        The public divisor.
+    row
+        The row of C^-1 z that was due, for correlated noise.
+    scale
+        The bound that the noise is in proportion to.
+    """
+
+    oracle: int
+    query: Query
+    mean: Vector
+    size: float
+    row: Vector | None
+    scale: float
+
+    @property
+    def noise(self) -> Vector:
+        """The noise that was added, in units of the standard deviation that was due."""
+        unit: float = self.query.noise_multiplier * self.bound
+        return (self.mean * self.size - self.total) / unit
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Opened:
+    """An oracle that the run opened.
+
+    Parameters
+    ----------
+    plan, ledger
+        The oracle's.
+    secret
+        What tells its randomness from that of others, where a seed was given.
+    """
+
+    plan: Plan
+    ledger: Ledger
+    secret: str
+
+
+@dataclass(kw_only=True, eq=False)
+class Tape:
+    """A recorded run.
+
+    Parameters
+    ----------
+    salt
+        Randomness that a replay shares.
+    answers
+        In the order in which they were given.
+    bare
+        Sums that were taken and to which no noise was added.
+    opened
+        The oracles.
+    outcome
+        What the run returned; None where it failed.
+    failure
+        The error that it raised, or None.
+    """
+
+    salt: bytes
+    answers: list[Answer] = field(default_factory=list)
+    bare: list[Sum] = field(default_factory=list)
+    opened: list[Opened] = field(default_factory=list)
+    outcome: Any = None
+    failure: Exception | None = None
+
+    def of(self, oracle: int) -> list[Answer]:
+        """Return the answers of one oracle."""
+        return [answer for answer in self.answers if answer.oracle == oracle]
+
+
+class Recorder:
+    """An observer that writes a tape.
+
+    Parameters
+    ----------
+    tape
+        An empty tape.
+    """
+
+    def __init__(self, tape: Tape) -> None:
+        self.tape = tape
+        self._secret = ""
+
+    def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
+        """Return streams that depend on the tape, on a given seed and on the plan alone."""
+        number, salt = len(self.tape.opened), self.tape.salt
+        own = int.from_bytes(salt, "big") + number if seed is None else seed
+        with replaying():
+            made = Streams(own, plan, lambda: salt)
+            self._secret = made.root["secret"]
+        made.given = seed is not None
+        return made
+
+    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
+        """Return a mechanism that notes what it is asked."""
+        self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=self._secret))
+        return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
+
+    def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
+        """Release a sum, and write the answer down."""
+        answer = Answer(**vars(due), query=query, mean=release().copy(), **about)
+        self.tape.answers.append(answer)
+        return answer
+
+
+class Watched:
+    """A mechanism that tells a recorder what it sums and what noise it adds.
+
+    Parameters
+    ----------
+    inner
+        The mechanism that answers.
+    recorder
+        Who is told.
+    number
+        Of the oracle.
+    ledger
+        The oracle's.
+    """
+
+    # Compiled loops would pass by unseen.
+    fused = False
+
+    def __init__(self, inner: Mechanism, recorder: Recorder, number: int, ledger: Ledger) -> None:
+        self.name = inner.name
+        self._inner, self._recorder = inner, recorder
+        self._number, self._ledger = number, ledger
+        self._due: Sum | None = None
+
+    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        total = self._inner.gradient_sum(objective, w, rows, bound)
+        return self._noted("gradient", objective, (w,), rows, bound, total)
+
+    def difference_sum(
+        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+    ) -> Any:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        total = self._inner.difference_sum(objective, w, v, rows, bound)
+        return self._noted("gradient difference", objective, (w, v), rows, bound, total)
+
+    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Any:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        total = self._inner.loss_sum(objective, w, rows, bound)
+        return self._noted("scalar", objective, (w,), rows, bound, total)
+
+    def norm(self, total: Any, offset: Vector, bound: float) -> Any:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        norm = self._inner.norm(total, offset, bound)
+        if self._due is not None:
+            fields = vars(self._due)
+            norm_of = {"kind": "gradient norm", "total": self._inner.values(norm, bound)}
+            self._due = Sum(**{**fields, **norm_of})
+        return norm
+
+    def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Any:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        total = self._inner.mean_iterate(one_pass, objective, w, rows)
+        bound = one_pass.max_norm * one_pass.learning_rate
+        return self._noted("one pass", objective, (w,), rows, bound, total)
+
+    def values(self, total: Any, bound: float) -> Vector:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        return self._inner.values(total, bound)
+
+    def noisy_mean(
+        self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
+    ) -> Vector:
+        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
+        due, self._due = self._due, None
+        assert due is not None
+        answer = self._recorder.take(
+            due,
+            query,
+            lambda: self._inner.noisy_mean(total, query, bound, size=size, row=row),
+            oracle=self._number,
+            size=size,
+            row=None if row is None else row.copy(),
+            scale=bound,
+        )
+        return answer.mean.copy()
+
+    def _noted(
+        self,
+        kind: str,
+        objective: Objective,
+        at: tuple[Vector, ...],
+        rows: Rows,
+        bound: float,
+        total: Any,
+    ) -> Any:
+        if self._due is not None:
+            self._recorder.tape.bare.append(self._due)
+        self._due = Sum(
+            kind=kind,
+            at=tuple(w.copy() for w in at),
+            rows=rows.copy(),
+            bound=bound,
+            total=self._inner.values(total, bound),
+            entries=self._ledger.answers,
+            objective=objective,
+        )
+        return total
+
+
+def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> Tape:
+    """Run something that trains, and write down all that its oracles do.
+
+    Parameters
+    ----------
+    run
+        Called with the data; whatever it returns is the outcome.
+    data
+        Anything.
+    seed
+        An integer >= 0 to make the recording repeatable; fresh entropy when omitted.
+    """
+    salt = secrets.token_bytes(32) if seed is None else np.random.default_rng(seed).bytes(32)
+    recorder = Recorder(Tape(salt=salt))
+    return play(run, data, recorder)
+
+
+def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
+    """Run something with a recorder, and return its tape, with the outcome or the failure."""
+    tape = recorder.tape
+    with observing(recorder):
+        try:
+            tape.outcome = run(data)
+        except Exception as error:
+            tape.failure = error
+    return tape
+
+
+def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
+    """Whether parameters are equal, bit for bit."""
+    return len(first) == len(second) and all(map(np.array_equal, first, second))

@@ -1,0 +1,341 @@
+"""Does a run tell of a record anywhere but in its noisy answers? Record it, and play it again.
+
+A run is recorded on one data set and played again on a neighbour: with the same randomness, and
+with the recorded answers in place of new ones. Whatever is still different did not come through an
+answer: another question, another batch, another result, an error. And each sum, which the answer
+hides, is compared with the recorded one: it may differ by the bound on a record's contribution, and
+only where the batch holds the record. The recorded run alone is checked against its plan too. So
+mistakes are found for certain and by name, in two runs, whatever epsilon is; the idea is that of
+Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026 (Re:cord-play).
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import Logistic, dpsgd
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((200, 3))
+>>> y = X[:, 0] > 0
+>>> plan = calibrate.dpsgd(n=200, batch_size=50, steps=10, epsilon=1.0, delta=1e-5)
+>>> def run(table):
+...     return dpsgd(Logistic(*table), plan)
+>>> all(found.holds for found in replay_table(run, X, y))
+True
+
+A run that looks at the records to choose its step size:
+
+>>> def peeking(table):
+...     return dpsgd(Logistic(*table), plan, learning_rate=1 / np.linalg.norm(table[0]))
+>>> [found.label for found in replay_table(peeking, X, y) if "parameters" in found.violations]
+['short', 'empty']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.attacks.findings import Finding, Replay
+from dpcal.optim.attacks.neighbours import neighbours
+from dpcal.optim.attacks.promises import broken_promises
+from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, Watched, play, record, same
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import Mechanism
+from dpcal.optim.objectives.arrays import Vector
+
+__all__ = ["replay", "replay_table"]
+
+# Rounding of a sum of m contributions of norm C, in units of m C. Sums of doubles in another order
+# differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
+_ROUNDING = 1e-12
+
+# How deep results are compared: attributes of attributes. Deeper ones are parts of other packages.
+_DEPTH = 6
+
+
+def replay(
+    run: Callable[[Any], Any],
+    data: Any,
+    neighbour: Any,
+    *,
+    silent: bool = False,
+    price: bool = True,
+    seed: int | None = None,
+) -> Replay:
+    """Record a run on one data set, play it again on a neighbour, and compare.
+
+    Parameters
+    ----------
+    run
+        Called with a data set; trains, with any number of oracles that it opens itself, and returns
+        what would be released: a :class:`dpcal.optim.Result`, an estimator, an array, ... All its
+        randomness must come from its oracles, or from seeds of its own.
+    data, neighbour
+        Data sets that differ in one record, in whatever form ``run`` takes them.
+    silent
+        Whether the record says nothing in one of the data sets, as by
+        :func:`dpcal.optim.attacks.without`: then a sum may differ by one bound. Otherwise both have
+        a record in its place, and it may differ by two.
+    price
+        Whether plans are priced, which may take seconds for correlated noise.
+    seed
+        An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
+
+    Returns
+    -------
+    Replay
+        What was found. The recorded run is not released, and costs nothing.
+
+    Raises
+    ------
+    ValueError
+        If the run opened no oracle, or is not deterministic beside its oracles' randomness: then
+        two runs on one data set differ, and a difference would tell nothing.
+    """
+    tape = record(run, data, seed=seed)
+    found = _replayed(run, tape, data, neighbour, silent=silent, price=price)
+    if tape.failure is not None and found.holds:
+        raise tape.failure
+    return found
+
+
+def _replayed(
+    run: Callable[[Any], Any], tape: Tape, data: Any, neighbour: Any, *, silent: bool, price: bool
+) -> Replay:
+    """Compare a recorded run with one on a neighbour."""
+    if tape.failure is None and not tape.opened:
+        raise ValueError("run must open an oracle, got a run that trained without one.")
+    second = _Replayer(tape, 1.0 if silent else 2.0)
+    try:
+        play(run, neighbour, second)
+        findings = [*second.findings, *_compared(tape, second.tape)]
+    except _Parted:
+        findings = second.findings
+    if findings and not _repeats(run, data, tape):
+        raise ValueError(
+            "run must be deterministic beside the randomness of its oracles, got one that differs "
+            "between two runs on one data set."
+        )
+    findings = [*broken_promises(tape, price=price), *findings, *second.scattered()]
+    return Replay(
+        findings=tuple(findings),
+        answers=len(tape.answers),
+        moved=len(second.moved),
+        largest=second.largest,
+    )
+
+
+def replay_table(
+    run: Callable[[tuple[Vector, Any]], Any],
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    row: int = 0,
+    price: bool = True,
+    seed: int | None = None,
+) -> list[Replay]:
+    """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`.
+
+    Parameters
+    ----------
+    run
+        As for :func:`replay`, called with ``(X, y)``.
+    X, y, row
+        As for :func:`dpcal.optim.attacks.neighbours`.
+    price, seed
+        As for :func:`replay`.
+
+    Raises
+    ------
+    ValueError
+        As for :func:`replay`.
+    Exception
+        The run's own, if it fails on the table as it is.
+    """
+    plain = record(run, (np.array(X, dtype=np.float64), None if y is None else np.asarray(y)))
+    if plain.failure is not None:
+        raise plain.failure
+    shown = []
+    for pair in neighbours(X, y, row=row):
+        tape = record(run, pair.first, seed=seed)
+        found = _replayed(run, tape, pair.first, pair.second, silent=False, price=price)
+        shown.append(found.labelled(pair.label))
+    return shown
+
+
+class _Parted(BaseException):
+    """The replay has left the recording: what follows cannot be compared. No run may catch it."""
+
+
+class _Replayer(Recorder):
+    """Gives the answers of a tape, and compares what is summed."""
+
+    def __init__(self, first: Tape, reach: float) -> None:
+        super().__init__(Tape(salt=first.salt))
+        self.first, self.reach = first, reach
+        self.findings: list[Finding] = []
+        self.largest = 0.0
+        self.moved: list[Answer] = []
+
+    def part(self, violation: str, place: str, detail: str) -> None:
+        """End the replay with a finding."""
+        self.findings.append(Finding(violation=violation, place=place, detail=detail))
+        raise _Parted
+
+    def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
+        """Compare the plan of an oracle that is opened with the recorded one."""
+        made = super().watched(mechanism, plan, ledger)
+        number = len(self.tape.opened) - 1
+        if number >= len(self.first.opened):
+            self.part("questions", f"oracle {number}", "the neighbour's run alone opens it")
+        recorded = self.first.opened[number].plan
+        if plan != recorded:
+            detail = f"{_difference(recorded, plan)} differs between neighbours"
+            self.part("plan", f"oracle {number}", detail)
+        return made
+
+    def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
+        """Compare a sum with the recorded one, and give the recorded answer."""
+        position = len(self.tape.answers)
+        place = f"answer {position}, to {query.name!r}"
+        if position == len(self.first.answers):
+            self.part("questions", place, "the neighbour's run alone asks for it")
+        recorded = self.first.answers[position]
+        if _asked(recorded) != (query.name, query.noise_multiplier, about["oracle"], due.kind):
+            detail = f"the other run asks for {recorded.query.name!r} there"
+            if recorded.query.name == query.name:
+                detail = f"noise {recorded.query.noise_multiplier!r} and {query.noise_multiplier!r}"
+            self.part("questions", place, detail)
+        if not same(recorded.at, due.at):
+            self.part("parameters", place, self._why(recorded, due))
+        if not np.array_equal(recorded.rows, due.rows):
+            self.part("sampling", place, "the batches of the two runs differ")
+        self._compare(recorded, due, place)
+        answer = Answer(**vars(due), query=query, mean=recorded.mean, **about)
+        self.tape.answers.append(answer)
+        return answer
+
+    def _compare(self, recorded: Answer, due: Sum, place: str) -> None:
+        """Compare two sums over the same rows at the same parameters."""
+        if due.bound != recorded.bound:
+            self.part("bound", place, f"{recorded.bound!r} on one, {due.bound!r} on the other")
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = float(np.linalg.norm(due.total - recorded.total))
+            size = float(np.linalg.norm(recorded.total)) + len(due.rows) * due.bound
+        if not moved > _ROUNDING * size:
+            return
+        self.moved.append(recorded)
+        allowed = self.reach * due.bound
+        self.largest = max(self.largest, moved / allowed)
+        if not moved <= allowed + _ROUNDING * size:
+            detail = f"the record moves the sum by {moved:.6g}, allowed are {allowed:.6g}"
+            self.findings.append(Finding(violation="sensitivity", place=place, detail=detail))
+
+    def _why(self, recorded: Answer, due: Sum) -> str:
+        """Say why two runs with the same answers ask about other parameters."""
+        at = recorded.at[0]
+        first, second = (each.objective.regularizer_gradient(at.copy()) for each in (recorded, due))
+        if not np.array_equal(first, second):
+            return "the regulariser depends on the records"
+        apart = max(
+            float(np.abs(one - other).max()) if one.shape == other.shape else np.inf
+            for one, other in zip(recorded.at, due.at, strict=False)
+        )
+        return f"the runs are {apart:.3g} apart, after the same answers"
+
+    def scattered(self) -> Iterator[Finding]:
+        """Look for answers that moved though no record is in all of their batches."""
+        common: set[int] | None = None
+        for answer in self.moved:
+            rows = set(answer.rows.tolist())
+            common = rows if common is None else common & rows
+            if not common:
+                yield Finding(
+                    violation="isolation",
+                    place=f"an answer to {answer.query.name!r}",
+                    detail="no record is in all batches whose sums differ",
+                )
+                return
+
+
+def _asked(answer: Answer) -> tuple[str, float, int, str]:
+    return answer.query.name, answer.query.noise_multiplier, answer.oracle, answer.kind
+
+
+def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
+    """Whether the run does the same again on the same data."""
+    again = _Replayer(tape, 1.0)
+    try:
+        play(run, data, again)
+    except _Parted:
+        return False
+    return not again.findings and not list(_compared(tape, again.tape))
+
+
+def _compared(first: Tape, second: Tape) -> Iterator[Finding]:
+    """Compare how two runs ended that got the same answers."""
+    failures = [_words(tape.failure) for tape in (first, second)]
+    if failures[0] != failures[1]:
+        detail = f"{failures[0] or 'no error'} on one, {failures[1] or 'no error'} on the other"
+        yield Finding(violation="failure", place="the end of the run", detail=detail)
+        return
+    if len(second.answers) < len(first.answers) or len(second.opened) < len(first.opened):
+        missing = first.answers[len(second.answers) :]
+        detail = f"the neighbour's run asks for {len(missing)} answers less"
+        yield Finding(violation="questions", place="the end of the run", detail=detail)
+        return
+    for number, (one, other) in enumerate(zip(first.opened, second.opened, strict=True)):
+        if one.ledger != other.ledger:
+            detail = "it differs between neighbours"
+            yield Finding(violation="ledger", place=f"oracle {number}", detail=detail)
+    yield from _released(first.outcome, second.outcome, "result", _DEPTH)
+
+
+def _words(failure: Exception | None) -> str:
+    return "" if failure is None else f"{type(failure).__name__}: {failure}"
+
+
+def _difference(first: Plan, second: Plan) -> str:
+    """Return the names of the fields in which two plans differ."""
+    names = [each.name for each in fields(first)]
+    return ", ".join(name for name in names if getattr(first, name) != getattr(second, name))
+
+
+def _released(first: Any, second: Any, place: str, depth: int) -> Iterator[Finding]:
+    """Yield where two results differ: entries of arrays, items, attributes that are not private."""
+    if type(first) is not type(second):
+        detail = f"{type(first).__name__} on one, {type(second).__name__} on the other"
+        yield Finding(violation="release", place=place, detail=detail)
+        return
+    if isinstance(first, np.ndarray):
+        equal = np.array_equal(first, second, equal_nan=first.dtype.kind in "fc")
+    elif first is second or depth == 0 or callable(first):
+        equal = True
+    else:
+        parts = [_parts(each) for each in (first, second)]
+        if parts[0] is not None and parts[1] is not None and parts[0].keys() == parts[1].keys():
+            for name, part in parts[0].items():
+                yield from _released(part, parts[1][name], f"{place}.{name}", depth - 1)
+            return
+        equal = bool(first == second) or first != first
+    if not equal:
+        detail = "it differs between neighbours, after the same answers"
+        yield Finding(violation="release", place=place, detail=detail)
+
+
+def _parts(value: Any) -> Mapping[str, Any] | None:
+    """Return what a value consists of, by name; None if it is one thing."""
+    if isinstance(value, Mapping):
+        return {str(name): part for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return {str(i): part for i, part in enumerate(value)}
+    if isinstance(value, Ledger | Plan):
+        return {"json": value.to_json()}
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    if hasattr(value, "__dict__"):
+        return {name: part for name, part in vars(value).items() if not name.startswith("_")}
+    return None

@@ -1,0 +1,126 @@
+"""Every optimizer is recorded and replayed on neighbours: nothing tells of a record but answers."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.calibrate import Constants
+from dpcal.optim import attacks
+from dpcal.optim.registry import OPTIMIZERS
+
+N, D = 300, 3
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = (X[:, 0] > 0).astype(int)
+CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
+TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
+PROBLEM = {"dimension": D}
+KL = {**PROBLEM, "gamma": 2.0}
+
+# For each optimizer, its builder's arguments beside the constants and the target, and those of the
+# optimizer itself. Whoever adds an optimizer adds a row.
+RUNS = {
+    "dpsgd": [
+        ({"batch_size": 60, "steps": 40}, {"averaging": "uniform"}),
+        ({"batch_size": 60, "steps": 40, "neighboring_relation": "replace-one"}, {}),
+    ],
+    "noisy_gd": [({**PROBLEM, "steps": 20}, {"output": "random"})],
+    "spiderboost": [({**PROBLEM, "steps": 20, "batch_size": 100}, {})],
+    "tree_spider": [({**PROBLEM, "neighboring_relation": "replace-one"}, {})],
+    "recursive_regularization": [
+        ({**PROBLEM, "distance": 3.0, "neighboring_relation": "replace-one"}, {}),
+        (
+            {
+                **PROBLEM,
+                "distance": 3.0,
+                "neighboring_relation": "replace-one",
+                "subsolver": "phased_sgd",
+            },
+            {},
+        ),
+    ],
+    "jl_glm": [({**PROBLEM, "inner": "noisy_gd", "embedding_dimension": 2, "steps": 10}, {})],
+    "kl_spider": [(KL, {})],
+    "adaptive_gd": [({**KL, "steps": 10}, {"output": "smallest-norm"})],
+    "proximal_point": [({**KL, "kappa": 3.0, "inner_steps": 8}, {})],
+    "correlated_dpsgd": [
+        ({"strategy": LambdaCGD(20, 0.5), "batch_size": N, "sampler": "full"}, {}),
+    ],
+}
+CASES = [
+    pytest.param(name, *case, id=f"{name} {number}")
+    for name, cases in RUNS.items()
+    for number, case in enumerate(cases)
+]
+
+
+def test_every_optimizer_is_replayed():
+    assert set(RUNS) == set(OPTIMIZERS)
+
+
+def plan_of(name, options):
+    """Return the plan of an optimizer's own builder."""
+    options = dict(options)
+    first = [CONSTANTS] if OPTIMIZERS[name].constants else []
+    if "strategy" in options:
+        first = [options.pop("strategy")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plan = getattr(calibrate, name)(*first, **TARGET, **options)
+    # The tree goes on until its pass is over: no estimate is small enough to stop it.
+    return dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
+
+
+@pytest.mark.parametrize(("name", "options", "chosen"), CASES)
+def test_a_replay_finds_nothing(name, options, chosen):
+    plan = plan_of(name, options)
+
+    def run(table):
+        objective = optim.Logistic(*table, fit_intercept=False)
+        return getattr(optim, name)(objective, plan, **chosen)
+
+    # Some records are in no part of a pass: of a few, one is.
+    rows = range(4) if plan.queries[0].composition == "disjoint" else range(1)
+    moved = 0
+    for row in rows:
+        pairs = {pair.label: pair for pair in attacks.neighbours(X, Y, row=row)}
+        for label in ("long", "opposite"):
+            pair = pairs[label]
+            found = attacks.replay(run, pair.first, pair.second, price=row == 0, seed=2)
+            assert found.holds, str(found)
+            assert found.answers > 0
+            moved += found.moved
+            if label == "long" and plan.queries[0].sampler == "full":
+                # At the origin the two records pull with all they may, and against each other.
+                assert found.largest > 0.99
+    assert moved > 0
+
+
+def test_a_record_that_says_nothing_moves_sums_by_one_bound():
+    plan = plan_of("noisy_gd", {**PROBLEM, "steps": 5})
+    objective = optim.Logistic(1e9 * X, Y, fit_intercept=False)
+    found = attacks.replay(
+        lambda records: optim.noisy_gd(records, plan),
+        objective,
+        attacks.without(objective, 7),
+        silent=True,
+        seed=1,
+    )
+    assert found.holds, str(found)
+    assert found.largest == pytest.approx(1.0, abs=1e-9)
+
+
+def test_exact_sums_with_discrete_noise_are_replayed_too():
+    plan = plan_of("dpsgd", {"batch_size": 60, "steps": 20})
+
+    def run(table):
+        objective = optim.Logistic(*table, fit_intercept=False)
+        return optim.dpsgd(optim.PrivateOracle(objective, plan, noise="discrete"), plan)
+
+    for found in attacks.replay_table(run, X, Y, seed=1):
+        assert found.holds, str(found)

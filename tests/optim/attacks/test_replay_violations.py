@@ -1,0 +1,299 @@
+"""Each kind of violation is planted, and found by its name."""
+
+import dataclasses
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal._ext.noise import add_gaussian
+from dpcal.calibrate import Plan, Query
+from dpcal.optim import FromGradients, Logistic, PrivateOracle, attacks, dpsgd, noisy_gd
+from dpcal.optim.boundary import noise as noise_module
+from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.batches import Batches
+
+N, D = 200, 3
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((N, D))
+Y = (X[:, 0] > 0).astype(int)
+SAMPLED = calibrate.dpsgd(n=N, batch_size=80, steps=30, epsilon=2.0, delta=1e-4)
+WHOLE = calibrate.dpsgd(n=N, batch_size=N, steps=12, epsilon=2.0, delta=1e-4)
+
+
+def honest(table, plan=SAMPLED, **options):
+    return dpsgd(Logistic(*table), plan, learning_rate=0.5, **options)
+
+
+def found(run, **options):
+    """What replays on all neighbours find, together."""
+    replays = attacks.replay_table(run, X, Y, seed=1, **options)
+    return frozenset().union(*(each.violations for each in replays))
+
+
+def test_an_honest_run_is_not_accused():
+    assert found(honest) == set()
+
+
+# -- what a user's objective does
+
+
+class AveragesClipped(FromGradients):
+    """Clips the average of a batch, not its records."""
+
+    def clipped_sum(self, w, rows, max_norm):
+        table = self._rows_of_gradients(w, rows)
+        mean = table.mean(axis=0)
+        return len(rows) * mean * min(1.0, max_norm / np.linalg.norm(mean))
+
+
+def linear(table, made=FromGradients, **options):
+    return made(lambda w, rows: table[0][rows], n=N, dimension=D, **options)
+
+
+class Charmed(Logistic):
+    """Its regulariser pulls towards the mean of the records."""
+
+    def regularizer_gradient(self, w):
+        return 0.1 * (w - self.kernel.features[:, : len(w)].mean())
+
+
+def clips_averages(table):
+    return dpsgd(linear(table, AveragesClipped), WHOLE, learning_rate=0.1)
+
+
+def regularises_by_records(table):
+    return dpsgd(Charmed(*table, fit_intercept=False), WHOLE, learning_rate=0.1)
+
+
+def centres_by_the_mean(table):
+    return honest((table[0] - table[0].mean(axis=0), table[1]))
+
+
+def remembers(table):
+    """Keeps the longest record it has seen, and scales others by it."""
+    longest = [1.0]
+
+    def gradients(w, rows):
+        longest[0] = max(longest[0], float(np.abs(table[0][rows]).max(initial=0.0)))
+        return table[0][rows] / longest[0]
+
+    objective = FromGradients(gradients, n=N, dimension=D)
+    return dpsgd(PrivateOracle(objective, SAMPLED), SAMPLED, learning_rate=0.1)
+
+
+# -- what an optimizer does
+
+
+def steps_until_it_fits(table):
+    objective = Logistic(*table)
+    oracle, w = PrivateOracle(objective, WHOLE), np.zeros(D + 1)
+    while oracle.remaining("gradient") and np.linalg.norm(objective.gradient(w)) > 1:
+        w = w - 0.5 * oracle.gradient(w, "gradient")
+    return w
+
+
+def chooses_its_rate(table):
+    return dpsgd(Logistic(*table), WHOLE, learning_rate=1 / np.abs(table[0]).max())
+
+
+def returns_the_best(table):
+    objective, path = Logistic(*table), []
+    dpsgd(objective, WHOLE, learning_rate=0.5, callback=lambda p: path.append(p.w))
+    return min(path, key=objective.loss)
+
+
+def tells_the_mean(table):
+    return {"w": honest(table).w, "mean": table[0].mean()}
+
+
+def refuses_long_records(table):
+    if np.abs(table[0]).max() > 1e6:
+        raise ValueError("a record is too long")
+    return honest(table)
+
+
+def plans_by_the_longest(table):
+    longest = float(np.linalg.norm(table[0], axis=1).max())
+    plan = calibrate.dpsgd(n=N, batch_size=80, steps=10, epsilon=2.0, delta=1e-4, max_norm=longest)
+    return honest(table, plan)
+
+
+def claims_half(table):
+    return honest(table, dataclasses.replace(SAMPLED, epsilon=1.0))
+
+
+def runs_twice_on_one_seed(table):
+    return [honest(table, WHOLE, seed=5).w, honest(table, WHOLE, seed=5).w]
+
+
+# -- what an oracle does
+
+
+class Long(PrivateOracle):
+    """Clips to twice the bound that its noise is for."""
+
+    def _noisy_gradient(self, w, query):
+        rows = self._batches.sample(query)
+        total = self._mechanism.gradient_sum(self.objective, w, rows, 2 * query.max_norm)
+        return self._noisy_mean(total, query, query.max_norm)
+
+
+class Bare(PrivateOracle):
+    """Takes a sum that it adds no noise to, before the one that it does."""
+
+    def _noisy_gradient(self, w, query):
+        rows = self._batches.sample(query)
+        self._mechanism.gradient_sum(self.objective, w, rows, query.max_norm)
+        return super()._noisy_gradient(w, query)
+
+
+class Inner(PrivateOracle):
+    """Samples the records that are near the origin."""
+
+    def _noisy_gradient(self, w, query):
+        rows = np.flatnonzero(np.abs(self.objective.kernel.features[:, :D]).max(axis=1) < 2)
+        with mock.patch.object(Batches, "sample", return_value=rows.astype(np.intp)):
+            return super()._noisy_gradient(w, query)
+
+
+def asked_of(made):
+    return lambda table: dpsgd(made(Logistic(*table), SAMPLED), SAMPLED, learning_rate=0.5)
+
+
+def patched(place, name, mistake):
+    def run(table):
+        with mock.patch.object(place, name, mistake):
+            return honest(table)
+
+    return run
+
+
+def quieter(out, standard_deviation, generator):
+    add_gaussian(out, standard_deviation / 2, generator)
+
+
+def the_same(out, standard_deviation, generator):
+    add_gaussian(out, standard_deviation, np.random.default_rng(3))
+
+
+LAST = np.zeros(D + 1)
+
+
+def mostly_the_same(out, standard_deviation, generator):
+    """Noise that is a share of the last noise, and new noise, of the planned size together."""
+    fresh = np.zeros_like(out)
+    add_gaussian(fresh, 1.0, generator)
+    LAST[:] = 0.8 * LAST + 0.6 * fresh
+    out += standard_deviation * LAST
+
+
+def shuffled(self, query):
+    """Batches of one size from a shuffle, priced as Poisson samples."""
+    state = self.__dict__.setdefault("shuffle", [])
+    if not state:
+        order = self._streams.sampling.permutation(N)
+        state += [np.sort(order[i : i + 80]).astype(np.intp) for i in (0, 80)]
+    return state.pop()
+
+
+def the_first(self, query):
+    size = int(self._streams.sampling.binomial(N, query.sampling_probability))
+    return np.arange(size, dtype=np.intp)
+
+
+def unwritten(self, query, count):
+    """Write every second answer down."""
+    self.skipped = not getattr(self, "skipped", False)
+    if not self.skipped:
+        self.ledger.record(query, count)
+
+
+PLANTED = {
+    "sensitivity": [clips_averages],
+    "isolation": [centres_by_the_mean, remembers],
+    "bound": [asked_of(Long)],
+    "noise": [patched(noise_module, "add_gaussian", quieter), asked_of(Bare)],
+    "reuse": [
+        patched(noise_module, "add_gaussian", the_same),
+        patched(noise_module, "add_gaussian", mostly_the_same),
+        runs_twice_on_one_seed,
+    ],
+    "sampler": [patched(Batches, "sample", shuffled), patched(Batches, "sample", the_first)],
+    "sampling": [asked_of(Inner)],
+    "questions": [steps_until_it_fits],
+    "parameters": [chooses_its_rate, regularises_by_records],
+    "ledger": [patched(Admission, "spend", unwritten)],
+    "plan": [plans_by_the_longest],
+    "price": [claims_half],
+    "release": [returns_the_best, tells_the_mean],
+    "failure": [refuses_long_records],
+}
+
+
+def test_every_violation_is_planted():
+    assert set(PLANTED) == set(attacks.VIOLATIONS)
+
+
+@pytest.mark.parametrize(
+    ("violation", "run"),
+    [
+        pytest.param(violation, run, id=f"{violation} {number}")
+        for violation, runs in PLANTED.items()
+        for number, run in enumerate(runs)
+    ],
+)
+def test_a_planted_violation_is_found_by_its_name(violation, run):
+    assert violation in found(run, price=violation == "price")
+
+
+def test_a_run_that_is_not_deterministic_is_no_evidence():
+    def run(table):
+        return dpsgd(Logistic(*table), WHOLE, learning_rate=np.random.default_rng().random())
+
+    with pytest.raises(ValueError, match="run must be deterministic"):
+        attacks.replay(run, (X, Y), (X, Y))
+
+
+def test_a_run_without_an_oracle_is_refused():
+    with pytest.raises(ValueError, match="run must open an oracle"):
+        attacks.replay(lambda table: table[0].mean(), (X, Y), (X, Y))
+
+
+def test_a_query_of_another_plan_is_found():
+    """An optimizer that runs a plan with less noise and names another."""
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=4.0,
+        count=5,
+    )
+    plan = Plan(optimizer="noisy_gd", n=N, queries=(query,), epsilon=3.0, delta=1e-4)
+    other = dataclasses.replace(
+        plan, queries=(dataclasses.replace(query, noise_multiplier=1.0),), epsilon=30.0
+    )
+
+    def run(table):
+        result = noisy_gd(Logistic(*table), other, learning_rate=0.1)
+        return dataclasses.replace(result, plan=plan)
+
+    assert "ledger" in attacks.replay(run, (X, Y), (X, Y)).violations
+
+
+def test_what_was_found_reads_as_sentences():
+    shown = attacks.replay_table(clips_averages, X, Y, price=False, seed=1)
+    (long,) = [each for each in shown if each.label == "long"]
+    assert "the record moves the sum by" in str(long)
+    assert long.to_dict()["findings"][0]["violation"] == "sensitivity"
+    with pytest.raises(ValueError, match="violation must be one of"):
+        attacks.Finding(violation="mood", place="", detail="")
+
+
+def test_nothing_is_observed_outside():
+    plan = dataclasses.replace(WHOLE, delta=1e-4)
+    before = optim.dpsgd(Logistic(X, Y), plan, seed=1).w
+    attacks.replay(honest, (X, Y), (X, Y), price=False)
+    assert (optim.dpsgd(Logistic(X, Y), plan, seed=1).w == before).all()
