@@ -4,6 +4,14 @@ Each answer has its entry in the ledger before its sum is taken; its kind, bound
 the query says; batches follow the law that is priced; noise has the planned size, once. Checks of
 laws are tests at level :data:`ALARM` each, so that an honest run is accused about once in a million
 tests.
+
+>>> from dpcal import calibrate
+>>> from dpcal.optim import Logistic, dpsgd
+>>> from dpcal.optim.attacks.recording import record
+>>> plan = calibrate.dpsgd(n=50, batch_size=20, steps=30, epsilon=1.0, delta=1e-5)
+>>> tape = record(lambda objective: dpsgd(objective, plan), Logistic(np.eye(50), [0, 1] * 25))
+>>> list(broken_promises(tape))
+[]
 """
 
 from __future__ import annotations
