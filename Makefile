@@ -19,7 +19,7 @@ INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d
 .NOTPARALLEL:
 
 run: install
-	$(BIN)/dpcal demo
+	$(BIN)/dpcal demo --force
 
 test: lint types unit
 

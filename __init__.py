@@ -9,8 +9,9 @@ Three rooms, each imported when it is first used:
 ``dpcal.optim``
     Run it: private optimizers, the privacy boundary ``PrivateOracle``, and the ledger.
 
-Two modules speak of all three, and are imported when they are first used as well: ``dpcal.report``
-writes and verifies what a run claims, and ``dpcal.plot`` draws it.
+Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
+``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
+``dpcal.load_model`` reads the model that a run has left.
 
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(
@@ -25,16 +26,27 @@ from typing import TYPE_CHECKING
 from dpcal import _lazy, _moved
 
 if TYPE_CHECKING:
-    from dpcal import accountants, calibrate, optim, plot, report
+    from dpcal import accountants, calibrate, optim, plot, report, tables
+    from dpcal.tables import load_model
 
     __version__: str
 
-__all__ = ["__version__", "accountants", "calibrate", "optim", "plot", "report"]
+__all__ = [
+    "__version__",
+    "accountants",
+    "calibrate",
+    "load_model",
+    "optim",
+    "plot",
+    "report",
+    "tables",
+]
 
 _moved.install()
 
-_ROOMS = ("accountants", "calibrate", "optim", "plot", "report")
-_find, __dir__ = _lazy.attributes(__name__, {room: f"dpcal.{room}" for room in _ROOMS})
+_ROOMS = ("accountants", "calibrate", "optim", "plot", "report", "tables")
+_HOMES = {**{room: f"dpcal.{room}" for room in _ROOMS}, "load_model": "dpcal.tables.model"}
+_find, __dir__ = _lazy.attributes(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:

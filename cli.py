@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         The exit status: 0 answered, 1 a check failed, 2 wrong input.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = _joined(sys.argv[1:] if arguments is None else arguments)
     command = next((word for word in words if not word.startswith("-")), None)
     try:
         return _run(_parser(command), words)
@@ -94,6 +94,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("dpcal: interrupted.", file=sys.stderr)
         return INTERRUPTED
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """Return the words with a range such as -3:3 tied to the option before it.
+
+    A parser would take it for an option, as it begins with a dash.
+    """
+    words: list[str] = []
+    for word in arguments:
+        if words and words[-1].startswith("--") and re.fullmatch(r"-[\d.][^:]*:.*", word):
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:

@@ -44,7 +44,9 @@ class Plan:
     optimizer
         Name of the optimizer in ``dpcal.optim``.
     n
-        Number of records, at least 1. Under add-or-remove-one it is treated as public.
+        Number of records, at least 1. Under add-or-remove-one it is treated as public: two data
+        sets of different sizes have one plan, so it must not be the number of either, unless that
+        is told anyway.
     queries
         The queries, with distinct names.
     epsilon, delta
@@ -53,6 +55,9 @@ class Plan:
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     parameters
         What else the optimizer needs (steps, batch size, learning rate, ...), as JSON scalars.
+    public_n
+        Whether n was given in public, so that the number of records may differ from it; for
+        add-or-remove-one only, with queries about every record or about independent samples.
     """
 
     optimizer: str
@@ -62,6 +67,7 @@ class Plan:
     delta: float
     neighboring_relation: str = "add-or-remove-one"
     parameters: Mapping[str, Parameter] = field(default_factory=dict, hash=False)
+    public_n: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "queries", tuple(self.queries))
@@ -84,6 +90,20 @@ class Plan:
             raise ValueError(
                 "queries must all be adaptive, with one budget, or none of them, "
                 f"got budgets {[query.budget for query in self.queries]}."
+            )
+
+        self._check_public_n()
+
+    def _check_public_n(self) -> None:
+        sampled = all(
+            query.sampler in ("full", "poisson") and query.composition == "sequential"
+            for query in self.queries
+        )
+        if self.public_n and not (sampled and self.neighboring_relation == "add-or-remove-one"):
+            raise ValueError(
+                "public_n is for neighboring_relation 'add-or-remove-one' with queries about every "
+                f"record or Poisson samples in sequence, got {self.neighboring_relation!r} with "
+                f"samplers {sorted({query.sampler for query in self.queries})}."
             )
 
     def query(self, name: str) -> Query:
@@ -129,6 +149,8 @@ class Plan:
             "parameters": dict(self.parameters),
             "queries": [query.to_dict() for query in self.queries],
         }
+        if self.public_n:
+            document["public_n"] = True
         return json.dumps(document, indent=2, allow_nan=False)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -110,7 +110,10 @@ def add_output(parser: ArgumentParser) -> None:
         type=Path,
         default=Path("dpcal-report"),
         metavar="FOLDER",
-        help="report to write or replace (default: %(default)s)",
+        help="report to write (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace an earlier report in that folder"
     )
 
 

@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the table, the target, the model and its training."""
     _add_table(parser)
     add_target(parser, needed=True)
-    add_relation(parser, default=None, note="the optimizer's first")
+    add_relation(parser, default=None, note="replace-special, or add-or-remove-one with --n")
     _add_model(parser)
     _add_constants(parser)
     add_tuning(parser)
@@ -60,6 +60,13 @@ def _add_table(parser: ArgumentParser) -> None:
     )
     table.add_argument(
         "--classes", metavar="A,B", help="the two classes (default: the schema's, or read)"
+    )
+    table.add_argument(
+        "--n",
+        type=whole,
+        metavar="N",
+        help="public number of records, which the table's own may differ from: then the claim is "
+        "for add-or-remove-one (default: the schema's, or read, and the claim for replace-special)",
     )
     table.add_argument(
         "--bounds",

@@ -21,6 +21,19 @@ from typing import Any
 __all__ = ["FORMAT", "check_replaceable", "read", "replace_file", "replacing"]
 
 FORMAT = "dpcal-report"
+# What reports consist of, also former ones. Anything else in a report's folder is somebody's own.
+FILES = frozenset(
+    {
+        "report.json",
+        "model.json",
+        "statement.html",
+        "privacy-profile.svg",
+        "privacy-profile.png",
+        "accuracy.svg",
+        "accuracy.png",
+        "fingerprint.key",
+    }
+)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -38,8 +51,8 @@ def _beside(path: Path) -> Path:
     return path.absolute().with_name(f"{path.name}.{secrets.token_hex(4)}")
 
 
-def check_replaceable(folder: Path) -> None:
-    """Raise ``ValueError`` unless ``folder`` is absent, empty or a report.
+def check_replaceable(folder: Path, *, force: bool = False) -> None:
+    """Raise ``ValueError`` unless ``folder`` is absent or empty, or a report and ``force`` is set.
 
     A report is a folder whose ``report.json`` says that it is one.
     """
@@ -57,18 +70,32 @@ def check_replaceable(folder: Path) -> None:
             f"output must be a new folder or an earlier report, but {str(folder)!r} holds "
             "something else; nothing was changed."
         )
+    if not force:
+        raise ValueError(
+            f"output must be a new folder, but an earlier report is in {str(folder)!r}; --force "
+            "replaces it."
+        )
 
 
 @contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
+def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``folder`` when the block ends without an error.
+
+    Of an earlier report, only the files that reports consist of are replaced; others stay.
+
+    Parameters
+    ----------
+    folder
+        Where the report stands.
+    force
+        Whether an earlier report may be replaced.
 
     Raises
     ------
     ValueError
-        If ``folder`` exists and is neither empty nor a report.
+        If ``folder`` exists, and is neither empty nor a report that may be replaced.
     """
-    check_replaceable(folder)
+    check_replaceable(folder, force=force)
     temporary = _beside(folder)
     temporary.mkdir()
     try:
@@ -83,6 +110,10 @@ def _swap(new: Path, folder: Path) -> None:
     if not folder.exists():
         new.rename(folder)
         return
+    foreign = [path for path in folder.iterdir() if path.name not in FILES]
+    taken = [path.name for path in foreign if (new / path.name).exists()]
+    if taken:
+        raise ValueError(f"output {str(folder)!r} holds {taken[0]!r}, which is not of a report.")
     old = _beside(folder)
     folder.rename(old)
     try:
@@ -90,6 +121,8 @@ def _swap(new: Path, folder: Path) -> None:
     except OSError:
         old.rename(folder)
         raise
+    for path in foreign:
+        (old / path.name).rename(folder / path.name)
     shutil.rmtree(old)
 
 

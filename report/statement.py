@@ -76,13 +76,33 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
         "mechanism": _mechanism(result.plan),
         "covered": "the released parameters and every iterate of the run",
         "not_covered": [
-            "The number of training records, the columns and the classes are treated as public.",
+            _about_n(result.plan),
+            "The columns and the classes are treated as public.",
             "A seed that others know voids the claim: the noise can then be subtracted.",
             "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian in "
             "floating point, not in real numbers: attacks on either are outside the claim.",
             *outside,
         ],
     }
+
+
+def _about_n(plan: Plan) -> str:
+    """Say what the number of records has to do with the claim."""
+    if plan.public_n:
+        return (
+            f"n = {plan.n} is a number that was given in public. The number of records may differ "
+            "from it, and is not told."
+        )
+    if plan.neighboring_relation == "add-or-remove-one":
+        return (
+            f"The number of training records, n = {plan.n}, is treated as public. If it was "
+            "counted from these records, the claim holds for a record that is blanked "
+            "(replace-special), not for one that is added or removed."
+        )
+    return (
+        f"The number of training records, n = {plan.n}, is told: the claim is about what a record "
+        "holds, not about how many there are."
+    )
 
 
 def _mechanism(plan: Plan) -> str:

@@ -5,6 +5,8 @@ and is imported when a command runs.
 
 ``draft_schema``
     What a table's columns are, as a file to be filled in.
+``predict_table``
+    What a private model says of a table's records.
 ``fit_table``
     A private linear model of a table of one's own.
 ``demonstrate``
@@ -18,9 +20,10 @@ from dpcal import _lazy
 if TYPE_CHECKING:
     from dpcal.commands.training.demonstration import demonstrate
     from dpcal.commands.training.own_table import fit_table
+    from dpcal.commands.training.prediction import predict_table
     from dpcal.commands.training.schema import draft_schema
 
-__all__ = ["demonstrate", "draft_schema", "fit_table"]
+__all__ = ["demonstrate", "draft_schema", "fit_table", "predict_table"]
 
 __getattr__, __dir__ = _lazy.attributes(
     __name__,
@@ -28,5 +31,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "demonstrate": "dpcal.commands.training.demonstration",
         "draft_schema": "dpcal.commands.training.schema",
         "fit_table": "dpcal.commands.training.own_table",
+        "predict_table": "dpcal.commands.training.prediction",
     },
 )

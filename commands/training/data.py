@@ -19,7 +19,7 @@ from dpcal.commands.training.tables import read_ranges
 from dpcal.commands.training.task import Task, progress_bar
 from dpcal.tables import REACH, Coding, Column, Records, Schema, Source, load
 
-__all__ = ["Data", "one_table", "read", "source_of"]
+__all__ = ["Data", "prepare", "read", "source_of"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,6 +97,28 @@ def source_of(options: Namespace, missing_values: tuple[str, ...] = ()) -> Sourc
     )
 
 
+def prepare(options: Namespace) -> None:
+    """Check and complete what concerns the table, before a record is read.
+
+    Parameters
+    ----------
+    options
+        Of the command; gets ``given_schema``, and ``n`` from it where the command gave none.
+
+    Raises
+    ------
+    ValueError
+        If the schema or an option is not what it must be.
+    """
+    options.table = _one_table(options.table, options.csv)
+    if not 0 <= options.test_fraction < 1:
+        raise ValueError(f"test_fraction must be a number in [0, 1), got {options.test_fraction}.")
+    schema = None if options.schema is None else Schema.read(options.schema)
+    options.given_schema = schema
+    if schema is not None and options.n is None:
+        options.n = schema.n
+
+
 def read(options: Namespace) -> Data:
     """Read the table that ``dpcal train`` was given.
 
@@ -112,10 +134,8 @@ def read(options: Namespace) -> Data:
     ValueError
         If the file, the schema, a range or the share of held-out records is not what it must be.
     """
-    if not 0 <= options.test_fraction < 1:
-        raise ValueError(f"test_fraction must be a number in [0, 1), got {options.test_fraction}.")
     classification = options.loss == "logistic"
-    given = None if options.schema is None else Schema.read(options.schema)
+    given = options.given_schema
     source = source_of(options, () if given is None else given.missing_values)
     if given is None:
         schema = _from_flags(options, source, classification)
@@ -150,6 +170,8 @@ def _data(options: Namespace, records: Records, *, from_file: bool) -> Data:
         unit=1.0 if target.range is None else (target.range[1] - target.range[0]) / (2 * REACH),
     )
     told = records.schema.copied()
+    if options.n is None:
+        told.append("number of records")
     if not from_file:
         told.append("names of the columns")
     if records.labels_read:
@@ -224,7 +246,7 @@ def _with_classes(options: Namespace, schema: Schema) -> Schema:
     return schema.with_column(column)
 
 
-def one_table(path: Path | None, csv: Path | None) -> Path:
+def _one_table(path: Path | None, csv: Path | None) -> Path:
     """Return the one table that was named, as an argument or by ``--csv``."""
     if (path is None) == (csv is None):
         got = "none" if path is None else f"{str(path)!r} and --csv {str(csv)!r}"

@@ -41,7 +41,7 @@ OUTSIDE = (
 
 def demonstrate(options: Namespace) -> int:
     """Calibrate, train, and write the report; return the exit status."""
-    check_replaceable(options.output)
+    check_replaceable(options.output, force=options.force)
     task, ranges = breast_cancer()
     plans = [
         calibrate.dpsgd(
@@ -64,7 +64,7 @@ def demonstrate(options: Namespace) -> int:
             points, optimum=optimum, chance=_larger_class(task), title=TITLE
         ),
     }
-    write(options.output, document, pictures=pictures)
+    write(options.output, document, pictures=pictures, force=options.force)
     present(options, document, f"\nreport written to {options.output}/")
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from dpcal import plot
@@ -13,7 +14,7 @@ from dpcal.commands.training.task import Task
 from dpcal.optim import Result
 from dpcal.report import FORMAT, fingerprint, privacy_statement, replacing
 
-__all__ = ["opening", "write"]
+__all__ = ["opening", "write", "write_secret"]
 
 
 def opening(
@@ -59,9 +60,7 @@ def opening(
         "privacy": privacy_statement(result, outside=outside),
         "data": {
             "name": name,
-            **(counts or {}),
-            "training_records": task.objective.n,
-            "held_out_records": len(task.y_test),
+            **_sizes(result, task, counts or {}),
             "features": len(features),
             "scaling": scaling,
             "read_from_data": list(read_from_data),
@@ -72,31 +71,55 @@ def opening(
     }
 
 
+def _sizes(result: Result, task: Task, counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many records there are, unless a public number stands for theirs."""
+    if result.plan.public_n:
+        return {"public_training_records": result.plan.n}
+    return {
+        **counts,
+        "training_records": task.objective.n,
+        "held_out_records": len(task.y_test),
+    }
+
+
 def write(
     folder: Path,
     document: Mapping[str, Any],
     *,
     pictures: Mapping[str, Any],
-    secrets: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
+    force: bool = False,
 ) -> None:
-    """Write a report whole or not at all.
+    """Write a report whole or not at all, and its pictures after it.
 
     Parameters
     ----------
     folder
-        Where it stands; an earlier report there is replaced.
+        Where it stands.
     document
         What ``report.json`` says.
     pictures
         Figures of matplotlib, by file name.
-    secrets
-        Texts of files that only their owner may read, by file name.
+    files
+        Texts of other files, by file name.
+    force
+        Whether an earlier report there is replaced.
     """
-    with replacing(folder) as temporary:
+    with replacing(folder, force=force) as temporary:
         (temporary / "report.json").write_text(dump(document) + "\n")
-        for name, text in (secrets or {}).items():
-            secret = temporary / name
-            secret.touch(mode=0o600)
-            secret.write_text(text)
-        for name, figure in pictures.items():
-            plot.save(figure, temporary / name)
+        for name, text in (files or {}).items():
+            (temporary / name).write_text(text, encoding="utf-8")
+    # What was paid for is on the disk before anything is drawn.
+    for name, figure in pictures.items():
+        plot.save(figure, folder / name)
+
+
+def write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{token_hex(4)}")
+    try:
+        temporary.touch(mode=0o600, exist_ok=False)
+        temporary.write_text(text)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

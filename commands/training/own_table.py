@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from argparse import Namespace
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpcal import plot
 from dpcal.calibrate import Plan
 from dpcal.commands._output import present
 from dpcal.commands.training.booking import check_book, opened_book
-from dpcal.commands.training.data import Data, one_table, read
-from dpcal.commands.training.documents import opening, write
+from dpcal.commands.training.data import Data, prepare, read
+from dpcal.commands.training.documents import opening, write, write_secret
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
+from dpcal.errors import MissingExtra
 from dpcal.optim import BudgetBook, Ledger, Logistic
 from dpcal.report import check_replaceable, composed_epsilon, released, software
+from dpcal.tables import Model
 
 __all__ = ["fit_table"]
 
@@ -28,31 +36,63 @@ OUTSIDE = (
     "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
     "part in the parameters, and are not protected: the section 'evaluation' and accuracy.png are "
     "computed from them without noise.",
-    "The fingerprint is keyed; its key, fingerprint.key, must not be published: with it, guesses "
-    "of a record can be tested.",
+    "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
+    "published: with it, guesses of a record can be tested.",
 )
+# Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
+DIVERGED, INTERRUPTED = 1, 130
+EXTRAS = ("polars", "matplotlib", "tqdm")
 
 
 def fit_table(options: Namespace) -> int:
     """Read, calibrate, train, and write the report; return the exit status."""
-    check_replaceable(options.output)
-    options.table = one_table(options.table, options.csv)
+    check_replaceable(options.output, force=options.force)
+    key = _key_file(options.output, force=options.force)
+    prepare(options)
     optimizer = find_optimizer(options)
+    check_extras()
     check_book(options.budget, options.table)
     data = read(options)
     plan = calibrated(options, optimizer, data)
     book = opened_book(options.budget, options.table, plan)
     run = _train(data.task, plan, options.seed, book)
     document = _document(options, data, run)
+    write_secret(key, data.key.hex() + "\n")
     write(
         options.output,
         document,
         pictures=_pictures(data.task, run),
-        secrets={"fingerprint.key": data.key.hex() + "\n"},
+        files={"model.json": _model_file(data, run, document).to_json()},
+        force=options.force,
     )
-    text = f"{summary(data.task, run)}\nreport written to {options.output}/"
-    present(options, document, text)
-    return 0
+    lines = [summary(data.task, run), f"report written to {options.output}/"]
+    lines.append(
+        f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it"
+    )
+    present(options, document, "\n".join(lines))
+    if run.interrupted:
+        return INTERRUPTED
+    return 0 if run.result.complete else DIVERGED
+
+
+def _key_file(folder: Path, *, force: bool) -> Path:
+    """Return the file of the fingerprint's key: beside the folder, which one may mail."""
+    path = folder.absolute().with_name(f"{folder.absolute().name}.key")
+    if path.exists() and not (force and re.fullmatch(r"[0-9a-f]{64}\n", path.read_text()[:99])):
+        raise ValueError(
+            f"The key of the report's fingerprint goes to {str(path)!r}, which is there: choose "
+            "another --output, or --force if the file is the key of an earlier report."
+        )
+    return path
+
+
+def check_extras() -> None:
+    """Raise ``MissingExtra``, before a record is read, if a package is not installed."""
+    missing = [name for name in EXTRAS if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"train needs {' and '.join(missing)}: pip install 'dpcal[train]'. No record was read."
+        )
 
 
 def _train(task: Task, plan: Plan, seed: int | None, book: BudgetBook | None) -> Run:
@@ -60,10 +100,7 @@ def _train(task: Task, plan: Plan, seed: int | None, book: BudgetBook | None) ->
     with progress_bar(int(steps), "training") as bar, warnings.catch_warnings():
         # A run that diverged says so in its message.
         warnings.simplefilter("ignore", RuntimeWarning)
-        run = train(task, plan, seed=seed, advance=bar.update, store=book)
-    if not run.result.complete:
-        raise ValueError(f"The run {run.result.message}; nothing was written.")
-    return run
+        return train(task, plan, seed=seed, advance=bar.update, store=book)
 
 
 def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
@@ -97,6 +134,34 @@ def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
         },
         "software": software(),
     }
+
+
+def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:
+    """The model with its claim, as ``model.json`` holds it."""
+    weights = run.result.w.tolist()
+    intercept = weights.pop() if data.task.intercept else 0.0
+    (paid,) = document["runs"]
+    return Model(
+        schema=data.schema,
+        target=data.target,
+        labels=data.labels,
+        weights=np.array(weights),
+        intercept=intercept,
+        about={
+            "loss": data.task.loss,
+            "claim": {
+                "epsilon": paid["epsilon"]["upper"],
+                "delta": paid["delta"],
+                "neighboring_relation": run.result.plan.neighboring_relation,
+                "unit": document["privacy"]["unit"],
+            },
+            "complete": paid["complete"],
+            "message": paid["message"],
+            "plan": paid["plan"],
+            "written": document["written"],
+            "software": document["software"],
+        },
+    )
 
 
 def _model(data: Data, run: Run) -> dict[str, Any]:

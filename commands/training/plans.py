@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from dpcal import _validate
@@ -47,8 +48,7 @@ def find_optimizer(options: Namespace) -> Optimizer:
     for name in ("smoothness", "gap"):
         if getattr(options, name) is not None and not row.constants:
             raise ValueError(f"{flag(name)} is not for --optimizer {row.name}.")
-    if options.neighboring_relation is None:
-        options.neighboring_relation = row.relations[0]
+    _choose_relation(options, row)
     if options.neighboring_relation not in row.relations:
         raise ValueError(
             f"--neighboring-relation must be {' or '.join(row.relations)} for --optimizer "
@@ -57,11 +57,35 @@ def find_optimizer(options: Namespace) -> Optimizer:
     return row
 
 
+def _choose_relation(options: Namespace, row: Optimizer) -> None:
+    """Take the relation that fits where n comes from: read from the table, or given in public."""
+    if options.n is not None:
+        _validate.count(n=options.n)
+    given = options.neighboring_relation
+    if given is None:
+        wanted = "replace-special" if options.n is None else "add-or-remove-one"
+        options.neighboring_relation = wanted if wanted in row.relations else row.relations[0]
+    elif given == "add-or-remove-one" and options.n is None:
+        raise ValueError(
+            "--neighboring-relation add-or-remove-one needs --n, a public number of records that "
+            "the table's own may differ from: that one is read from the data, and a record more "
+            "would change it. Without --n the relation is replace-special."
+        )
+    elif given != "add-or-remove-one" and options.n is not None:
+        raise ValueError(f"--n is for --neighboring-relation add-or-remove-one, got {given}.")
+
+
 def calibrated(options: Namespace, row: Optimizer, data: Data) -> Plan:
     """Calibrate the optimizer that was asked for, with what was asked of it."""
+    plan = _planned(options, row, data)
+    return plan if options.n is None else replace(plan, public_n=True)
+
+
+def _planned(options: Namespace, row: Optimizer, data: Data) -> Plan:
     objective, given = data.task.objective, given_tuning(options)
+    n = objective.n if options.n is None else _public_training_records(options)
     target = {
-        "n": objective.n,
+        "n": n,
         "epsilon": options.epsilon,
         "delta": options.delta,
         "neighboring_relation": options.neighboring_relation,
@@ -70,7 +94,7 @@ def calibrated(options: Namespace, row: Optimizer, data: Data) -> Plan:
         return _correlated_plan(options, row, target, given)
     build: Callable[..., Plan] = row.build()
     if not row.constants:
-        return build(**target, **{**_defaults(objective.n, given), **given})
+        return build(**target, **{**_defaults(n, given), **given})
     constants = _public_constants(options, data, row)
     _check_needs(row, constants, given)
     if "max_norm" not in row.options:
@@ -79,6 +103,12 @@ def calibrated(options: Namespace, row: Optimizer, data: Data) -> Plan:
         given["l2"] = options.l2
     with warnings_printed():
         return build(constants, dimension=objective.dimension, **target, **given)
+
+
+def _public_training_records(options: Namespace) -> int:
+    """Return how many of the public number of records are trained on, on average."""
+    n: int = options.n
+    return max(1, round((1 - float(options.test_fraction)) * n))
 
 
 def _check_noise(options: Namespace, optimizer: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +73,7 @@ class Run:
 
     result: Result
     scores: list[tuple[int, float]]
+    interrupted: bool = False
 
 
 def train(
@@ -96,19 +99,47 @@ def train(
     """
     scores: list[tuple[int, float]] = []
     done = 0
+    stopping = Interrupt()
 
-    def follow(progress: Progress) -> None:
+    def follow(progress: Progress) -> bool:
         nonlocal done
         advance(progress.step - done)
         done = progress.step
         if len(task.y_test):
             scores.append((progress.step, task.score(progress.w)))
+        return stopping.asked
 
     optimizer = find(plan.optimizer).optimizer()
     how = averaging(plan.optimizer)
     options = {} if how == "none" else {"averaging": how}
-    result = optimizer(task.objective, plan, seed=seed, store=store, callback=follow, **options)
-    return Run(result=result, scores=scores)
+    with stopping:
+        result = optimizer(task.objective, plan, seed=seed, store=store, callback=follow, **options)
+    return Run(result=result, scores=scores, interrupted=stopping.asked)
+
+
+class Interrupt:
+    """Ctrl-C as a wish: the run ends at the next step that it tells of, and what it spent is kept.
+
+    A second Ctrl-C interrupts at once.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._former: Any = None
+
+    def __enter__(self) -> Self:
+        if current_thread() is main_thread():
+            self._former = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._former)
+
+    def _note(self, number: int, frame: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 def averaging(optimizer: str) -> str:

@@ -140,6 +140,8 @@ class Batches:
         Number of parameters.
     streams
         The random streams of the run.
+    n
+        How many records there are: the plan's number, unless that is a public one.
 
     Attributes
     ----------
@@ -147,10 +149,11 @@ class Batches:
         The partitions of the plan's disjoint queries.
     """
 
-    def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
+    def __init__(self, plan: Plan, dimension: int, streams: Streams, *, n: int) -> None:
         self._plan, self._dimension, self._streams = plan, dimension, streams
+        self._n = n
         self.parts = Parts(plan, streams)
-        self._everyone = everyone(plan.n)
+        self._everyone = everyone(n)
 
     @cached_property
     def rounds(self) -> dict[str, Rounds]:
@@ -161,7 +164,7 @@ class Batches:
         return {
             query.name: Rounds(
                 query,
-                self._plan.n,
+                self._n,
                 self._dimension,
                 sampling=child,
                 noise=self._streams.noise,
@@ -180,7 +183,7 @@ class Batches:
             return self.parts.take(query)
         if query.sampler == "full":
             return self._everyone
-        n, sampling = self._plan.n, self._streams.sampling
+        n, sampling = self._n, self._streams.sampling
         if query.batch_size is not None:
             rows = sampling.choice(n, query.batch_size, replace=False, shuffle=False)
             return rows.astype(np.intp)

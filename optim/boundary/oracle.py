@@ -117,14 +117,14 @@ class Admitted:
         noise: str = "gaussian",
     ) -> None:
         self.noise = _validate.choice(tuple(MECHANISMS), noise=noise)
-        if plan.n != objective.n:
+        if plan.n != objective.n and not plan.public_n:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
             )
         self.objective = objective
         self.plan = plan
         self._streams = streams
-        self._batches = Batches(plan, objective.dimension, streams)
+        self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)

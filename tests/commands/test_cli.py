@@ -293,16 +293,20 @@ def test_train(capsys, table, tmp_path):
     assert json.loads((folder / "report.json").read_text()) == answer
     assert {path.name for path in folder.iterdir()} == {
         "report.json",
+        "model.json",
         "accuracy.png",
         "privacy-profile.png",
-        "fingerprint.key",
     }
     (run,) = answer["runs"]
     assert run["epsilon"]["upper"] <= 1.0
     assert run["plan"]["n"] == answer["data"]["training_records"]
     assert 130 <= run["plan"]["n"] <= 185  # 160 on average, with a standard deviation of 5.7
     assert answer["data"]["rows"] == 200
-    assert answer["data"]["read_from_data"] == ["names of the columns", "classes of 'answer'"]
+    assert answer["data"]["read_from_data"] == [
+        "number of records",
+        "names of the columns",
+        "classes of 'answer'",
+    ]
     assert set(answer["model"]["weights"]) == {"a", "b", "c"}
     assert answer["model"]["classes"] == ["no", "yes"]
     assert answer["evaluation"]["held_out"] > 0.6
@@ -325,6 +329,7 @@ def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     folder = tmp_path / "report"
     asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--bounds", "0:10"]
     words = ["--optimizer", "noisy_gd", "--seed", "1", "--neighboring-relation", relation]
+    words += ["--n", "200"] if relation == "add-or-remove-one" else []
     answer = ask(capsys, *asked, *words, "-o", folder)
     (run,) = answer["runs"]
     (query,) = run["plan"]["queries"]
@@ -337,7 +342,7 @@ def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     assert "over all records" in answer["privacy"]["mechanism"]
     assert main(["verify", str(folder)]) == 0
     capsys.readouterr()
-    tuned = ["--max-norm", "1", "--steps", "7", "--learning-rate", "0.5"]
+    tuned = ["--max-norm", "1", "--steps", "7", "--learning-rate", "0.5", "--force"]
     query = ask(capsys, *asked, *words, *tuned, "-o", folder)["runs"][0]["plan"]["queries"][0]
     assert (query["max_norm"], query["count"]) == (1.0, 7)
 
@@ -367,7 +372,8 @@ def test_optimizers_are_listed(capsys):
 def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
     def weights(*seed):
         asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--epochs", "1"]
-        return ask(capsys, *asked, *seed, "-o", tmp_path / "report")["model"]["weights"]
+        folder = tmp_path / "report"
+        return ask(capsys, *asked, *seed, "--force", "-o", folder)["model"]["weights"]
 
     assert weights("--seed", "3") == weights("--seed", "3")
     assert weights() != weights()
@@ -383,7 +389,7 @@ def test_the_fingerprint_is_that_of_the_records_under_the_key(capsys, table, tmp
     X = np.array([row[:3] for row in rows], dtype=float)
     y = np.array([row[3] == "yes" for row in rows], dtype=float)
     arrays = [X, y, X[:0], y[:0]]
-    key = bytes.fromhex((folder / "fingerprint.key").read_text())
+    key = bytes.fromhex((tmp_path / "report.key").read_text())
     assert answer["data"]["fingerprint"] == fingerprint(arrays, key=key)
     assert answer["data"]["fingerprint"] != fingerprint(arrays, key=b"another key")
 
@@ -417,7 +423,6 @@ def edited(table, line, text):
         (None, ["--max-norm", "0"], "max_norm"),
         (None, ["--max-norm", "1e300"], "max_norm"),
         (None, ["--learning-rate", "nan"], "learning_rate"),
-        (None, ["--learning-rate", "1e308", "--max-norm", "1e140"], "infinite"),
         (None, ["--l2", "-1"], "l2"),
         (None, ["--seed", "-1"], "seed"),
         (None, ["--test-fraction", "1"], "test_fraction"),

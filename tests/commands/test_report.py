@@ -81,10 +81,39 @@ def test_two_releases_cost_more_than_one(document):
 def test_an_old_report_is_replaced(tmp_path):
     folder = tmp_path / "report"
     for content in ("old", "new"):
-        with replacing(folder) as temporary:
+        with replacing(folder, force=content == "new") as temporary:
             (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
-            (temporary / content).touch()
-    assert {path.name for path in folder.iterdir()} == {"report.json", "new"}
+            (temporary / "model.json").write_text(content)
+    assert {path.name for path in folder.iterdir()} == {"report.json", "model.json"}
+    assert (folder / "model.json").read_text() == "new"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_an_old_report_is_kept_unless_told_otherwise(tmp_path):
+    (tmp_path / "report.json").write_text(json.dumps({"format": FORMAT}))
+    with pytest.raises(ValueError, match="--force"), replacing(tmp_path):
+        pytest.fail("must not start")
+
+
+def test_files_of_others_stay_in_the_folder(tmp_path):
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "report.json").write_text(json.dumps({"format": FORMAT}))
+    (folder / "accuracy.png").touch()
+    (folder / "notes.txt").write_text("years of work")
+    with replacing(folder, force=True) as temporary:
+        (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
+    assert {path.name for path in folder.iterdir()} == {"report.json", "notes.txt"}
+    assert (folder / "notes.txt").read_text() == "years of work"
+
+    def taking():
+        with replacing(folder, force=True) as new:
+            (new / "report.json").write_text(json.dumps({"format": FORMAT}))
+            (new / "notes.txt").touch()
+
+    with pytest.raises(ValueError, match=r"holds 'notes\.txt'"):
+        taking()
+    assert (folder / "notes.txt").read_text() == "years of work"
     assert list(tmp_path.iterdir()) == [folder]
 
 
@@ -94,7 +123,7 @@ def test_a_failure_leaves_the_old_report(tmp_path):
         (temporary / "report.json").write_text(json.dumps({"format": FORMAT}))
 
     def interrupted():
-        with replacing(folder) as temporary:
+        with replacing(folder, force=True) as temporary:
             (temporary / "half").touch()
             raise KeyboardInterrupt
 

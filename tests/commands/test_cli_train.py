@@ -1,0 +1,308 @@
+"""From a hospital's table to a model that others can use: tasks of users, from start to end."""
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dpcal
+from dpcal.cli import main
+from dpcal.commands.training import own_table
+from dpcal.tables import Schema
+
+TARGET = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture(scope="module")
+def patients(tmp_path_factory):
+    """3000 patients as a hospital exports them: a byte-order mark, semicolons, text, gaps."""
+    rng = np.random.default_rng(1)
+    n = 3000
+    age, pressure = rng.integers(18, 95, n), rng.normal(125, 20, n).round(1)
+    blood, smoker = rng.choice(["A", "B", "AB", "0"], n), rng.choice(["yes", "no"], n, p=[0.3, 0.7])
+    risk = (age - 55) / 15 + (pressure - 125) / 25 + 1.2 * (smoker == "yes") - 0.3
+    sick = np.where(risk + rng.logistic(0, 0.6, n) > 0.4, "yes", "no")
+    lines = ["age;pressure;blood;smoker;note;sick"]
+    for i in range(n):
+        value = "" if i % 20 == 0 else f"{pressure[i]}"
+        smokes = "" if i % 33 == 0 else smoker[i]
+        lines.append(f'{age[i]};{value};{blood[i]};{smokes};"ward {i}; Köln";{sick[i]}')
+    path = tmp_path_factory.mktemp("hospital") / "patients.csv"
+    path.write_bytes(("\ufeff" + "\r\n".join(lines) + "\r\n").encode())
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(patients):
+    """The folder in which the engineer's commands were run."""
+    folder = patients.parent
+
+    def run(*words):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            return main([*map(str, words)])
+
+    assert run("schema", "patients.csv", "-o", "schema.toml") == 0
+    asked = ["train", "patients.csv", "--schema", "schema.toml", "--target", "sick", *TARGET]
+    assert run(*asked) == 0
+    assert run("predict", "dpcal-report/model.json", "patients.csv", "-o", "scores.csv") == 0
+    return folder
+
+
+def report_of(folder):
+    return json.loads((folder / "dpcal-report" / "report.json").read_text())
+
+
+# -- the engineer
+
+
+def test_an_engineer_gets_a_model_that_predicts(trained, patients):
+    lines = (trained / "scores.csv").read_text().splitlines()
+    assert lines[0] == "prediction,probability of yes"
+    found = np.array([line.split(",")[0] for line in lines[1:]])
+    truth = [line.split(";")[-1] for line in patients.read_text("utf-8-sig").splitlines()[1:]]
+    # The best rule has an accuracy of about 0.87, and the larger class a share below 0.6.
+    assert (found == truth).mean() > 0.75
+    shares = np.array([float(line.split(",")[1]) for line in lines[1:]])
+    assert np.array_equal(shares > 0.5, found == "yes")
+
+
+def test_a_model_answers_in_python(trained):
+    model = dpcal.load_model(trained / "dpcal-report" / "model.json")
+    lines = (trained / "scores.csv").read_text().splitlines()[1:]
+    assert model.predict(trained / "patients.csv").tolist() == [x.split(",")[0] for x in lines]
+    table = {
+        "age": [20, 90],
+        "pressure": [100.0, None],
+        "blood": ["A", "?"],
+        "smoker": ["no", "yes"],
+    }
+    assert model.predict(table).tolist() == ["no", "yes"]
+    both = model.predict_proba(table)
+    assert both.sum(axis=1) == pytest.approx([1, 1])
+    assert (both[:, 1] > 0.5).tolist() == [False, True]
+    assert model.about["claim"]["epsilon"] <= 1
+    assert dpcal.load_model(trained / "dpcal-report").weights.tolist() == model.weights.tolist()
+
+
+def test_the_statement_says_what_was_read_from_the_data(trained):
+    report = report_of(trained)
+    told = report["data"]["read_from_data"]
+    assert {"number of records", "range of 'age'", "categories of 'blood'"} <= set(told)
+    sentences = " ".join(report["privacy"]["not_covered"])
+    assert "Read from the data, and not covered by the claim: range of 'age'" in sentences
+    assert report["privacy"]["neighboring_relation"] == "replace-special"
+
+
+def test_a_schema_that_was_filled_in_copies_nothing(trained, capsys):
+    text = (trained / "schema.toml").read_text()
+    filled = "\n".join(line for line in text.splitlines() if not line.startswith("copied"))
+    path = trained / "filled.toml"
+    path.write_text("n = 3100\n" + filled)
+    assert Schema.read(path).copied() == []
+    asked = ["train", trained / "patients.csv", "--schema", path, "--target", "sick", *TARGET]
+    words = [*asked, "--epochs", "2", "--json", "-o", trained / "filled"]
+    assert main([*map(str, words)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (run,) = document["runs"]
+    assert document["data"]["read_from_data"] == []
+    # The schema gives a public n: the table's own number is nowhere in the report.
+    assert run["plan"]["n"] == run["ledger"]["n"] == 2480
+    assert run["plan"]["neighboring_relation"] == "add-or-remove-one"
+    assert "training_records" not in document["data"]
+    assert main(["verify", str(trained / "filled")]) == 0
+
+
+def test_the_key_is_beside_the_folder_that_one_mails(trained):
+    key = trained / "dpcal-report.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    secret = key.read_text().strip()
+    assert len(bytes.fromhex(secret)) == 32
+    for path in (trained / "dpcal-report").iterdir():
+        assert secret.encode() not in path.read_bytes()
+
+
+# -- the privacy engineer
+
+
+def test_a_privacy_engineer_checks_the_claim(trained, capsys):
+    assert main(["verify", str(trained / "dpcal-report")]) == 0
+    assert capsys.readouterr().out.count("holds") == 2
+    (run,) = report_of(trained)["runs"]
+    (query,) = run["plan"]["queries"]
+    mechanism = [
+        *("--sampling-probability", query["sampling_probability"]),
+        *("--noise-multiplier", query["noise_multiplier"], "--steps", query["count"]),
+        *("--delta", "1e-6", "--neighboring-relation", "replace-special", "--json"),
+    ]
+    assert main([*map(str, ["epsilon", *mechanism])]) == 0
+    again = json.loads(capsys.readouterr().out)["epsilon"]["upper"]
+    assert again == pytest.approx(run["epsilon"]["upper"], rel=1e-9)
+
+
+# -- nothing is lost, nothing overwritten
+
+
+def test_nothing_is_overwritten(trained, capsys):
+    before = (trained / "dpcal-report" / "report.json").read_bytes()
+    table, report = str(trained / "patients.csv"), str(trained / "dpcal-report")
+    asked = ["train", table, "--schema", str(trained / "schema.toml"), "--target", "sick", *TARGET]
+    for words in (
+        [*asked, "-o", report],
+        ["schema", table, "-o", str(trained / "schema.toml")],
+        ["predict", report, table, "-o", str(trained / "scores.csv")],
+    ):
+        assert main(words) == 2
+        assert "--force" in capsys.readouterr().err
+    assert (trained / "dpcal-report" / "report.json").read_bytes() == before
+
+
+def test_a_key_that_is_no_key_is_kept(trained, tmp_path, capsys):
+    (tmp_path / "report.key").write_text("my own file")
+    asked = ["train", str(trained / "patients.csv"), "--schema", str(trained / "schema.toml")]
+    words = [*asked, "--target", "sick", *TARGET, "--force", "-o", str(tmp_path / "report")]
+    assert main(words) == 2
+    assert "report.key" in capsys.readouterr().err
+    assert (tmp_path / "report.key").read_text() == "my own file"
+
+
+def asked_for(trained, folder, *words):
+    table = [trained / "patients.csv", "--schema", trained / "schema.toml", "--target", "sick"]
+    return [*map(str, ["train", *table, *TARGET, "-o", folder, *words])]
+
+
+@pytest.mark.parametrize("package", ["polars", "matplotlib", "tqdm"])
+def test_extras_are_asked_for_before_a_record_is_read(
+    trained, tmp_path, monkeypatch, capsys, package
+):
+    found = own_table.find_spec
+    monkeypatch.setattr(
+        own_table, "find_spec", lambda name: None if name == package else found(name)
+    )
+    monkeypatch.setattr(own_table, "read", lambda options: pytest.fail("a record was read"))
+    assert main(asked_for(trained, tmp_path / "report")) == 2
+    message = capsys.readouterr().err
+    assert package in message
+    assert "pip install 'dpcal[train]'" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
+    words = ["--learning-rate", "1e308", "--max-norm", "1e140", "--epochs", "1"]
+    assert main(asked_for(trained, tmp_path / "report", *words)) == 1
+    text = capsys.readouterr().out
+    assert "became infinite" in text
+    assert "epsilon in [0.99999" in text
+    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
+    assert not run["complete"]
+    assert main(["verify", str(tmp_path / "report")]) == 0
+
+
+def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monkeypatch, capsys):
+    bar_of = own_table.progress_bar
+
+    def interrupting(total, description, **options):
+        bar = bar_of(total, description, **options)
+        bar.update = lambda steps: signal.raise_signal(signal.SIGINT) if bar.n == 0 else None
+        return bar
+
+    monkeypatch.setattr(own_table, "progress_bar", interrupting)
+    before = signal.getsignal(signal.SIGINT)
+    assert main(asked_for(trained, tmp_path / "report")) == 130
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "stopped by the callback" in capsys.readouterr().out
+    (run,) = json.loads((tmp_path / "report" / "report.json").read_text())["runs"]
+    spent = sum(entry["count"] for entry in run["ledger"]["entries"])
+    assert 0 < spent < run["plan"]["queries"][0]["count"]
+    # A run that was stopped on account of what it had put out costs its whole plan.
+    assert run["epsilon"]["upper"] > 1 - 1e-6
+    assert main(["verify", str(tmp_path / "report")]) == 0
+
+
+def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(dpcal.plot, "save", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(asked_for(trained, tmp_path / "report", "--epochs", "1"))
+    assert (tmp_path / "report" / "model.json").exists()
+    assert main(["verify", str(tmp_path / "report")]) == 0
+
+
+# -- relations
+
+
+def test_n_that_was_read_is_not_that_of_add_or_remove_one(trained, tmp_path, capsys):
+    relation = ["--neighboring-relation", "add-or-remove-one"]
+    assert main(asked_for(trained, tmp_path / "report", *relation)) == 2
+    assert "needs --n, a public number" in capsys.readouterr().err
+    for given in ("replace-special", "replace-one"):
+        words = ["--n", "3000", "--neighboring-relation", given]
+        assert main(asked_for(trained, tmp_path / "report", *words)) == 2
+    assert "add-or-remove-one" in capsys.readouterr().err
+
+
+def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{'u' if a > 0 else 'v'}" for a in rng.uniform(-3, 3, 200)]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows))
+    words = ["train", "--csv", tmp_path / "t.csv", "--target", "b", *TARGET, "--epochs", "1"]
+    assert main([*map(str, words), "--bounds", "-3:3", "-o", str(tmp_path / "report")]) == 0
+    model = dpcal.load_model(tmp_path / "report")
+    assert model.schema.column("a").range == (-3.0, 3.0)
+
+
+def test_predictions_of_numbers_are_in_the_unit_of_the_target(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 10, 4000)
+    rows = [f"{a:.4f},{100 + 30 * a:.3f}" for a in x]
+    (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(rows))
+    words = ["train", "--csv", tmp_path / "t.csv", "--target", "y", "--loss", "squared"]
+    ranges = ["--bounds", "0:10", "--target-bounds", "0:500", "--epsilon", "8", "--delta", "1e-6"]
+    assert main([*map(str, [*words, *ranges]), "-o", str(tmp_path / "report")]) == 0
+    found = dpcal.load_model(tmp_path / "report").predict({"x": [1.0, 9.0]})
+    assert found == pytest.approx([130, 370], abs=30)
+    with pytest.raises(ValueError, match="has no classes"):
+        dpcal.load_model(tmp_path / "report").predict_proba({"x": [1.0]})
+    capsys.readouterr()
+    assert main(["predict", str(tmp_path / "report"), str(tmp_path / "t.csv")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "prediction"
+    assert len(lines) == 4001
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: "no JSON", "model must be a model file"),
+        (lambda text: text.replace("dpcal-model", "other"), "its format must be"),
+        (lambda text: text.replace('"intercept"', '"sect"'), "lacks 'intercept'"),
+        (lambda text: text.replace('"blood=A"', '"blood=C"'), "lacks 'blood=A'"),
+    ],
+)
+def test_what_is_no_model(trained, tmp_path, change, sentence):
+    path = tmp_path / "model.json"
+    path.write_text(change((trained / "dpcal-report" / "model.json").read_text()))
+    with pytest.raises(ValueError, match=sentence):
+        dpcal.load_model(path)
+
+
+def test_a_table_that_does_not_fit_the_model(trained, tmp_path, capsys):
+    path = tmp_path / "new.csv"
+    path.write_text("age,blood,smoker\n3,A,no\n")
+    assert main(["predict", str(trained / "dpcal-report"), str(path)]) == 2
+    assert "must have a column 'pressure'" in capsys.readouterr().err
+    path.write_text("age,pressure,blood,smoker\n3, 1 ,A,no\nx,1,A,no\n")
+    assert main(["predict", str(trained / "dpcal-report"), str(path)]) == 2
+    assert "'x' in row 3, column 'age'" in capsys.readouterr().err
+
+
+def test_help_loads_no_numpy():
+    script = (
+        "import sys\nfrom dpcal.cli import main\n"
+        "try:\n    main(['train', '--help'])\nexcept SystemExit:\n    pass\n"
+        "assert 'numpy' not in sys.modules and 'polars' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
