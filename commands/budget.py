@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     group.add_argument(
         "--change-total", action="store_true", help="change it; the book keeps the former one"
     )
-    add_relation(parser, default=None, note="add-or-remove-one")
+    add_relation(parser, default=None, note="replace-special, as 'dpcal train' has it")
     parser.add_argument(
         "--composition",
         choices=COMPOSITIONS,
@@ -51,8 +51,11 @@ def run(options: Namespace) -> int:
 
 def _opened(options: Namespace) -> Any:
     """Return the book, made or changed as the options say."""
+    relation = options.neighboring_relation
+    if relation is None and not options.book.exists():
+        relation = "replace-special"
     given = {
-        "neighboring_relation": options.neighboring_relation,
+        "neighboring_relation": relation,
         "composition": options.composition,
     }
     if not options.change_total:

@@ -64,7 +64,7 @@ def test_another_table_is_refused_before_it_is_read(capsys, table, tmp_path):
 
 def test_a_seed_serves_once(capsys, table, tmp_path):
     book = tmp_path / "clinic.budget"
-    BudgetBook(book, epsilon=9.0, delta=1e-5)
+    assert main(["budget", str(book), "--epsilon", "9", "--delta", "1e-5"]) == 0
     words = ["--budget", book, "--delta", "1e-5", "--seed", "4"]
     assert train(table, *words, "--epsilon", "1", "-o", tmp_path / "a") == 0
     assert train(table, *words, "--epsilon", "2", "-o", tmp_path / "b") == 2
