@@ -65,7 +65,6 @@ KNOWN_UP_FOR_TYPES = {
     "dpcal -> dpcal.plot": "found when it is used",
     "dpcal -> dpcal.report": "found when it is used",
     "dpcal -> dpcal.tables": "found when it is used",
-    "dpcal -> dpcal.tables.model": "found when it is used",
 }
 
 # By the module that imports.
