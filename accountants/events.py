@@ -17,6 +17,7 @@ import attr
 from dpcal import _validate
 
 __all__ = [
+    "AboveThresholdDpEvent",
     "ComposedDpEvent",
     "CorrelatedGaussianDpEvent",
     "DiscreteGaussianDpEvent",
@@ -33,6 +34,7 @@ __all__ = [
     "PoissonSampledDpEvent",
     "RandomizedResponseDpEvent",
     "RepeatAndSelectDpEvent",
+    "ReportNoisyMaxDpEvent",
     "SampledWithReplacementDpEvent",
     "SampledWithoutReplacementDpEvent",
     "SelfComposedDpEvent",
@@ -87,6 +89,24 @@ if TYPE_CHECKING:
 else:
     _module = _vocabulary()
     globals().update({name: getattr(_module, name) for name in __all__ if hasattr(_module, name)})
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
+    """The sparse vector technique until its first answer above a threshold, however late it comes.
+
+    The threshold gets Laplace noise once, each query Laplace noise of its own, and which queries
+    stayed below is public (Dwork and Roth 2014, Algorithm 1; Lyu, Su and Li 2017, Algorithm 1).
+
+    Parameters
+    ----------
+    threshold_noise, query_noise
+        Scales > 0 of both noises, in units of how far adding, removing or blanking one record moves
+        a query; replacing one moves it twice as far.
+    """
+
+    threshold_noise: float
+    query_noise: float
 
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
@@ -185,6 +205,22 @@ class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
     """
 
     epsilon: float
+
+
+@attr.s(frozen=True, slots=True, auto_attribs=True)
+class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
+    """Which of several scores is the largest (or least), after Laplace noise on each of them.
+
+    Only the index is public (Dwork and Roth 2014, Claim 3.9).
+
+    Parameters
+    ----------
+    noise
+        Scale > 0 of the noise, in units of how far adding, removing or blanking one record moves a
+        score; replacing one moves it twice as far.
+    """
+
+    noise: float
 
 
 def dpsgd(*, sampling_probability: float, noise_multiplier: float, steps: int) -> DpEvent:

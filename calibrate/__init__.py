@@ -30,6 +30,7 @@ from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd
+from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
 from dpcal.calibrate.query import Query
@@ -64,6 +65,7 @@ __all__ = [
     "recursive_regularization",
     "sampling_probability",
     "schedules",
+    "select_point",
     "spiderboost",
     "steps",
     "tree_spider",

@@ -199,6 +199,9 @@ def compose(
         if query.correlation is not None:
             # Answers are not independent: however few were given, the price is that of all.
             costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
+        elif query.kind == "above threshold":
+            # All answers up to the first that passes have one price.
+            costs["threshold", query.name] = (query.event(n), 1)
         elif query.budget is not None:
             costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
         elif query.composition == "disjoint":

@@ -27,7 +27,19 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Query"]
 
-KINDS = ("gradient", "gradient difference", "gradient norm", "scalar", "one pass")
+KINDS = (
+    "gradient",
+    "gradient difference",
+    "gradient norm",
+    "scalar",
+    "one pass",
+    "hessian",
+    "hessian vector",
+    "above threshold",
+    "noisy max",
+)
+# Kinds with Laplace noise, whose answers have one price together.
+LAPLACE = ("above threshold", "noisy max")
 COMPOSITIONS = ("sequential", "disjoint")
 
 # Range of bounds on contributions, in the units of the answer. The noise is a bound times a
@@ -52,8 +64,11 @@ class Query:
         How the optimizer refers to it; unique in its plan.
     kind
         ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
-        norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses) or ``"one pass"``
-        (the mean iterate of one pass of gradient descent over disjoint records, one at a time).
+        norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
+        mean iterate of one pass of gradient descent over disjoint records, one at a time),
+        ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
+        Hessian times a vector), ``"above threshold"`` (whether a score is the first below a noisy
+        threshold) or ``"noisy max"`` (which of several scores is best, after noise).
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
@@ -71,7 +86,8 @@ class Query:
         Standard deviation of the noise on the sum, in units of C, as in ``GaussianDpEvent``. (The
         sum's L2 sensitivity is C when a record is added, removed or zeroed, 2 C when it is
         replaced; so is that of its norm, by the triangle inequality.) With ``budget``, the
-        smallest multiplier that may be chosen.
+        smallest multiplier that may be chosen. For ``"above threshold"`` and ``"noisy max"`` it is
+        the scale of Laplace noise: on the threshold (twice that on each score), or on each score.
     count
         How often the query may be asked, at most.
     sampling_probability
@@ -139,6 +155,7 @@ class Query:
         _ = self.sampling  # refuses fields that do not go with the sampler
         self._check_scale()
         self._check_partition()
+        self._check_laplace()
         self._check_budget()
         self._check_correlation()
 
@@ -174,6 +191,15 @@ class Query:
             raise ValueError(
                 "kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
                 f"composition={self.composition!r} and answers_per_part={self.answers_per_part!r}."
+            )
+
+    def _check_laplace(self) -> None:
+        plain = self.sampler == "full" and self.composition == "sequential" and self.budget is None
+        if self.kind in LAPLACE and not (plain and self.max_norm == 1):
+            raise ValueError(
+                f"kind={self.kind!r} is for sampler='full' with composition='sequential', no "
+                f"budget and max_norm=1, the unit of scores, got sampler={self.sampler!r}, "
+                f"composition={self.composition!r} and max_norm={self.max_norm!r}."
             )
 
     def _check_budget(self) -> None:
@@ -242,6 +268,8 @@ class Query:
     def event(self, n: int) -> events.DpEvent:
         """Return the event of one answer on ``n`` records; a part of a partition is no sample.
 
+        Of ``"above threshold"`` it is the event of all answers.
+
         Raises
         ------
         UnsupportedEvent
@@ -253,6 +281,10 @@ class Query:
                 f"query {self.name!r} has correlated noise: one of its answers has no price of its "
                 "own. All of them together have one, that of the plan."
             )
+        if self.kind == "above threshold":
+            return events.AboveThresholdDpEvent(self.noise_multiplier, 2 * self.noise_multiplier)
+        if self.kind == "noisy max":
+            return events.ReportNoisyMaxDpEvent(self.noise_multiplier)
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
         return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
 

@@ -35,6 +35,7 @@ from dpcal.optim.result import Result, Trace
 from dpcal.optim.run import Progress, Run
 from dpcal.optim.second_order.curvature import Curvature, curvature
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult, gauss_psgd
+from dpcal.optim.second_order.select_point import Selection, select_point
 from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 
@@ -58,6 +59,7 @@ __all__ = [
     "Result",
     "Run",
     "SecondOrderResult",
+    "Selection",
     "Sigmoid",
     "Softmax",
     "Squared",
@@ -79,6 +81,7 @@ __all__ = [
     "recursive_regularization",
     "registry",
     "replaying",
+    "select_point",
     "spiderboost",
     "tree_spider",
 ]

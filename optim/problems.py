@@ -24,7 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, clipped_rows, digest_of, parameters, records
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    clipped_rows,
+    digest_of,
+    parameters,
+    records,
+    shrink_factors,
+)
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["PowerNorm", "Ripples", "Trigonometric", "balanced"]
@@ -282,6 +289,20 @@ class Trigonometric(Objective):
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""
         return np.asarray(np.cos(self._Z[rows] + w).sum(axis=0) * v)
+
+    def clipped_hessian_sum(
+        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
+    ) -> Vector:
+        """See :meth:`Objective.clipped_hessian_sum`: a diagonal's norms are a vector's."""
+        table = np.cos(self._Z[rows] + w)
+        if max_norm > (1.0 if spectral else math.sqrt(self.dimension)):
+            diagonal = table.sum(axis=0)
+        elif spectral:
+            largest = np.abs(table).max(axis=1) * (1 + 1e-12)
+            diagonal = shrink_factors(largest, max_norm) @ table
+        else:
+            diagonal = clipped_rows(table, max_norm)
+        return np.asarray(np.diag(diagonal)[np.triu_indices(self.dimension)])
 
     def loss(self, w: ArrayLike) -> float:
         """Return the mean loss at ``w``, shape (dimension,). Not private."""

@@ -22,6 +22,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.query import LAPLACE
 from dpcal.optim import Result
 
 __all__ = ["fingerprint", "privacy_statement", "released", "software"]
@@ -126,9 +127,21 @@ def _mechanism(plan: Plan) -> str:
     return " ".join(parts)
 
 
+_LAPLACE = {
+    "above threshold": "on a threshold, and of twice that scale on each score",
+    "noisy max": "on each score",
+}
+
+
 def _answer(query: Query) -> str:
     """Say what one query releases, in words."""
     records = query.sampling.sentence
+    if query.kind in LAPLACE:
+        return (
+            f"Query {query.name!r}, at most {query.count} times: over {records}, scores that "
+            "one record moves by at most 1 are compared after Laplace noise of scale "
+            f"{query.noise_multiplier!r}, {_LAPLACE[query.kind]}."
+        )
     if query.composition == "disjoint":
         records += " of a part that shares none with others"
     bound = f"{query.max_norm!r}" + (" per unit of distance" if query.proportional else "")

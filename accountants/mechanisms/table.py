@@ -263,6 +263,26 @@ def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pai
     return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
 
 
+def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Pairs:
+    """Shift the threshold by one sensitivity, and the answer that passes by two of them."""
+    threshold = _validate.noise(threshold_noise=event.threshold_noise)
+    query = _validate.noise(query_noise=event.query_noise)
+    epsilon = _moved(relation) * (1 / threshold + 2 / query) * (1 + 2.0**-50)
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
+
+
+def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pairs:
+    """Shift the score that wins by one sensitivity past all others, which move by one too."""
+    noise = _validate.noise(noise=event.noise)
+    epsilon = _moved(relation) * 2 / noise * (1 + 2.0**-50)
+    return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
+
+
+def _moved(relation: str) -> int:
+    """How many contributions one record moves a sum by."""
+    return 2 if relation == "replace-one" else 1
+
+
 def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
     loss = Concentrated(rho=event.rho, xi=event.xi)
     return loss, loss
@@ -314,6 +334,8 @@ RULES: dict[type[events.DpEvent], Rule] = {
     events.ZCDpEvent: _concentrated,
     events.RepeatAndSelectDpEvent: _repeat_and_select,
     events.EpsilonDeltaDpEvent: _epsilon_delta,
+    events.AboveThresholdDpEvent: _above_threshold,
+    events.ReportNoisyMaxDpEvent: _report_noisy_max,
     events.SingleEpochTreeAggregationDpEvent: _tree,
     events.UnsupportedDpEvent: _undescribed,
 }

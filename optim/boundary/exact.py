@@ -60,6 +60,9 @@ LARGEST_DISTANCE = -64.0
 # smaller than the distance itself, and the claim would be false.
 LEAST_DELTA = 2.0**-44
 
+# Kinds of answers that are no sums of gradients, differences or losses with Gaussian noise.
+_NO_SUMS = ("one pass", "hessian", "hessian vector", "above threshold", "noisy max")
+
 
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
@@ -77,8 +80,9 @@ class DiscreteMechanism:
     ------
     UnsupportedEvent
         If a query has correlated noise, whose rows are no whole numbers; if it is one pass of
-        descent, whose mean iterate is no sum; if the plan has so many answers that the distances of
-        their noise from its law add up to more than 2^-64; or if its delta is below 2^-44.
+        descent, whose mean iterate is no sum, or is about Hessians, or has Laplace noise; if the
+        plan has so many answers that the distances of their noise from its law add up to more than
+        2^-64; or if its delta is below 2^-44.
     """
 
     name = "discrete"
@@ -91,8 +95,8 @@ class DiscreteMechanism:
                 f"leaves out of account, got a plan with delta={plan.delta!r}."
             )
         for query in plan.queries:
-            if query.correlation is not None or query.kind == "one pass":
-                why = "correlated noise" if query.correlation is not None else "kind 'one pass'"
+            if query.correlation is not None or query.kind in _NO_SUMS:
+                why = f"kind {query.kind!r}" if query.correlation is None else "correlated noise"
                 raise UnsupportedEvent(
                     "noise='discrete' is for sums of whole numbers with independent noise, got "
                     f"query {query.name!r} with {why}."

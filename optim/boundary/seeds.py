@@ -41,7 +41,7 @@ import numpy as np
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
 
-__all__ = ["Seed", "Streams", "replaying"]
+__all__ = ["Seed", "Streams", "replaying", "spawned"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
@@ -193,6 +193,23 @@ class Streams:
             self._root = root
         assert self._root is not None
         return self._root
+
+
+def spawned(seed: Seed, count: int) -> list[Seed]:
+    """Return a seed for each of several oracles: itself for one, and children of it for more.
+
+    Parameters
+    ----------
+    seed
+        As for :class:`Streams`.
+    count
+        At least 1.
+    """
+    if count == 1 or seed is None:
+        return [seed] * count
+    _words(seed)  # refuses what is no seed
+    sequence: Any = np.random.default_rng(seed).bit_generator.seed_seq
+    return list(sequence.spawn(count))
 
 
 def _words(seed: Seed) -> str | None:

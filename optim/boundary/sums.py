@@ -43,7 +43,8 @@ def gradient_sum(objective: Objective, w: Vector, rows: Rows, max_norm: float) -
     max_norm
         Bound > 0 on each record's contribution.
     """
-    return _finite(lambda some: objective.clipped_sum(w, some, max_norm), w, rows, max_norm)
+    like = np.zeros(objective.dimension)
+    return _finite(lambda some: objective.clipped_sum(w, some, max_norm), like, rows, max_norm)
 
 
 def difference_sum(

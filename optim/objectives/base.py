@@ -148,6 +148,61 @@ class Objective(ABC):
         """
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
+    def clipped_hessian_sum(
+        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
+    ) -> Vector:
+        """Return the sum over ``rows`` of the upper triangles of their losses' Hessians, clipped.
+
+        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster.
+
+        Parameters
+        ----------
+        w, rows
+            As for :meth:`hessian_vector_sum`.
+        max_norm
+            Bound > 0 on each record's Hessian: on the Frobenius norm of the symmetric matrix that
+            its upper triangle stands for, which is no less than the triangle's norm as a vector.
+        spectral
+            Whether the bound is on the operator norm in its place.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (d (d + 1) / 2,), row by row. A record with a Hessian that is not finite
+            contributes zero.
+        """
+        units, order = np.eye(self.dimension), 2 if spectral else None
+        total = np.zeros((self.dimension, self.dimension))
+        for row in rows:
+            alone = np.array([row], dtype=np.intp)
+            H = np.array([self.hessian_vector_sum(w, unit, alone) for unit in units])
+            if np.isfinite(H).all():
+                H = np.triu(H) + np.triu(H, 1).T
+                # Norms are rounded by less than this factor gives away.
+                norm = float(np.linalg.norm(H, order)) * (1 + 1e-12 * self.dimension)
+                total += H * (max_norm / norm if norm > max_norm else 1.0)
+        return total[np.triu_indices(self.dimension)]
+
+    def clipped_hessian_vector_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """Return the sum over ``rows`` of Hessians times ``v``, each product clipped.
+
+        Here record by record, from :meth:`hessian_vector_sum`.
+
+        Parameters
+        ----------
+        w, v, rows
+            As for :meth:`hessian_vector_sum`.
+        max_norm
+            Bound > 0 on the norm of each record's product.
+        """
+        total = np.zeros(self.dimension)
+        for row in rows:
+            product = self.hessian_vector_sum(w, v, np.array([row], dtype=np.intp))
+            total += clipped_rows(product[np.newaxis], max_norm)
+        return total
+
     def hessian_vector(self, w: ArrayLike, v: ArrayLike) -> Vector:
         """Return the Hessian of :meth:`loss` at ``w`` times ``v``. Not private.
 

@@ -30,6 +30,7 @@ from dpcal.optim.objectives.arrays import (
     parameters,
     records,
     row_norms,
+    shrink_factors,
 )
 from dpcal.optim.objectives.arrays import classes as distinct
 from dpcal.optim.objectives.base import Objective
@@ -91,6 +92,18 @@ class Linear(Objective):
             factors = self.curvatures(X @ w, self.kernel.targets[rows]) * (X @ v)
         factors[~np.isfinite(factors)] = 0.0
         return np.asarray(factors @ X)
+
+    def clipped_hessian_sum(
+        self, w: Vector, rows: NDArray[np.intp], max_norm: float, *, spectral: bool = False
+    ) -> Vector:
+        """See :meth:`Objective.clipped_hessian_sum`; of rank one, both norms are one."""
+        X, norms = self.kernel.features[rows], self.kernel.norms[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            factors = self.curvatures(X @ w, self.kernel.targets[rows])
+            sizes = np.nextafter(np.abs(factors) * norms * norms * (1 + 1e-12), math.inf)
+        factors[~np.isfinite(sizes)] = 0.0
+        factors *= shrink_factors(np.where(np.isfinite(sizes), sizes, 0.0), max_norm)
+        return np.asarray((X.T @ (factors[:, np.newaxis] * X))[np.triu_indices(self.dimension)])
 
     def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
         """See :meth:`Objective.smoothness_when_convex`.

@@ -40,6 +40,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, step_size
 from dpcal.optim.second_order.estimators import Estimator, PoolEmpty, Spider
+from dpcal.optim.second_order.fingerprints import fingerprint
 
 __all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
 
@@ -174,6 +175,8 @@ class SecondOrderResult(Result):
         often has the smaller gradient, and for which nothing is claimed.
     fresh_calls, difference_calls
         Estimates from fresh gradients, and from differences.
+    fingerprints
+        Of the records, by which a selection in the same process knows them again.
     """
 
     status: str
@@ -181,6 +184,7 @@ class SecondOrderResult(Result):
     end: Vector
     fresh_calls: int
     difference_calls: int
+    fingerprints: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 _MESSAGES = {
@@ -261,7 +265,8 @@ def gauss_psgd(
         callback=callback,
         callback_every=callback_every,
     )
-    return concluded(run, spider, walk(spider, run, settings))
+    known = (fingerprint(objective),) if isinstance(objective, Objective) else ()
+    return concluded(run, spider, walk(spider, run, settings), fingerprints=known)
 
 
 def spider_of(oracle: Oracle, plan: Plan) -> Spider:

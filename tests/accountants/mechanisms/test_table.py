@@ -29,6 +29,8 @@ EXAMPLES = [
     events.EpsilonDeltaDpEvent(0.5, 1e-6),
     events.ExponentialMechanismDpEvent(0.5),
     events.PermuteAndFlipDpEvent(0.5),
+    events.AboveThresholdDpEvent(8.0, 16.0),
+    events.ReportNoisyMaxDpEvent(8.0),
     events.SelfComposedDpEvent(GAUSSIAN, 2),
     events.ComposedDpEvent([GAUSSIAN, events.LaplaceDpEvent(1.0)]),
     events.PoissonSampledDpEvent(0.1, GAUSSIAN),

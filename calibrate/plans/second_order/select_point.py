@@ -1,0 +1,263 @@
+r"""Which of several points is a second-order one? Noise and thresholds of a private test.
+
+Each candidate is tested on records of its own that no candidate was trained on, or the price of
+both is added up. With gradients and Hessians (Tao et al. 2025, Algorithm 4) every record is in 2 T
+Gaussian answers; with comparisons alone (one silo) the price does not grow with T:
+
+>>> from dpcal.calibrate import Constants
+>>> constants = Constants(lipschitz=5**0.5, smoothness=1.0, hessian_lipschitz=1.0)
+>>> target = dict(n=20_000, dimension=5, epsilon=1.0, delta=1e-6)
+>>> for method in ("gaussian", "above-threshold"):
+...     plan = select_point(constants, candidates=50, accuracy=0.5, method=method, **target)
+...     print(f"{method}: from alpha = 0.5 to {plan.parameters['accuracy']:.3f}")
+gaussian: from alpha = 0.5 to 0.931
+above-threshold: from alpha = 0.5 to 0.675
+
+Thresholds, with beta = omega / (4 T), N = m n and sigma the noise of one coordinate of a mean:
+
+    e_g = G / sqrt(N) (1 + sqrt(2 ln(1 / beta)))
+          + sigma_g / sqrt(m) (sqrt(d) + sqrt(2 ln(1 / beta)))
+    e_H = M sqrt(2 L / N) + 4 M L / (3 N) + sigma_H / sqrt(m) (2 sqrt(d) + 2 sqrt(ln(2 / beta)))
+
+with L = ln(2 d / beta). A candidate passes if its gradient is at most alpha + e_g and its smallest
+eigenvalue at least -(sqrt(rho alpha) + e_H). Then, but with probability omega, every alpha-point
+passes, and what passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho alpha) + 2
+e_H)^2 / rho). For comparisons the noise in e_g and e_H is that of the scores, 3 b ln(1 / beta)
+contributions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants, public_constants
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import known, repeated, single_release
+from dpcal.calibrate.query import Query
+
+__all__ = ["METHODS", "select_point"]
+
+METHODS = ("gaussian", "above-threshold", "report-noisy-max")
+THRESHOLDS = ("explicit", "printed")
+
+
+@public_constants
+def select_point(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    candidates: int,
+    accuracy: float,
+    method: str = "gaussian",
+    silos: int = 1,
+    rank: int | None = None,
+    max_norm: float | None = None,
+    failure_probability: float = 0.1,
+    thresholds: str = "explicit",
+    neighboring_relation: str = "replace-one",
+) -> Plan:
+    """Return the plan of a private test of candidates that meets (epsilon, delta).
+
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss: ``smoothness`` M, ``hessian_lipschitz`` rho and
+        ``lipschitz`` G (unless ``max_norm`` is given).
+    n
+        Number of records of each silo's holdout, >= 1, public.
+    dimension
+        Number of parameters d, >= 1.
+    epsilon, delta
+        Target: epsilon >= 0 (above 0 for comparisons, which have no delta), delta in (0, 1).
+    candidates
+        How many candidates there are at most, T >= 1. The price is that of all of them, however
+        few are tested.
+    accuracy
+        alpha > 0: an alpha-second-order point is to be found.
+    method
+        ``"gaussian"`` (a noisy gradient and a noisy Hessian of each candidate; Algorithm 4),
+        ``"above-threshold"`` (the first candidate whose noisy score is below a noisy threshold) or
+        ``"report-noisy-max"`` (the candidate with the best noisy score; none is refused). The last
+        two are for one silo: local scores say nothing of the mean over silos.
+    silos
+        How many silos' answers are averaged, m >= 1.
+    rank
+        Public bound on the rank of one record's Hessian, in [1, d]: 1 for linear models. Noise on
+        Hessians is in proportion to its root.
+    max_norm
+        Bound > 0 to which gradients are clipped, G when omitted.
+    failure_probability
+        omega in (0, 1), of what is said of the outcome.
+    thresholds
+        ``"explicit"``, as in the module; ``"printed"``, those of the paper, which hold constants
+        open and reject borderline points (erratum E12): for audits alone.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Returns
+    -------
+    Plan
+        Queries ``"gradient"`` and ``"hessian"``, or ``"score"``, about all records.
+        ``parameters`` holds the thresholds, ``candidates``, and ``accuracy``, the alpha' of an
+        accepted point.
+
+    References
+    ----------
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 4 and section 3.2, with exact Gaussian
+    composition in place of Lemma 16 (erratum E11); Liu, Ganesh, Oh and Thakurta 2023 for
+    comparisons; Wang, Chen and Xu 2019 for one silo.
+    """
+    _validate.choice(METHODS, method=method)
+    T, m = _validate.count(candidates=candidates), _validate.count(silos=silos)
+    if m > 1 and method != "gaussian":
+        raise ValueError(
+            f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
+            "nothing of the mean over silos. Use method='gaussian'."
+        )
+    d = _validate.count(dimension=dimension)
+    k = d if rank is None else _validate.count(rank=rank)
+    test = _Test(
+        n=_validate.count(n=n),
+        d=d,
+        m=m,
+        T=T,
+        G=known(constants, "lipschitz", "max_norm", max_norm),
+        M=known(constants, "smoothness"),
+        rho=known(constants, "hessian_lipschitz"),
+        root_of_rank=math.sqrt(min(k, d)),
+        alpha=_validate.positive(accuracy=accuracy),
+        omega=_validate.probability(failure_probability=failure_probability),
+    )
+    if method == "gaussian":
+        once = single_release(epsilon, delta, neighboring_relation)
+        queries = test.answers(repeated(once, 2 * T))
+        slack = test.gaussian_slack(queries[0].noise_multiplier)
+    else:
+        moved = 2 if neighboring_relation == "replace-one" else 1
+        # Both ways cost 2 s / b, rounded up by the accountant.
+        b = 2 * moved / _validate.positive(epsilon=epsilon) * (1 + 1e-9)
+        queries = (test.score(method, b),)
+        slack = test.laplace_slack(b)
+    if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
+        slack = test.printed_slack(_validate.positive(epsilon=epsilon), delta)
+    return Plan(
+        optimizer="select_point",
+        n=test.n,
+        queries=queries,
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters={
+            "method": method,
+            "thresholds": thresholds,
+            "candidates": T,
+            "silos": m,
+            "failure_probability": test.omega,
+            "sought": test.alpha,
+            "max_norm": test.G,
+            "hessian_norm": test.M,
+            **test.outcome(slack),
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Test:
+    """Checked numbers of the test, in the letters of the module."""
+
+    n: int
+    d: int
+    m: int
+    T: int
+    G: float
+    M: float
+    rho: float
+    root_of_rank: float
+    alpha: float
+    omega: float
+
+    @property
+    def beta(self) -> float:
+        """The failure probability of one of four bounds on one candidate."""
+        return self.omega / (4 * self.T)
+
+    @property
+    def sampling(self) -> tuple[float, float]:
+        """How far means over the records are from those of the population."""
+        N, L = self.m * self.n, math.log(2 * self.d / self.beta)
+        gradient = self.G / math.sqrt(N) * (1 + math.sqrt(2 * math.log(1 / self.beta)))
+        return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
+
+    def answers(self, multiplier: float) -> tuple[Query, ...]:
+        """Return the queries of Algorithm 4; both have the same noise multiplier."""
+        gradient = Query(
+            name="gradient",
+            kind="gradient",
+            sampler="full",
+            max_norm=self.G,
+            noise_multiplier=multiplier,
+            count=self.T,
+        )
+        hessian = Query(
+            name="hessian",
+            kind="hessian",
+            sampler="full",
+            max_norm=self.M * self.root_of_rank,
+            noise_multiplier=multiplier,
+            count=self.T,
+        )
+        return gradient, hessian
+
+    def score(self, method: str, scale: float) -> Query:
+        """Return the query of comparisons."""
+        above = method == "above-threshold"
+        return Query(
+            name="score",
+            kind="above threshold" if above else "noisy max",
+            sampler="full",
+            max_norm=1.0,
+            noise_multiplier=scale,
+            count=self.T if above else 1,
+        )
+
+    def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
+        """Return e_g and e_H of noisy gradients and Hessians."""
+        gradient, hessian = self.sampling
+        one = multiplier * self.G / self.n / math.sqrt(self.m)
+        two = multiplier * self.M * self.root_of_rank / self.n / math.sqrt(self.m)
+        root = math.sqrt(self.d)
+        gradient += one * (root + math.sqrt(2 * math.log(1 / self.beta)))
+        hessian += two * (2 * root + 2 * math.sqrt(math.log(2 / self.beta)))
+        return gradient, hessian
+
+    def laplace_slack(self, scale: float) -> tuple[float, float]:
+        """Return e_g and e_H of noisy scores."""
+        gradient, hessian = self.sampling
+        noise = 3 * scale * math.log(1 / self.beta) / self.n
+        return gradient + self.G * noise, hessian + self.M * noise
+
+    def printed_slack(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """Return e_g and e_H as the paper prints them."""
+        d, w, N = self.d, self.omega, self.m * self.n
+        log, private = math.log(8 * d / w), math.sqrt(self.m) * self.n * epsilon
+        once = math.sqrt(self.T * math.log(1 / delta))
+        gradient = self.G * log / math.sqrt(N)
+        gradient += self.G * math.sqrt(d) * once * math.sqrt(math.log(16 / w)) / private
+        hessian = self.M * math.sqrt(log / N)
+        hessian += self.M * d * once * math.sqrt(math.log(32 / w)) / private
+        return gradient, hessian
+
+    def outcome(self, slack: tuple[float, float]) -> dict[str, Parameter]:
+        """Return thresholds, and what is claimed of a point that passes."""
+        e_g, e_H = slack
+        root = math.sqrt(self.rho * self.alpha)
+        return {
+            "gradient_threshold": self.alpha + e_g,
+            "hessian_threshold": root + e_H,
+            "accuracy": max(self.alpha + 2 * e_g, (root + 2 * e_H) ** 2 / self.rho),
+        }

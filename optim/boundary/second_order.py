@@ -1,0 +1,250 @@
+"""What may be asked about curvature? Noisy Hessians, and noisy comparisons of saddle scores.
+
+A :class:`SecondOrderOracle` is a :class:`dpcal.optim.PrivateOracle` that answers four more kinds of
+queries. C is the query's ``max_norm``:
+
+=================== ============================================== ==================== =========
+method              what is behind the answer                      one added or zeroed  replaced
+=================== ============================================== ==================== =========
+``hessian``         sum of clipped Hessians, their upper triangles C                    2 C
+``hessian_vector``  sum of clipped products with a vector          C                    2 C
+``accepts``         a saddle score, compared with a threshold      1                    2
+``best``            saddle scores of several points                1                    2
+=================== ============================================== ==================== =========
+
+The saddle score of a point is the larger of ``||g|| / G - n tau_g / G`` and ``-lambda / M - n tau_H
+/ M``, where g is the sum of gradients clipped to norm G and lambda the smallest eigenvalue of the
+sum of Hessians clipped to operator norm M: both move by at most one contribution, the second by
+Weyl's inequality. It is at most 0 where both mean values are within their thresholds.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim.problems import Trigonometric
+>>> score = Query(name="score", kind="above threshold", sampler="full", max_norm=1.0,
+...               noise_multiplier=4.0, count=9)
+>>> plan = Plan(optimizer="select_point", n=5_000, queries=(score,), epsilon=1.0, delta=1e-6,
+...             neighboring_relation="replace-one")
+>>> print(f"{plan.price():.4f}")
+1.0000
+>>> oracle = SecondOrderOracle(Trigonometric.drawn(5_000, 2, seed=0), plan, seed=0)
+>>> ask = dict(thresholds=(0.3, 0.3), norms=(2.0**0.5, 1.0))
+>>> oracle.accepts([np.pi, 0.0], "score", **ask), oracle.accepts([0.0, 0.0], "score", **ask)
+(False, True)
+>>> oracle.accepts([0.0, 0.0], "score", **ask)
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: query 'score' has accepted a point, and answers no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim.boundary.oracle import PrivateOracle
+from dpcal.optim.boundary.sums import gradient_sum, norm_of
+from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["SecondOrderOracle", "symmetric"]
+
+Pair = tuple[float, float]
+
+
+class SecondOrderOracle(PrivateOracle):
+    """Answers queries about curvature too; parameters as of :class:`dpcal.optim.PrivateOracle`."""
+
+    def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
+        super().__init__(objective, *args, **options)
+        if self.noise != "gaussian":
+            raise UnsupportedEvent("noise='discrete' is not for queries about curvature.")
+        self._thresholds: dict[str, float] = {}
+        self._accepted: set[str] = set()
+
+    def hessian(self, w: ArrayLike, query: str) -> Vector:
+        """Return a noisy Hessian of the regularised objective: symmetric, shape (d, d).
+
+        The numbers on and above the diagonal have independent noise of one size.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,), finite.
+        query
+            Name of a query of kind ``"hessian"`` in the plan.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the query is used up; no record is touched.
+        TypeError
+            If the objective gives no Hessians.
+        """
+        w = self._parameters("w", w)
+        asked = self._admission.asked(query, "hessian")
+        with self._lock:
+            self._admission.spend(asked, 1)
+            rows = self._batches.sample(asked)
+            sums = _Triangles(self.objective)
+            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
+            triangle = self._noisy_mean(total, asked, asked.max_norm)
+        H = symmetric(triangle, self.dimension)
+        H[np.diag_indices(self.objective.penalized)] += self.objective.l2
+        return H
+
+    def hessian_vector(self, w: ArrayLike, v: ArrayLike, query: str) -> Vector:
+        """Return the noisy Hessian of the regularised objective times a vector, shape (d,).
+
+        Parameters
+        ----------
+        w, v
+            Parameters and a vector, shape (dimension,), finite; functions of what was released.
+        query
+            Name of a query of kind ``"hessian vector"`` in the plan, whose ``max_norm`` bounds one
+            record's product with this very vector.
+
+        Raises
+        ------
+        BudgetExceeded, TypeError
+            As for :meth:`hessian`.
+        """
+        w, v = self._parameters("w", w), self._parameters("v", v)
+        asked = self._admission.asked(query, "hessian vector")
+        with self._lock:
+            self._admission.spend(asked, 1)
+            rows = self._batches.sample(asked)
+            sums = _Products(self.objective, v)
+            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
+            mean = self._noisy_mean(total, asked, asked.max_norm)
+        return mean + self.objective.regularizer_gradient(v)
+
+    def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
+        """Return whether the noisy saddle score of a point is below a noisy threshold.
+
+        Once a point was accepted, the query answers no more.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,), finite.
+        query
+            Name of a query of kind ``"above threshold"`` in the plan.
+        thresholds
+            tau_g and tau_H > 0: on the norm of the mean gradient, and on how far below zero the
+            smallest eigenvalue of the mean Hessian may be.
+        norms
+            G and M > 0, to which gradients and Hessians are clipped.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the query is used up, or has accepted a point; no record is touched.
+        TypeError
+            If the objective gives no Hessians.
+        """
+        w = self._parameters("w", w)
+        asked = self._admission.asked(query, "above threshold")
+        with self._lock:
+            if query in self._accepted:
+                raise BudgetExceeded(f"query {query!r} has accepted a point, and answers no more.")
+            self._admission.spend(asked, 1)
+            noise, b = self._streams.noise, asked.noise_multiplier
+            if query not in self._thresholds:
+                self._thresholds[query] = float(noise.laplace(scale=b))
+            score = self._score(w, self._batches.sample(asked), thresholds, norms)
+            accepted = score + float(noise.laplace(scale=2 * b)) <= self._thresholds[query]
+            if accepted:
+                self._accepted.add(query)
+        return accepted
+
+    def best(
+        self, points: Sequence[ArrayLike], query: str, *, thresholds: Pair, norms: Pair
+    ) -> int:
+        """Return which point has the least saddle score, after noise on each of them.
+
+        Parameters
+        ----------
+        points
+            Parameters, each of shape (dimension,), finite.
+        query
+            Name of a query of kind ``"noisy max"`` in the plan.
+        thresholds, norms
+            As for :meth:`accepts`.
+
+        Raises
+        ------
+        BudgetExceeded, TypeError
+            As for :meth:`accepts`.
+        """
+        checked = [self._parameters("points", w) for w in points]
+        if not checked:
+            raise ValueError("points must be one or more, got none.")
+        asked = self._admission.asked(query, "noisy max")
+        with self._lock:
+            self._admission.spend(asked, 1)
+            rows = self._batches.sample(asked)
+            scores = [self._score(w, rows, thresholds, norms) for w in checked]
+            noise = self._streams.noise.laplace(scale=asked.noise_multiplier, size=len(scores))
+        return int(np.argmin(np.array(scores) + noise))
+
+    def _score(self, w: Vector, rows: Rows, thresholds: Pair, norms: Pair) -> float:
+        """Return a saddle score; the regulariser is public, and takes part in both means."""
+        tau_g, tau_H = (_validate.positive(thresholds=value) for value in thresholds)
+        G, M = (_validate.positive(norms=value) for value in norms)
+        n, objective = self.plan.n, self.objective
+        slope = gradient_sum(objective, w, rows, G) + n * objective.regularizer_gradient(w)
+        H = symmetric(objective.clipped_hessian_sum(w, rows, M, spectral=True), self.dimension)
+        H[np.diag_indices(objective.penalized)] += n * objective.l2
+        least = float(np.linalg.eigvalsh(H)[0])
+        score = max((norm_of(slope) - n * tau_g) / G, (-least - n * tau_H) / M)
+        return score if math.isfinite(score) else n
+
+
+def symmetric(triangle: Vector, dimension: int) -> Vector:
+    """Return the symmetric matrix of an upper triangle, row by row.
+
+    Parameters
+    ----------
+    triangle
+        Shape (d (d + 1) / 2,).
+    dimension
+        d.
+    """
+    H = np.zeros((dimension, dimension))
+    H[np.triu_indices(dimension)] = triangle
+    return H + np.triu(H, 1).T
+
+
+class _Triangles(Objective):
+    """An objective whose "gradients" are the upper triangles of another's Hessians."""
+
+    def __init__(self, inner: Objective) -> None:
+        self._inner = inner
+        self.n, self.dimension = inner.n, inner.dimension * (inner.dimension + 1) // 2
+        self.penalized = 0
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of clipped upper triangles."""
+        return self._inner.clipped_hessian_sum(w, rows, max_norm)
+
+    def loss(self, w: ArrayLike) -> float:
+        """Refuse: Hessians are the gradients of no loss."""
+        raise TypeError("a sum of Hessians has no loss.")
+
+
+class _Products(_Triangles):
+    """An objective whose "gradients" are another's Hessians times a vector."""
+
+    def __init__(self, inner: Objective, v: Vector) -> None:
+        super().__init__(inner)
+        self.dimension, self._v = inner.dimension, v
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of clipped products."""
+        return self._inner.clipped_hessian_vector_sum(w, self._v, rows, max_norm)

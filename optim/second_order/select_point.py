@@ -1,0 +1,227 @@
+"""Choose, in private, a candidate that is a second-order point (Tao et al. 2025, Algorithm 4).
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim.problems import Trigonometric
+>>> holdout = Trigonometric.drawn(20_000, 5, seed=1)
+>>> plan = calibrate.select_point(holdout.constants, candidates=3, accuracy=0.5, n=20_000,
+...                               dimension=5, epsilon=1.0, delta=1e-6)
+>>> saddle, slope, valley = np.pi * np.eye(5)[0], np.full(5, 1.0), np.zeros(5)
+>>> chosen = select_point(holdout, [saddle, slope, valley], plan, seed=0)
+>>> chosen.index, chosen.status
+(2, 'accepted')
+>>> print(f"{chosen.accuracy:.2f}", bool(chosen.epsilon(1e-6) <= 1.0))
+0.65 True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal.accountants import Epsilon, events
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import LedgerMismatch
+from dpcal.optim.boundary.ledger import Ledger, check_ledger
+from dpcal.optim.boundary.second_order import SecondOrderOracle
+from dpcal.optim.boundary.seeds import Seed, spawned
+from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+from dpcal.optim.second_order.fingerprints import fingerprint
+from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
+
+__all__ = ["Selection", "select_point"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selection:
+    """Outcome of a private selection.
+
+    Parameters
+    ----------
+    index, w
+        Number of the chosen candidate, and its parameters, shape (dimension,); None if none passed.
+    status
+        ``"accepted"``, or ``"none"`` if no candidate passed.
+    accuracy
+        alpha': the chosen point is an alpha'-second-order point of the mean population risk, but
+        with the plan's failure probability.
+    tested
+        How many candidates were tested.
+    ledgers
+        What was released, for each silo.
+    plan
+        What was planned, for each silo.
+    training
+        The run that used the same records, whose price is added; None where there is none.
+    """
+
+    index: int | None
+    w: Vector | None
+    status: str
+    accuracy: float
+    tested: int
+    ledgers: tuple[Ledger, ...]
+    plan: Plan
+    training: Result | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the first silo released."""
+        return self.ledgers[0]
+
+    def verify(self) -> None:
+        """Check every ledger against the plan.
+
+        Raises
+        ------
+        LedgerMismatch
+            If one of them is not within it.
+        """
+        for ledger in self.ledgers:
+            check_ledger(ledger, self.plan, exact=False)
+
+    @property
+    def event(self) -> events.DpEvent:
+        """The event of one silo's whole plan: that a test stopped early is one of its outputs."""
+        self.verify()
+        if self.training is None:
+            return self.plan.event
+        return events.ComposedDpEvent([self.training.event, self.plan.event])
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of each silo's records, training on them included.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1).
+        **options
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the plan's.
+        """
+        options.setdefault("neighboring_relation", self.plan.neighboring_relation)
+        return epsilon_of(self.event, delta=delta, **options)
+
+
+def select_point(
+    holdout: Objective | Sequence[Objective],
+    candidates: Sequence[ArrayLike] | SecondOrderResult,
+    plan: Plan,
+    *,
+    training: Result | None = None,
+    seed: Seed = None,
+) -> Selection:
+    """Return the first candidate that passes a private test, or the best of all.
+
+    Parameters
+    ----------
+    holdout
+        Records to test on, with Hessians; for several silos one objective each.
+    candidates
+        Parameters, each of shape (dimension,), functions of what was released; or the result of
+        ``gauss_psgd``, for the points of its escapes and its end.
+    plan
+        A plan for ``"select_point"``, as :func:`dpcal.calibrate.select_point` makes it.
+    training
+        The run that used the holdout's records too, if one did: the prices are composed. Candidates
+        that are a result tell whether it was about the very same records; then it is taken here.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this selection, these silos or so many candidates; if silos have the
+        same records; or if training was about the records under another neighboring relation.
+    TypeError
+        If a holdout gives no Hessians.
+    """
+    silos = [holdout] if isinstance(holdout, Objective) else list(holdout)
+    if plan.optimizer != "select_point":
+        raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
+    if len(silos) != plan.parameters["silos"]:
+        raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
+    if len({fingerprint(silo) for silo in silos}) < len(silos):
+        raise ValueError("holdout must be of silos with records of their own, got the same twice.")
+    points = [parameters(numbers("candidates", w), silos[0].dimension) for w in _points(candidates)]
+    if not 1 <= len(points) <= int(plan.parameters["candidates"] or 0):
+        raise ValueError(
+            f"candidates must be 1 to {plan.parameters['candidates']}, got {len(points)}."
+        )
+    training = _training(silos, candidates, training, plan)
+    seeds = spawned(seed, len(silos))
+    oracles = [
+        SecondOrderOracle(silo, plan, seed=own) for silo, own in zip(silos, seeds, strict=True)
+    ]
+    index, tested = _chosen(oracles, points, plan)
+    return Selection(
+        index=index,
+        w=None if index is None else points[index].copy(),
+        status="none" if index is None else "accepted",
+        accuracy=_number(plan, "accuracy"),
+        tested=tested,
+        ledgers=tuple(oracle.ledger for oracle in oracles),
+        plan=plan,
+        training=training,
+    )
+
+
+def _chosen(
+    oracles: list[SecondOrderOracle], points: list[Vector], plan: Plan
+) -> tuple[int | None, int]:
+    """Return the number of the chosen point, if any, and how many were tested."""
+    thresholds = (_number(plan, "gradient_threshold"), _number(plan, "hessian_threshold"))
+    norms = (_number(plan, "max_norm"), _number(plan, "hessian_norm"))
+    method = plan.parameters["method"]
+    if method == "report-noisy-max":
+        best = oracles[0].best(points, "score", thresholds=thresholds, norms=norms)
+        return best, len(points)
+    for t, w in enumerate(points):
+        if method == "above-threshold":
+            passed = oracles[0].accepts(w, "score", thresholds=thresholds, norms=norms)
+        else:  # Algorithm 4, lines 1 to 4
+            gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
+            hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)
+            flat = float(np.linalg.norm(gradient)) <= thresholds[0]
+            passed = flat and float(np.linalg.eigvalsh(hessian)[0]) >= -thresholds[1]
+        if passed:
+            return t, t + 1
+    return None, len(points)
+
+
+def _points(candidates: Sequence[ArrayLike] | SecondOrderResult) -> list[ArrayLike]:
+    if isinstance(candidates, SecondOrderResult):
+        return [*(escape.point for escape in candidates.escapes), candidates.end]
+    return list(candidates)
+
+
+def _training(
+    silos: list[Objective],
+    candidates: Sequence[ArrayLike] | SecondOrderResult,
+    training: Result | None,
+    plan: Plan,
+) -> Result | None:
+    """Return the run whose price is to be added."""
+    if training is None and isinstance(candidates, SecondOrderResult):
+        same = any(fingerprint(silo) in candidates.fingerprints for silo in silos)
+        training = candidates if same else None
+    if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
+        raise ValueError(
+            f"training must be under the plan's relation {plan.neighboring_relation!r}, got "
+            f"{training.plan.neighboring_relation!r}."
+        )
+    return training
+
+
+def _number(plan: Plan, name: str) -> float:
+    value = plan.parameters.get(name)
+    if not isinstance(value, int | float):
+        raise LedgerMismatch(f"plan.parameters[{name!r}] must be a number, got {value!r}.")
+    return float(value)

@@ -1,0 +1,288 @@
+"""Private selection: prices, thresholds and their coverage, comparisons on neighbours."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcal import accountants, calibrate
+from dpcal.accountants import events
+from dpcal.calibrate.plans.common import single_release
+from dpcal.errors import BudgetExceeded, VacuousSchedule
+from dpcal.optim import Result, gauss_psgd, select_point
+from dpcal.optim.boundary.second_order import SecondOrderOracle
+from dpcal.optim.problems import Trigonometric
+
+PHI = math.sin(1.0)
+SADDLE = math.pi * np.eye(5)[0]
+TARGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def planned(n=20_000, d=5, **changes):
+    given = {"candidates": 50, "accuracy": 0.5, **TARGET, **changes}
+    return calibrate.select_point(
+        Trigonometric(np.zeros((1, d))).constants, n=n, dimension=d, **given
+    )
+
+
+def passes(w, alpha):
+    """Whether a point is an alpha-second-order point of the exact population risk."""
+    slope = np.linalg.norm(PHI * np.sin(w))
+    return slope <= alpha and (PHI * np.cos(w)).min() >= -math.sqrt(alpha)
+
+
+# -- prices
+
+
+def test_algorithm_4_costs_exactly_what_is_asked_for():
+    plan = planned()
+    gradient, hessian = plan.queries
+    z = single_release(1.0, 1e-6, "replace-one")
+    # T (1 / z_g)^2 + T (1 / z_H)^2 = 1 / z^2.
+    spent = 50 / gradient.noise_multiplier**2 + 50 / hessian.noise_multiplier**2
+    assert spent == pytest.approx(z**-2, rel=1e-9)
+    assert hessian.max_norm == pytest.approx(math.sqrt(5))
+    assert 0.9999 < plan.price() <= 1.0
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+@pytest.mark.parametrize("method", ["above-threshold", "report-noisy-max"])
+def test_comparisons_are_pure_whatever_the_number_of_candidates(method, relation):
+    for candidates in (1, 1000):
+        plan = planned(method=method, candidates=candidates, neighboring_relation=relation)
+        (query,) = plan.queries
+        moved = 2 if relation == "replace-one" else 1
+        assert query.noise_multiplier == pytest.approx(2 * moved)
+        # Pure: at a delta that nothing but certainty leaves room for, the epsilon is the same.
+        assert 0.999 < plan.price(1e-30) <= 1.0
+
+
+def test_events_compose_with_gaussians():
+    """A pure mechanism costs no more than randomized response does, and no less at its loss."""
+    above = events.AboveThresholdDpEvent(4.0, 8.0)
+    alike = events.EpsilonDeltaDpEvent(0.5 * (1 + 1e-12), 0.0)
+    gaussian = events.GaussianDpEvent(3.0)
+    for event in (above, events.ReportNoisyMaxDpEvent(4.0)):
+        assert accountants.epsilon(event, delta=1e-9) == pytest.approx(0.5, rel=1e-8)
+        both = accountants.epsilon(events.ComposedDpEvent([event, gaussian]), delta=1e-6)
+        expected = accountants.epsilon(events.ComposedDpEvent([alike, gaussian]), delta=1e-6)
+        assert both == pytest.approx(float(expected), rel=1e-6)
+        alone = accountants.epsilon(gaussian, delta=1e-6)
+        assert alone < both < alone + 0.5
+
+
+def test_the_price_of_noisy_max_is_reached():
+    """Two scores that move in opposite ways: the likelihood ratio comes near exp(2 / b)."""
+    b, gap = 2.0, 30.0
+
+    def first_wins(difference):
+        # The difference of two Laplace variables of scale 1 exceeds t > 0 with this chance.
+        t = abs(difference) / b
+        tail = 0.5 * math.exp(-t) * (1 + t / 2)
+        return tail if difference < 0 else 1 - tail
+
+    ratio = first_wins(-gap + 2) / first_wins(-gap)
+    epsilon = float(accountants.epsilon(events.ReportNoisyMaxDpEvent(b), delta=1e-9))
+    assert math.log(ratio) <= epsilon
+    assert math.log(ratio) > 0.9 * epsilon
+
+
+# -- saddle scores
+
+
+@pytest.mark.parametrize("relation", ["zeroed", "replaced"])
+def test_scores_move_by_one_contribution(relation):
+    rng = np.random.default_rng(0)
+    plan = planned(n=6, d=3, method="above-threshold", candidates=1)
+    options = {"thresholds": (0.3, 0.2), "norms": (math.sqrt(3), 1.0)}
+    rows, moved = np.arange(6), 2 if relation == "replaced" else 1
+    largest = 0.0
+    for trial in range(300):
+        Z = rng.uniform(-4, 4, (6, 3))
+        if trial % 3 == 0:
+            Z[:] = rng.choice([0.0, math.pi / 2, math.pi])
+        other = Z.copy()
+        other[0] = rng.uniform(-4, 4, 3) if trial % 2 else Z[0] + math.pi
+        w = rng.choice([0.0, math.pi, 1.0], 3)
+        scores = []
+        for table in (Z, other):
+            objective = Trigonometric(table)
+            oracle = SecondOrderOracle(objective, plan, seed=0)
+            asked = rows if relation == "replaced" or table is Z else rows[1:]
+            scores.append(oracle._score(w, asked, options["thresholds"], options["norms"]))
+        largest = max(largest, abs(scores[0] - scores[1]))
+    assert largest <= moved * (1 + 1e-9)
+    assert largest > 0.9 * moved
+
+
+def test_above_threshold_stops_at_its_first_acceptance():
+    plan = planned(method="above-threshold", candidates=4)
+    holdout = Trigonometric.drawn(20_000, 5, seed=3)
+    chosen = select_point(holdout, [SADDLE, SADDLE, np.zeros(5), SADDLE], plan, seed=1)
+    assert (chosen.index, chosen.tested, chosen.status) == (2, 3, "accepted")
+    assert chosen.ledger.count("score") == 3
+    assert chosen.epsilon(1e-6) == plan.price(1e-6)
+    none = select_point(holdout, [SADDLE, np.full(5, 1.2)], plan, seed=1)
+    assert (none.index, none.w, none.status) == (None, None, "none")
+    oracle = SecondOrderOracle(holdout, plan, seed=2)
+    ask = {"thresholds": (0.6, 0.6), "norms": (math.sqrt(5), 1.0)}
+    assert not oracle.accepts(SADDLE, "score", **ask)
+    assert oracle.accepts(np.zeros(5), "score", **ask)
+    with pytest.raises(BudgetExceeded, match="has accepted a point"):
+        oracle.accepts(np.zeros(5), "score", **ask)
+    assert oracle.ledger.count("score") == 2
+
+
+def test_noisy_max_takes_the_best():
+    plan = planned(method="report-noisy-max")
+    chosen = select_point(
+        Trigonometric.drawn(20_000, 5, seed=3), [SADDLE, np.full(5, 0.6), np.zeros(5)], plan, seed=1
+    )
+    assert (chosen.index, chosen.ledger.count("score")) == (2, 1)
+
+
+# -- thresholds
+
+
+def test_without_noise_exactly_the_second_order_points_pass():
+    """Nearly no noise, many records: points near a threshold are left out."""
+    plan = planned(n=40_000, d=3, epsilon=1e4, candidates=200, accuracy=0.5)
+    holdout = Trigonometric.drawn(40_000, 3, seed=4)
+    rng = np.random.default_rng(5)
+    points = [np.array(w) for w in rng.uniform(-4, 4, (40, 3)) * rng.choice([0.1, 1.0], (40, 3))]
+    slack = plan.parameters["gradient_threshold"] - 0.5
+    assert slack < 0.07
+    seen = set()
+    for w in points:
+        near = abs(np.linalg.norm(PHI * np.sin(w)) - 0.5) < 3 * slack
+        near |= abs((PHI * np.cos(w)).min() + math.sqrt(0.5)) < 3 * slack
+        if not near:
+            chosen = select_point(holdout, [w], plan, seed=6)
+            assert (chosen.status == "accepted") == passes(w, 0.5)
+            seen.add(chosen.status)
+    assert seen == {"accepted", "none"}
+
+
+REFERENCE = [(5, 0.0677, 0.0642), (20, 0.1565, 0.1559), (80, 0.3976, 0.4648)]
+
+
+@pytest.mark.parametrize(("d", "e_g", "e_H"), REFERENCE)
+def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
+    """Section 5.5's numbers, found there by another program: m = 4, T = 50, n = 20,000."""
+    parameters = planned(d=d, silos=4, accuracy=0.5).parameters
+    assert parameters["gradient_threshold"] - 0.5 == pytest.approx(e_g, abs=6e-5)
+    assert parameters["hessian_threshold"] - math.sqrt(0.5) == pytest.approx(e_H, abs=6e-5)
+    alpha = max(0.5 + 2 * e_g, (math.sqrt(0.5) + 2 * e_H) ** 2)
+    assert parameters["accuracy"] == pytest.approx(alpha, rel=1e-3)
+    # One silo's comparisons have no factor of the dimension but the gradient bound's root.
+    alone = planned(d=d, method="above-threshold", accuracy=0.5).parameters
+    if d == 80:
+        assert alone["hessian_threshold"] < parameters["hessian_threshold"]
+
+
+@pytest.mark.parametrize("method", ["gaussian", "above-threshold"])
+def test_explicit_thresholds_cover(method):
+    """200 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
+
+    Candidates begin at borderline points: just within alpha (must pass) and just outside alpha'
+    (must not).
+    """
+    n, d, alpha = 8_000, 2, 0.3
+    plan = planned(n=n, d=d, candidates=4, accuracy=alpha, epsilon=4.0, method=method)
+    claimed = plan.parameters["accuracy"]
+    inside = np.array([math.asin(0.999 * alpha / PHI), 0.0])
+    outside = [SADDLE[:2], np.array([math.asin(1.001 * claimed / PHI), 0.0])]
+    assert passes(inside, alpha)
+    assert not any(passes(w, claimed) for w in outside)
+    failures = 0
+    for run in range(200):
+        holdout = Trigonometric.drawn(n, d, seed=1000 + run)
+        chosen = select_point(holdout, [*outside, inside], plan, seed=run)
+        failures += chosen.index != 2
+    assert failures / 200 <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 200)
+
+
+def test_printed_thresholds_reject_borderline_points():
+    """Erratum E12: the paper's slack is below the norm of the noise that its privacy needs."""
+    given = {"d": 40, "n": 20_000, "epsilon": 0.5, "delta": 1e-5, "candidates": 50}
+    printed, explicit = (planned(**given, thresholds=each) for each in ("printed", "explicit"))
+    gradient = printed.queries[0]
+    noise = gradient.noise_multiplier * gradient.max_norm / 20_000
+    slack = printed.parameters["hessian_threshold"] - math.sqrt(0.5)
+    hessian = printed.queries[1]
+    edge = 2 * math.sqrt(40) * hessian.noise_multiplier * hessian.max_norm / 20_000
+    # The spectrum of the noise reaches to the edge of the semicircle, 2 sqrt(d) sigma.
+    assert slack < edge
+    assert explicit.parameters["hessian_threshold"] - math.sqrt(0.5) > edge
+    assert noise > 0
+    # A point whose curvature is at the limit is normally rejected by the printed one.
+    w = np.full(40, math.acos(-0.95 * math.sqrt(0.5) / PHI))
+    w[1:] = w[0]
+    holdout = Trigonometric.drawn(20_000, 40, seed=0)
+    flat = Trigonometric(holdout._Z)
+    flat.clipped_sum = lambda w, rows, max_norm: np.zeros(40)
+    outcomes = [
+        [select_point(flat, [w], plan, seed=run).status for run in range(5)]
+        for plan in (printed, explicit)
+    ]
+    assert outcomes == [["none"] * 5, ["accepted"] * 5]
+
+
+# -- records that were used before
+
+
+def test_records_of_the_training_are_composed():
+    objective, other = (Trigonometric.drawn(20_000, 5, seed=seed) for seed in (0, 1))
+    with pytest.warns(VacuousSchedule):
+        train = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=5, **TARGET)
+    result = gauss_psgd(objective, train, seed=0, initial=SADDLE)
+    plan = planned()
+    alone = select_point(other, result, plan, seed=1)
+    assert alone.training is None
+    assert alone.epsilon(1e-6) == plan.price(1e-6)
+    again = select_point(objective, result, plan, seed=1)
+    assert isinstance(again.training, Result)
+    # Two releases at mu = 1 / z each are as one at sqrt(2) mu.
+    z = single_release(1.0, 1e-6, "replace-one")
+    both = accountants.epsilon(
+        events.GaussianDpEvent(z / math.sqrt(2)), delta=1e-6, neighboring_relation="replace-one"
+    )
+    assert again.epsilon(1e-6) == pytest.approx(float(both), rel=1e-4)
+    said = select_point(other, [result.w], plan, training=result, seed=2)
+    assert said.epsilon(1e-6) == again.epsilon(1e-6)
+
+
+def test_many_silos():
+    silos = [Trigonometric.drawn(5_000, 5, offset=o, seed=s) for s, o in enumerate(0.2 * np.eye(5))]
+    plan = planned(n=5_000, silos=5, candidates=2, epsilon=4.0, accuracy=0.3)
+    chosen = select_point(silos, [SADDLE, np.zeros(5)], plan, seed=0)
+    assert (chosen.index, len(chosen.ledgers)) == (1, 5)
+    for ledger in chosen.ledgers:
+        assert ledger.epsilon(1e-6) <= plan.price(1e-6)
+    with pytest.raises(ValueError, match="the same twice"):
+        select_point([*silos[:4], silos[0]], [SADDLE], plan)
+    with pytest.raises(ValueError, match="plan must be for 4 silos"):
+        select_point(silos[:4], [SADDLE], plan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"method": "guess"}, "method must be one of"),
+        ({"method": "above-threshold", "silos": 2}, "silos must be 1 for method"),
+        ({"accuracy": 0.0}, "accuracy must be a finite number > 0"),
+        ({"candidates": 0}, "candidates must be a whole number"),
+        ({"thresholds": "both"}, "thresholds must be one of"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        planned(**changes)
+
+
+def test_the_chance_that_laplace_noise_exceeds_its_share():
+    """3 b ln(1 / beta) covers noise of scale b and of scale 2 b, each but with chance beta."""
+    beta, b = 0.01, 1.7
+    assert 2 * stats.laplace.sf(b * math.log(1 / beta), scale=b) == pytest.approx(beta)
+    assert 2 * stats.laplace.sf(2 * b * math.log(1 / beta), scale=2 * b) == pytest.approx(beta)
