@@ -133,16 +133,8 @@ def select_point(
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
-    if method == "gaussian":
-        once = single_release(epsilon, delta, neighboring_relation)
-        queries = test.answers(repeated(once, 2 * T))
-        slack = test.gaussian_slack(queries[0].noise_multiplier)
-    else:
-        moved = 2 if neighboring_relation == "replace-one" else 1
-        # Both ways cost 2 s / b, rounded up by the accountant.
-        b = 2 * moved / _validate.positive(epsilon=epsilon) * (1 + 1e-9)
-        queries = (test.score(method, b),)
-        slack = test.laplace_slack(b)
+    target = (epsilon, delta, neighboring_relation)
+    queries, slack = test.settled(method, target)
     if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
         slack = test.printed_slack(_validate.positive(epsilon=epsilon), delta)
     return Plan(
@@ -192,6 +184,19 @@ class _Test:
         N, L = self.m * self.n, math.log(2 * self.d / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + math.sqrt(2 * math.log(1 / self.beta)))
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
+
+    def settled(
+        self, method: str, target: tuple[float, float, str]
+    ) -> tuple[tuple[Query, ...], tuple[float, float]]:
+        """Return the queries of a method at a target, with e_g and e_H."""
+        epsilon, _, relation = target
+        if method == "gaussian":
+            queries = self.answers(repeated(single_release(*target), 2 * self.T))
+            return queries, self.gaussian_slack(queries[0].noise_multiplier)
+        moved = 2 if relation == "replace-one" else 1
+        # Both ways cost 2 s / b, rounded up by the accountant.
+        b = 2 * moved / _validate.positive(epsilon=epsilon) * (1 + 1e-9)
+        return (self.score(method, b),), self.laplace_slack(b)
 
     def answers(self, multiplier: float) -> tuple[Query, ...]:
         """Return the queries of Algorithm 4; both have the same noise multiplier."""
