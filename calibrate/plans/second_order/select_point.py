@@ -120,7 +120,6 @@ def select_point(
             "nothing of the mean over silos. Use method='gaussian'."
         )
     d = _validate.count(dimension=dimension)
-    k = d if rank is None else _validate.count(rank=rank)
     test = _Test(
         n=_validate.count(n=n),
         d=d,
@@ -129,12 +128,11 @@ def select_point(
         G=known(constants, "lipschitz", "max_norm", max_norm),
         M=known(constants, "smoothness"),
         rho=known(constants, "hessian_lipschitz"),
-        root_of_rank=math.sqrt(min(k, d)),
+        root_of_rank=math.sqrt(d if rank is None else min(d, _validate.count(rank=rank))),
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
-    target = (epsilon, delta, neighboring_relation)
-    queries, slack = test.settled(method, target)
+    queries, slack = test.settled(method, (epsilon, delta, neighboring_relation))
     if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
         slack = test.printed_slack(_validate.positive(epsilon=epsilon), delta)
     return Plan(
