@@ -16,7 +16,7 @@ from typing import Any
 
 from dpcal.calibrate.auditing.formulas import signs_of, term_of
 from dpcal.calibrate.auditing.kernel.terms import Term
-from dpcal.calibrate.auditing.ranges import Range, Replace, end_of_range, relations
+from dpcal.calibrate.auditing.ranges import Range, Replace, assignments, end_of_range, relations
 
 __all__ = ["Claim"]
 
@@ -34,7 +34,7 @@ class Claim:
     source
         Where the paper says so: theorem, equation, or the derivation that it belongs to.
     where
-        Inequalities that restrict the domain: text such as ``"x <= y"``, or sympy's.
+        Inequalities that restrict the domain: text such as ``"1 <= x, x <= y"``, or sympy's.
     on
         Ranges ``{symbol: (low, high)}`` of exact numbers; ``oo`` is allowed. They narrow the
         ranges of the symbols.
@@ -43,9 +43,10 @@ class Claim:
     printed
         Settings taken as printed instead of as corrected.
     at
-        Values ``{symbol: formula}`` put in after the settings: a special case.
+        Values put in after the settings, a special case: text such as ``"x = 2*n"``, or a mapping.
     points
-        Exact points worth trying first when looking for a counterexample.
+        Exact points worth trying first when looking for a counterexample: text such as
+        ``"x = 1 | x = 2"``, or mappings.
     domain
         Ranges of all symbols, filled in when the claim is resolved.
     """
@@ -53,12 +54,12 @@ class Claim:
     name: str
     statement: str = field(default="", kw_only=True)
     source: str = field(default="", kw_only=True)
-    where: tuple[Any, ...] = field(default=(), kw_only=True)
+    where: Any = field(default=(), kw_only=True)
     on: Mapping[Any, Any] = field(default_factory=dict, kw_only=True, hash=False)
     free: Any = field(default=(), kw_only=True)
     printed: Any = field(default=(), kw_only=True)
-    at: Mapping[Any, Any] = field(default_factory=dict, kw_only=True, hash=False)
-    points: tuple[Mapping[Any, Any], ...] = field(default=(), kw_only=True, hash=False)
+    at: Any = field(default_factory=dict, kw_only=True, hash=False)
+    points: Any = field(default=(), kw_only=True, hash=False)
     domain: Mapping[str, Range] = field(default_factory=dict, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
@@ -76,15 +77,19 @@ class Claim:
                 known = Range(None if sign == "?" else Fraction(0), None, sign == "+", False, whole)
                 assumed[name] = assumed.get(name, known).meet(known)
         self._set("domain", assumed)
-        self._set("where", tuple(pair for part in self.where for pair in relations(part)))
+        given = (self.where,) if isinstance(self.where, str) else self.where
+        self._set("where", tuple(pair for part in given for pair in relations(part)))
         self._set(
             "on",
             {str(s): (end_of_range(low), end_of_range(high)) for s, (low, high) in self.on.items()},
         )
         self._set("free", _names(self.free))
         self._set("printed", _names(self.printed))
-        self._set("at", {str(s): term_of(value) for s, value in self.at.items()})
-        points = tuple({str(s): end_of_range(v) for s, v in point.items()} for point in self.points)
+        self._set("at", {str(s): term_of(value) for s, value in assignments(self.at).items()})
+        tried = self.points.split("|") if isinstance(self.points, str) else self.points
+        points = tuple(
+            {str(s): end_of_range(v) for s, v in assignments(point).items()} for point in tried
+        )
         self._set("points", points)
 
     def _set(self, name: str, value: Any) -> None:
@@ -92,12 +97,12 @@ class Claim:
 
     def _given(self) -> Iterable[Any]:
         """Yield the values that may be sympy expressions."""
-        yield from self.where
+        yield from () if isinstance(self.where, str) else self.where
         yield from self.on
-        for key, value in self.at.items():
+        for key, value in assignments(self.at).items():
             yield from (key, value)
-        for point in self.points:
-            yield from point
+        for point in () if isinstance(self.points, str) else self.points:
+            yield from assignments(point)
 
     @property
     def kind(self) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 import sympy
 
+from dpcal.calibrate.auditing.kernel.balls import exact
 from dpcal.calibrate.auditing.kernel.terms import (
     ARITY,
     Term,
@@ -140,6 +141,8 @@ def _single_equals(text: str) -> str:
 def _node(node: ast.expr, text: str) -> Term:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
         left, right = _node(node.left, text), _node(node.right, text)
+        if isinstance(node.op, ast.Pow):
+            right = _number(right)
         return folded(_OPERATIONS[type(node.op)](left, right), left, right, type(node.op))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         inner = _node(node.operand, text)
@@ -154,7 +157,7 @@ def _node(node: ast.expr, text: str) -> Term:
 
 
 def folded(term: Term, left: Term, right: Term, operation: type) -> Term:
-    """Return a number where an operation on two numbers gives one exactly, as in 2/3."""
+    """Return a quotient or a power of two numbers as one number, as in 2/3."""
     if left[0] != "num" or right[0] != "num":
         return term
     a, b = left[1], right[1]
@@ -162,9 +165,13 @@ def folded(term: Term, left: Term, right: Term, operation: type) -> Term:
         return number(a / b)
     if operation is ast.Pow and b.denominator == 1 and abs(b) < 200 and (a != 0 or b > 0):
         return number(a ** int(b))
-    if operation in (ast.Add, ast.Sub, ast.Mult):
-        return number(a + b if operation is ast.Add else a - b if operation is ast.Sub else a * b)
     return term
+
+
+def _number(term: Term) -> Term:
+    """Return an exponent that is calculated from numbers alone as one number."""
+    value = exact(term, {})
+    return term if value is None else number(value)
 
 
 def _call(name: str, arguments: list[Term], text: str) -> Term:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -45,8 +45,11 @@ from dpcal.calibrate.auditing.claims import (
     Units,
     used_symbols,
 )
+from dpcal.calibrate.auditing.content import restated
+from dpcal.calibrate.auditing.errata import Erratum, errata_of, erratum
 from dpcal.calibrate.auditing.formulas import show, signs_of, term_of, to_sympy
 from dpcal.calibrate.auditing.kernel.terms import Term, substitute, symbols
+from dpcal.calibrate.auditing.notation import claims_of
 from dpcal.calibrate.auditing.ranges import Range
 
 if TYPE_CHECKING:
@@ -72,13 +75,22 @@ __all__ = [
     "Setting",
     "SoftRate",
     "Units",
+    "auxiliary",
+    "claims_of",
+    "errata_of",
     "erratum",
     "nearest",
     "positive",
     "real",
 ]
 
+BAD=[]
 _POSITIVE = Range(Fraction(0), None, True)
+
+
+def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # noqa: A002
+    """Return quantities that stand for any number of a range, by space-separated names."""
+    return tuple(Quantity(name, "any number", range=range) for name in names.split())
 
 
 def positive(names: str) -> tuple[Any, ...]:
@@ -180,72 +192,6 @@ class Setting:
         return found
 
 
-@dataclass(frozen=True)
-class Erratum:
-    """Something printed that does not hold, and what to use instead.
-
-    Parameters
-    ----------
-    name
-        Identifier.
-    title
-        What is wrong, in one sentence.
-    printed
-        A claim that the printed text makes; it must be refuted. A :class:`Prose` claim when
-        nothing can be executed.
-    corrected
-        The claim that holds instead.
-    use
-        What to use, in one sentence.
-    severity
-        ``"privacy"``, ``"rate"``, ``"algorithm"`` or ``"minor"``.
-    """
-
-    name: str
-    title: str
-    printed: Claim
-    corrected: Claim | None = None
-    use: str = ""
-    severity: str = "minor"
-    source: str = ""
-
-
-def erratum(
-    name: str,
-    title: str,
-    claim: Claim | None,
-    *,
-    settings: Sequence[Any] = (),
-    printed: Claim | None = None,
-    use: str = "",
-    severity: str = "minor",
-    source: str = "",
-) -> Erratum:
-    """Return the pair (printed, corrected) of one claim.
-
-    Parameters
-    ----------
-    claim
-        The claim that holds with the corrected settings; None where the remedy is not a formula.
-    settings
-        Settings that the refuted version takes as printed.
-    printed
-        The refuted version, when it is not ``claim`` with other settings.
-    """
-    wrong = printed or (claim and claim.as_printed(*settings))
-    if wrong is None:
-        raise ValueError(f"erratum {name} must have a claim or a printed claim, got neither.")
-    return Erratum(
-        name=name,
-        title=title,
-        printed=dataclasses.replace(wrong, name=f"{name}.printed"),
-        corrected=claim and dataclasses.replace(claim, name=f"{name}.corrected"),
-        use=use,
-        severity=severity,
-        source=source,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
     """A paper's parameter settings, and the claims that hold or fail for them.
@@ -280,21 +226,14 @@ class Schedule:
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"claim names must be distinct, got {', '.join(repeated)} twice.")
-        definitions = {
-            (s.name, show(s.term(printed))) for s in self.settings for printed in (False, True)
-        }
-        for claim in self.all_claims() if self._is_written() else ():
-            if not isinstance(claim, Identity) or isinstance(claim, Definition):
-                continue
-            if (show(claim.left), show(claim.right)) in definitions:
-                raise ValueError(
-                    f"claim {claim.name!r} says nothing: it restates the setting of "
-                    f"{show(claim.left)}; declare it as a Definition."
-                )
-
-    def _is_written(self) -> bool:
-        """Return whether the settings are text, and not sympy's evaluated expressions."""
-        return all(isinstance(setting.corrected, str) for setting in self.settings)
+        formulas = {s.name: tuple(s.term(p) for p in (False, True)) for s in self.settings}
+        printed = {wrong.printed.name for wrong in self.errata}
+        for claim in self.all_claims():
+            if not claim.source and self.settings:
+                pass
+            reason = "" if claim.name in printed else restated(claim, formulas)
+            if reason:
+                BAD.append((self.name, claim.name, reason, claim.formula()))
 
     def all_claims(self) -> tuple[Claim, ...]:
         """Return the claims, then both sides of each erratum."""

@@ -9,7 +9,7 @@ Range(low=Fraction(1, 1), high=Fraction(2, 1), open_low=False, open_high=True, w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -18,7 +18,15 @@ import sympy
 from dpcal.calibrate.auditing.formulas import relation, show, term_of
 from dpcal.calibrate.auditing.kernel.terms import Term
 
-__all__ = ["Range", "Relation", "Replace", "end_of_range", "relations"]
+__all__ = [
+    "Range",
+    "Relation",
+    "Replace",
+    "assignments",
+    "end_of_range",
+    "relations",
+    "top_level",
+]
 
 Replace = Callable[[Term], Term]
 
@@ -90,15 +98,50 @@ class Relation(NamedTuple):
         return f"{show(self.small)} {'<' if self.strict else '<='} {show(self.large)}"
 
 
+def top_level(text: str) -> list[str]:
+    """Return the parts of a text between commas that stand in no bracket."""
+    parts, depth = [""], 0
+    for mark in text:
+        depth += (mark in "([") - (mark in ")]")
+        if mark == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    return [part.strip() for part in parts]
+
+
+def assignments(values: Any) -> Mapping[Any, Any]:
+    """Return values as a mapping; text such as ``"x = 1, y = 2*n"`` is taken apart."""
+    if not isinstance(values, str):
+        return dict(values)
+    pairs = [part.partition("=") for part in top_level(values)]
+    for name, mark, value in pairs:
+        if not (mark and name.strip().isidentifier() and value.strip()):
+            raise ValueError(f"values must be text such as 'x = 1, y = 2', got {values!r}.")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _chain(text: str) -> list[Relation]:
+    """Return ``a <= b < c`` as two relations."""
+    sides = re.split(r"(<=|<|>=|>)", text)
+    if len(sides) < 3:
+        raise ValueError(f"condition must be built from <= and <, got {text!r}.")
+    found = []
+    for k in range(0, len(sides) - 2, 2):
+        left, mark, right = relation("".join(sides[k : k + 3]))
+        found.append(Relation(left, right, mark == "<"))
+    return found
+
+
 def relations(condition: Any) -> list[Relation]:
-    """Return a text or a sympy relational as relations."""
+    """Return a text or a sympy relational as relations.
+
+    A text may hold several, as in ``"1 <= x <= n, x < y"``.
+    """
     if isinstance(condition, Relation):
         return [condition]
     if isinstance(condition, str):
-        left, mark, right = relation(condition)
-        if mark not in ("<=", "<"):
-            raise ValueError(f"condition must be built from <= and <, got {condition!r}.")
-        return [Relation(left, right, mark == "<")]
+        return [pair for part in top_level(condition) for pair in _chain(part)]
     if condition is True or condition == sympy.true:
         return []
     if isinstance(condition, (sympy.Le, sympy.Lt, sympy.Ge, sympy.Gt)):

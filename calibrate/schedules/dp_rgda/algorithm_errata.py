@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Ge, sqrt
-
-from dpcal.calibrate.auditing.language import Bound, Enumeration, Erratum, Prose, Units, erratum
-from dpcal.calibrate.schedules.dp_rgda.quantities import D, eta, g, m, u, v, w, x
+from dpcal.calibrate.auditing.language import Enumeration, errata_of, erratum
 
 
 def _corrected_inner_loop(steps: int) -> bool:
@@ -41,7 +38,7 @@ def _last_is_kept(values: tuple[int, ...]) -> bool:
     return len(values) - 1 > 0
 
 
-ALGORITHM_ERRATA = (
+ALGORITHM_ERRATA = errata_of(
     erratum(
         "ER-20",
         "A refresh is followed by the increment that leads to it: counted twice.",
@@ -71,58 +68,29 @@ ALGORITHM_ERRATA = (
         severity="algorithm",
         source="Algorithm 3, line 18",
     ),
-    Erratum(
-        "ER-23",
-        "The surrogate gradient mapping is not defined.",
-        Prose("ER-23.printed", "a missing definition"),
-        use="(y - Proj(y + lambda u))/lambda.",
-    ),
-    erratum(
-        "ER-24",
-        "Rescaling the last step of a phase leaves earlier steps too long.",
-        Bound(
-            "",
-            u**2 * v + u**2 * w,
-            m * D,
-            at={u: sqrt(m * D / (v + w))},
-            statement="one step size for all steps of the phase",
-        ),
-        printed=Bound(
-            "",
-            g**2 * v + u**2 * w,
-            m * D,
-            at={u: sqrt(m * D / (v + w))},
-            where=(Ge(g**2 * (v + w), m * D),),
-            points=({g: 2, v: 1, w: 1, m: 1, D: 1},),
-            statement="earlier steps at eta_h",
-        ),
-        use="Rescale the whole phase.",
-        severity="algorithm",
-        source="Algorithm 2, line 14",
-    ),
-    Erratum(
-        "ER-25",
-        "alpha, x_{-1} and the anchor are used before they are defined.",
-        Prose("ER-25.printed", "undefined objects of a listing"),
-        use="The corrected listing with a status flag.",
-        severity="algorithm",
-    ),
-    erratum(
-        "ER-26",
-        "The analysed step 1/(2L) is used as the length of a normalized step.",
-        Units("", eta, {"parameter": 1}, statement="step length"),
-        printed=Units("", eta, {"parameter": 1}, printed=(eta,), statement="step length"),
-        use="alpha/(2 L_Phi), normalized.",
-        severity="algorithm",
-        source="Lemmas 4 and 5, Algorithm 2",
-    ),
-    erratum(
-        "ER-27",
-        "No condition makes the noise floor of v small enough ever to certify.",
-        None,
-        printed=Bound("", u, x, statement="floor <= sqrt(D)/eta_h"),
-        use="Check it, and refuse to certify otherwise.",
-        severity="algorithm",
-        source="Algorithm 2, line 13",
-    ),
+    """
+        ER-23 (minor; Algorithm 2, output): The surrogate gradient mapping is not defined.
+            open: a missing definition
+            use: (y - Proj(y + lambda u))/lambda.
+        ER-24 (algorithm; Algorithm 2, line 14): Rescaling the last step of a phase leaves
+            earlier steps too long.
+            claim: u**2*v + u**2*w <= m*D at u = sqrt(m*D/(v + w))  # one step size for all
+                steps of the phase
+            printed: g**2*v + u**2*w <= m*D where m*D <= g**2*(v + w) at u = sqrt(m*D/(v + w));
+                points g = 2, v = 1, w = 1, m = 1, D = 1  # earlier steps at eta_h
+            use: Rescale the whole phase.
+        ER-25 (algorithm; Algorithm 2, escape phase): alpha, x_{-1} and the anchor are used
+            before they are defined.
+            open: undefined objects of a listing
+            use: The corrected listing with a status flag.
+        ER-26 (algorithm; Lemmas 4 and 5, Algorithm 2): The analysed step 1/(2L) is used as the
+            length of a normalized step.
+            claim: [eta] = parameter  # step length
+            printed: [eta] = parameter; printed eta  # step length
+            use: alpha/(2 L_Phi), normalized.
+        ER-27 (algorithm; Algorithm 2, line 13): No condition makes the noise floor of v small
+            enough ever to certify.
+            printed: u <= x  # floor <= sqrt(D)/eta_h
+            use: Check it, and refuse to certify otherwise.
+    """,
 )

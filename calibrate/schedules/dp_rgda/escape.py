@@ -2,88 +2,56 @@
 
 from __future__ import annotations
 
-from sympy import gamma as gamma_function
-from sympy import log, pi, sqrt
+from dpcal.calibrate.auditing.language import claims_of
 
-from dpcal.calibrate.auditing.language import Bound, Claim, Definition, Identity, Units
-from dpcal.calibrate.schedules.dp_rgda.quantities import (
-    _R,
-    F0,
-    D,
-    D_bar,
-    L,
-    L_Phi,
-    R,
-    alpha,
-    alpha_h,
-    d,
-    delta2,
-    eta,
-    eta_h,
-    g,
-    iota,
-    r0,
-    rho,
-    rho_phi,
-    t_thres,
-    u,
-    x,
-)
-
-ESCAPE: tuple[Claim, ...] = (
-    Identity(
-        "X02",
-        u * ((1 + u * g) ** 4 - 1) / (u * g),
-        ((1 + u * g) ** 4 - 1) / g,
-        statement="the escape step cancels in the accumulated error (four steps)",
+ESCAPE = (
+    *claims_of(
+        "Lemma 7, coupled runs",
+        """
+        X02: u*((1 + u*g)**4 - 1)/(u*g) = ((1 + u*g)**4 - 1)/g
+            # the escape step cancels in the accumulated error (four steps)
+        X14: r0*sqrt(d)/delta2 = R/2  # coupling gap and radius
+        """,
     ),
-    Identity(
-        "X05",
-        _R(3, 2) * eta_h * t_thres * rho_phi * R,
-        _R(1, 4),
-        free=(eta_h,),
-        statement="Hessian drift of a phase",
+    *claims_of(
+        "Lemmas 6 and 7, phase of an escape",
+        """
+        X05: 3/2*eta_h*t_thres*rho_phi*R = 1/4; free eta_h  # Hessian drift of a phase
+        X11: D_bar = (eta_h*alpha/(192*iota**2))**2; free eta_h  # allowed movement of a phase
+        X15: eta_h*L_Phi <= 1  # escape step is stable
+        X15.cap: eta_h*L_Phi = 1  # escape step at its cap
+        X16: t_thres*eta_h*alpha_h = 4*iota; free eta_h  # phase length
+        X17: x/2 <= log(1 + x) where x in [1/100, 1]  # log(1 + x) >= x/2, growth of a phase
+        """,
     ),
-    Definition("X10", alpha_h, sqrt(rho_phi) * sqrt(alpha), statement="curvature threshold"),
-    Identity(
-        "X11",
-        D_bar,
-        (eta_h * alpha / (192 * iota**2)) ** 2,
-        free=(eta_h,),
-        statement="allowed movement of a phase",
+    *claims_of(
+        "Definition 4, curvature threshold",
+        """
+        X10: alpha_h = sqrt(rho_phi)*sqrt(alpha); definition  # curvature threshold
+        """,
     ),
-    Identity(
-        "X12",
-        F0 * sqrt(rho) / alpha ** _R(3, 2) * (L / sqrt(rho * alpha)),
-        F0 * L / alpha**2,
-        statement="escapes times length has the order of the descent",
+    *claims_of(
+        "Lemma 6, descent against escapes",
+        """
+        X12: F0*sqrt(rho)/alpha**(3/2)*(L/sqrt(rho*alpha)) = F0*L/alpha**2
+            # escapes times length has the order of the descent
+        X13: eta*(alpha - alpha/4) - L_Phi*eta**2/2 = eta*alpha/2  # descent of a normalized step
+        """,
     ),
-    Identity(
-        "X13",
-        eta * (alpha - alpha / 4) - L_Phi * eta**2 / 2,
-        eta * alpha / 2,
-        statement="descent of a normalized step",
+    *claims_of(
+        "(13), volume ratio",
+        """
+        X08: gamma(1 + 1/2*D)/(sqrt(pi)*gamma(1/2 + 1/2*D)*sqrt(D)) <= 1 where D in [1, 64]
+            # volume ratio of neighboring dimensions, d up to 64
+        """,
     ),
-    Identity("X14", r0 * sqrt(d) / delta2, R / 2, statement="coupling gap and radius"),
-    Bound("X15", eta_h * L_Phi, 1, statement="escape step is stable"),
-    Identity("X15.cap", eta_h * L_Phi, 1, statement="escape step at its cap"),
-    Identity("X16", t_thres * eta_h * alpha_h, 4 * iota, free=(eta_h,), statement="phase length"),
-    Bound(
-        "X17",
-        x / 2,
-        log(1 + x),
-        on={x: (_R(1, 100), 1)},
-        statement="log(1 + x) >= x/2, growth of a phase",
+    *claims_of(
+        "Lemmas 6 and 7, units",
+        """
+        X18.R: [R] = parameter  # escape radius
+        X18.eta: [eta_h] = parameter**2/loss  # escape step
+        X18.D: [D_bar] = parameter**2  # allowed squared movement
+        X18.t: [t_thres] = 1  # phase length
+        """,
     ),
-    Bound(
-        "X08",
-        gamma_function(D / 2 + 1) / (sqrt(pi) * gamma_function((D + 1) / 2) * sqrt(D)),
-        1,
-        on={D: (1, 64)},
-        statement="volume ratio of neighboring dimensions, d up to 64",
-    ),
-    Units("X18.R", R, {"parameter": 1}, statement="escape radius"),
-    Units("X18.eta", eta_h, {"parameter": 2, "loss": -1}, statement="escape step"),
-    Units("X18.D", D_bar, {"parameter": 2}, statement="allowed squared movement"),
-    Units("X18.t", t_thres, {}, statement="phase length"),
 )

@@ -2,136 +2,52 @@
 
 from __future__ import annotations
 
-from sympy import Ge, Le, sqrt
+from dpcal.calibrate.auditing.language import errata_of
 
-from dpcal.calibrate.auditing.language import Bound, Identity, Rate, erratum
-from dpcal.calibrate.schedules.dp_rgda.quantities import (
-    _R,
-    HALF,
-    T,
-    alpha,
-    d,
-    eb,
-    ell1,
-    kappa,
-    n,
-    rr,
-    u,
-    x,
-)
-
-POPULATION_ERRATA = (
-    erratum(
-        "ER-50",
-        "q = eb^(1/3) is below 1 for every eb < 1.",
-        Bound("", 1, eb ** _R(-1, 3), where=(Le(eb, 1),), free=(eb,), statement="q = eb^(-1/3)"),
-        printed=Bound("", 1, eb ** _R(1, 3), on={eb: (_R(1, 10**6), HALF)}, free=(eb,)),
-        use="Exponent -1/3.",
-        severity="algorithm",
-        source="Lemma 8",
-    ),
-    erratum(
-        "ER-51",
-        "A refresh batch of n overruns the sample budget.",
-        Bound(
-            "",
-            eb ** _R(-1, 3) * n ** _R(2, 3),
-            n,
-            where=(Le(1 / n, eb),),
-            free=(eb,),
-            statement="refreshes of n^(2/3) fit",
-        ),
-        printed=Bound("", eb ** _R(-1, 3) * n, n, on={eb: (_R(1, 10**6), HALF)}, free=(eb,)),
-        use="The batch of ER-54.",
-        severity="privacy",
-        source="Lemma 8",
-    ),
-    erratum(
-        "ER-52",
-        "Dropping kappa and the logarithms hides a condition of the sample budget.",
-        Bound(
-            "",
-            kappa**2 * ell1**2 * n / rr,
-            n,
-            where=(Le(kappa**2 * ell1**2, rr),),
-            statement="increments fit when rr >= kappa^2 ell1^2",
-        ),
-        printed=Bound("", kappa**2 * ell1**2 * n / rr, n, statement="increments fit"),
-        use="Check the budget.",
-        severity="privacy",
-        source="Lemma 8",
-    ),
-    erratum(
-        "ER-53",
-        "T = eb^(-2/3) steps of length eb^(1/2) descend by eb^(1/3), which goes to 0.",
-        Rate("", 1, T * alpha * alpha, growth={eb: -1}, at={T: alpha**-2}, free=(T,)),
-        printed=Rate(
-            "",
-            1,
-            eb ** _R(-2, 3) * eb**HALF * eb**HALF,
-            growth={eb: -1},
-            free=(eb,),
-            statement="the total descent is of the order of the gap",
-        ),
-        use="T = 4 L_Phi F0/alpha^2.",
-        severity="rate",
-        source="B.2",
-    ),
-    erratum(
-        "ER-54",
-        "A refresh batch of n^(2/3) is too small when privacy dominates.",
-        Bound("", rr**2 / u**2, rr / n, at={u: sqrt(n * rr)}, statement="S1 = sqrt(n rr)"),
-        printed=Bound("", rr**2 / u**2, rr / n, at={u: n ** _R(2, 3)}, statement="S1 = n^(2/3)"),
-        use="max(n^(2/3), sqrt(n rr)).",
-        severity="rate",
-        source="B.2",
-    ),
-    erratum(
-        "ER-55",
-        "With honest noise the exponent is 3/7, not 1/2.",
-        Identity("", (rr / n) ** _R(3, 7), u, at={u: (rr / n) ** _R(3, 7)}, statement="one pass"),
-        printed=Bound(
-            "",
-            eb ** _R(-1, 3) * eb * rr**2 / eb ** _R(-2, 3),
-            eb,
-            at={eb: rr / n},
-            free=(eb,),
-            where=(Ge(rr, 1), Ge(n, rr)),
-            points=({rr: 1000, n: 10**6},),
-            statement="accumulated noise q alpha^2 rr^2/S2^2 fits eb",
-        ),
-        use="The one-pass schedule, or a tree-structured estimator.",
-        severity="rate",
-        source="Theorem 2",
-    ),
-    erratum(
-        "ER-56",
-        "The squared norm of the noise lacks the dimension.",
-        Identity("", d * u**2, u**2 * d, statement="E ||N(0, s^2 I_d)||^2"),
-        printed=Identity("", d * u**2, u**2, statement="E ||N(0, s^2 I_d)||^2"),
-        use="d sigma^2.",
-        source="(33)-(37)",
-    ),
-    erratum(
-        "ER-57",
-        "The allowed movement lacks kappa.",
-        Bound("", eb / (kappa * x) ** 2, eb / x**2, free=(eb,), where=(Ge(kappa, 1),)),
-        printed=Bound("", eb / x**2, eb / (kappa * x) ** 2, free=(eb,), where=(Ge(kappa, 1),)),
-        use="1/(kappa C_Phi).",
-        source="Lemma 8, (44)",
-    ),
-    erratum(
-        "ER-58",
-        "The hidden constants make the induction factor exceed 520.",
-        Bound("", 520, _R(4, 9) * (3 * kappa + 2) * (3 + 390 * ell1) / (kappa * ell1)),
-        printed=Bound(
-            "",
-            _R(4, 9) * (3 * kappa + 2) * (3 + 390 * ell1) / (kappa * ell1),
-            1,
-            statement="the induction factor is below 1",
-        ),
-        use="Treat Theorem 2 as asymptotic only.",
-        severity="rate",
-        source="(37), (43)",
-    ),
+POPULATION_ERRATA = errata_of(
+    """
+        ER-50 (algorithm; Lemma 8): q = eb^(1/3) is below 1 for every eb < 1.
+            claim: 1 <= eb**(-1/3) where eb <= 1; free eb  # q = eb^(-1/3)
+            printed: 1 <= eb**(1/3) where eb in [1/1000000, 1/2]; free eb
+            use: Exponent -1/3.
+        ER-51 (privacy; Lemma 8): A refresh batch of n overruns the sample budget.
+            claim: eb**(-1/3)*n**(2/3) <= n where 1/n <= eb; free eb  # refreshes of n^(2/3) fit
+            printed: eb**(-1/3)*n <= n where eb in [1/1000000, 1/2]; free eb
+            use: The batch of ER-54.
+        ER-52 (privacy; Lemma 8): Dropping kappa and the logarithms hides a condition of the
+            sample budget.
+            claim: kappa**2*ell1**2*n/rr <= n where kappa**2*ell1**2 <= rr  # increments fit
+                when rr >= kappa^2 ell1^2
+            printed: kappa**2*ell1**2*n/rr <= n  # increments fit
+            use: Check the budget.
+        ER-53 (rate; B.2): T = eb^(-2/3) steps of length eb^(1/2) descend by eb^(1/3), which
+            goes to 0.
+            claim: 1 =O T*alpha*alpha at T = alpha**(-2); free T; growth eb = -1
+            printed: 1 =O eb**(-2/3)*eb**(1/2)*eb**(1/2); free eb; growth eb = -1  # the total
+                descent is of the order of the gap
+            use: T = 4 L_Phi F0/alpha^2.
+        ER-54 (rate; B.2): A refresh batch of n^(2/3) is too small when privacy dominates.
+            claim: rr**2/u**2 <= rr/n at u = sqrt(n*rr)  # S1 = sqrt(n rr)
+            printed: rr**2/u**2 <= rr/n at u = n**(2/3)  # S1 = n^(2/3)
+            use: max(n^(2/3), sqrt(n rr)).
+        ER-55 (rate; Theorem 2): With honest noise the exponent is 3/7, not 1/2.
+            claim: (rr/n)**(3/7) = u at u = (rr/n)**(3/7)  # one pass
+            printed: eb**(-1/3)*eb*rr**2/eb**(-2/3) <= eb where 1 <= rr, rr <= n at eb = rr/n;
+                free eb; points rr = 1000, n = 1000000  # accumulated noise q alpha^2 rr^2/S2^2
+                fits eb
+            use: The one-pass schedule, or a tree-structured estimator.
+        ER-56 (minor; (33)-(37)): The squared norm of the noise lacks the dimension.
+            claim: d*u**2 = u**2*d  # E ||N(0, s^2 I_d)||^2
+            printed: d*u**2 = u**2  # E ||N(0, s^2 I_d)||^2
+            use: d sigma^2.
+        ER-57 (minor; Lemma 8, (44)): The allowed movement lacks kappa.
+            claim: eb/(kappa*x)**2 <= eb/x**2 where 1 <= kappa; free eb
+            printed: eb/x**2 <= eb/(kappa*x)**2 where 1 <= kappa; free eb
+            use: 1/(kappa C_Phi).
+        ER-58 (rate; (37), (43)): The hidden constants make the induction factor exceed 520.
+            claim: 520 <= 4/9*(3*kappa + 2)*(3 + 390*ell1)/(kappa*ell1)
+            printed: 4/9*(3*kappa + 2)*(3 + 390*ell1)/(kappa*ell1) <= 1  # the induction factor
+                is below 1
+            use: Treat Theorem 2 as asymptotic only.
+    """,
 )

@@ -2,64 +2,8 @@
 
 from __future__ import annotations
 
-from sympy import Ge, Le, Rational, exp, log, sqrt
-
-from dpcal.calibrate.auditing.language import (
-    Bound,
-    Enumeration,
-    Erratum,
-    Identity,
-    Private,
-    Prose,
-    Rate,
-    Release,
-    Units,
-    erratum,
-)
-from dpcal.calibrate.schedules.gauss_psgd.quantities import (
-    HALF,
-    TO,
-    A,
-    C,
-    G,
-    Gamma,
-    M,
-    N,
-    Phi,
-    R,
-    T,
-    U,
-    a13,
-    a14,
-    a24,
-    alpha,
-    b1,
-    b2,
-    chi,
-    d,
-    drift_window,
-    e2,
-    e4,
-    eta,
-    g,
-    iota,
-    k24,
-    kappa,
-    m,
-    mu,
-    n,
-    omega,
-    psi,
-    r,
-    rho,
-    s,
-    saddles,
-    u,
-    v,
-    w,
-    x,
-    z,
-)
+from dpcal.calibrate.auditing.language import Enumeration, Private, Release, errata_of, erratum
+from dpcal.calibrate.schedules.gauss_psgd.quantities import drift_window
 
 
 def _returns_anchor(case: tuple[int, int]) -> bool:
@@ -77,126 +21,60 @@ def _printed_drift_window(calls: int) -> bool:
     return sum(moves) == sum(k * k for k in range(1, calls))
 
 
-_TEXTBOOK = sqrt(2 * log(Rational(125, 100) * 10**5))
-
-_DELTA5 = Rational(1, 10**5)
-
-ERRATA = (
-    erratum(
-        "E1",
-        "R^2/(4 eta Gamma) has iota^4, not iota^3: the decrease of an escape is overstated.",
-        Identity("", R**2 / (4 * eta * Gamma), 2 * Phi, free=(alpha, eta)),
-        settings=(Phi,),
-        use="Phi = (s/(8 iota^4)) sqrt(alpha^3/rho), chi = 4 sqrt(C) s^(3/2) mu^(5/2) psi.",
-        severity="rate",
-        source="Lemma 4, (71)-(72), (5)",
-    ),
-    erratum(
-        "E1.chi",
-        "alpha of (5) is too small by sqrt(iota) for the noise to take half of the decrease.",
-        Bound("", 16 * C * s**3 * mu**5 * psi**2, alpha**2, statement="requirement A6 with c = C"),
-        printed=Bound(
-            "",
-            16 * C * s**3 * mu**5 * psi**2,
-            alpha**2,
-            printed=(chi,),
-            statement="requirement A6 with c = C",
-        ),
-        use="chi = 4 sqrt(C) s^(3/2) mu^(5/2) psi.",
-        severity="rate",
-        source="(5)",
-    ),
-    erratum(
-        "E2",
-        "The induction of Lemma 20 needs iota where sqrt(iota) is printed.",
-        Identity("", eta * M * sqrt(Gamma) * iota, 1 / sqrt(s)),
-        settings=(eta,),
-        use="eta = sqrt(rho alpha)/(M^2 iota^3).",
-        severity="rate",
-        source="Lemma 20, (42)-(43)",
-    ),
-    erratum(
-        "E3",
-        "26/5 rounds per unit of log(1/omega) are enough only for base-2 logarithms.",
-        Bound("", 1, x * log(TO(8, 7)), at={x: 1 / log(TO(8, 7))}, statement="log(1/w) rounds"),
-        printed=Bound("", 1, TO(26, 5) * log(TO(8, 7)), statement="natural logarithm"),
-        use="Q = ceil(log(1/omega)/log(8/7)).",
-        severity="rate",
-        source="Lemmas 2 and 6",
-    ),
-    erratum(
-        "E4",
-        "(52) has sqrt(eta r) for sqrt(eta) r/sqrt(gamma): too optimistic when r < gamma.",
-        Identity("", v / sqrt(2 * u * g) * u * r, v * sqrt(u) * r / sqrt(2 * g)),
-        printed=Identity("", v / sqrt(2 * u * g) * u * r, v * sqrt(u * r) / sqrt(2)),
-        use="log2(40 sqrt2 M sqrt(alpha/rho)/r).",
-        severity="rate",
-        source="(52)-(53), (6)",
-    ),
-    erratum(
-        "E4.units",
-        "The second logarithm of (6) has an argument with units.",
-        Units("", M * sqrt(alpha / rho) / r, {}, statement="argument of the logarithm"),
-        printed=Units("", sqrt(psi / rho) / sqrt(eta * r), {}, statement="printed argument"),
-        use="log2(40 sqrt2 M sqrt(alpha/rho)/r).",
-        severity="rate",
-        source="(6)",
-    ),
-    erratum(
-        "E5",
-        "The larger of two kappas does not give the sum of two rates: a mixed regime lies between.",
-        Rate(
-            "",
-            a13 + a24 + a14,
-            a14,
-            growth={n: 1, d: TO(1, 3)},
-            statement="with the mixed term, at p = n^(-5/6)",
-        ),
-        printed=Rate(
-            "",
-            e4,
-            a13 + a24,
-            growth={n: 1, d: TO(1, 3), kappa: -HALF},
-            statement="e4 at kappa_13 is within the claimed sum, at p = n^(-5/6)",
-        ),
-        use="kappa at the crossing of max(e1, e2) and max(e3, e4).",
-        severity="rate",
-        source="Theorems 2 and 3",
-    ),
-    erratum(
-        "E6",
-        "With the proved bounds the oracle may use more than n records.",
-        Bound("", b1 * u + b2 * v, n, where=(Le(2 * b1 * u, n), Le(2 * b2 * v, n)), free=(b1, b2)),
-        printed=Bound(
-            "", 3 * (1 + 5 * A) * n + A / 2 * n, n, statement="records used are at most n"
-        ),
-        use="Hard caps on both kinds of call, b_i = floor(n/(2 N_i)).",
-        severity="privacy",
-        source="Theorems 2 and 3, (98), (115)",
-    ),
-    Erratum(
-        "E7",
-        "Theorem 1 assumes fresh isotropic noise; the SPIDER oracle's errors are correlated "
-        "in time.",
-        Prose("E7.printed", "a property of a joint law that no formula of the paper states"),
-        use="Treat the guarantee as empirical for Algorithms 2 and 3.",
-        severity="rate",
-    ),
-    erratum(
-        "E8",
-        "The jump back after a failed round is not counted, neither as drift nor in F.",
-        Identity("", 4 * M * mu / sqrt(rho * alpha), M * R**2 / 2 / Phi, free=(alpha, eta)),
-        printed=Bound(
-            "",
-            M * R**2 / 2,
-            Phi,
-            free=(alpha, eta),
-            statement="the jump costs at most one decrease",
-        ),
-        use="Rewind the estimator; measure true movements; cap the calls.",
-        severity="rate",
-        source="Algorithms 1 and 2",
-    ),
+ERRATA = errata_of(
+    """
+        E1 (rate; Lemma 4, (71)-(72), (5)): R^2/(4 eta Gamma) has iota^4, not iota^3: the
+            decrease of an escape is overstated.
+            claim: R**2/(4*eta*Gamma) = 2*Phi; free alpha eta
+            settings: Phi
+            use: Phi = (s/(8 iota^4)) sqrt(alpha^3/rho), chi = 4 sqrt(C) s^(3/2) mu^(5/2) psi.
+        E1.chi (rate; (5)): alpha of (5) is too small by sqrt(iota) for the noise to take half
+            of the decrease.
+            claim: 16*C*s**3*mu**5*psi**2 <= alpha**2  # requirement A6 with c = C
+            printed: 16*C*s**3*mu**5*psi**2 <= alpha**2; printed chi  # requirement A6 with c =
+                C
+            use: chi = 4 sqrt(C) s^(3/2) mu^(5/2) psi.
+        E2 (rate; Lemma 20, (42)-(43)): The induction of Lemma 20 needs iota where sqrt(iota) is
+            printed.
+            claim: eta*M*sqrt(Gamma)*iota = 1/sqrt(s)
+            settings: eta
+            use: eta = sqrt(rho alpha)/(M^2 iota^3).
+        E3 (rate; Lemmas 2 and 6): 26/5 rounds per unit of log(1/omega) are enough only for
+            base-2 logarithms.
+            claim: 1 <= x*log(8/7) at x = 1/log(8/7)  # log(1/w) rounds
+            printed: 1 <= 26/5*log(8/7)  # natural logarithm
+            use: Q = ceil(log(1/omega)/log(8/7)).
+        E4 (rate; (52)-(53), (6)): (52) has sqrt(eta r) for sqrt(eta) r/sqrt(gamma): too
+            optimistic when r < gamma.
+            claim: v/sqrt(2*u*g)*u*r = v*sqrt(u)*r/sqrt(2*g)
+            printed: v/sqrt(2*u*g)*u*r = v*sqrt(u*r)/sqrt(2)
+            use: log2(40 sqrt2 M sqrt(alpha/rho)/r).
+        E4.units (rate; (6)): The second logarithm of (6) has an argument with units.
+            claim: [M*sqrt(alpha/rho)/r] = 1  # argument of the logarithm
+            printed: [sqrt(psi/rho)/sqrt(eta*r)] = 1  # printed argument
+            use: log2(40 sqrt2 M sqrt(alpha/rho)/r).
+        E5 (rate; Theorems 2 and 3): The larger of two kappas does not give the sum of two
+            rates: a mixed regime lies between.
+            claim: a13 + a24 + a14 =O a14; growth n = 1, d = 1/3  # with the mixed term, at p =
+                n^(-5/6)
+            printed: e4 =O a13 + a24; growth n = 1, d = 1/3, kappa = -(1/2)  # e4 at kappa_13 is
+                within the claimed sum, at p = n^(-5/6)
+            use: kappa at the crossing of max(e1, e2) and max(e3, e4).
+        E6 (privacy; Theorems 2 and 3, (98), (115)): With the proved bounds the oracle may use
+            more than n records.
+            claim: b1*u + b2*v <= n where 2*b1*u <= n, 2*b2*v <= n; free b1 b2
+            printed: 3*(1 + 5*A)*n + A/2*n <= n  # records used are at most n
+            use: Hard caps on both kinds of call, b_i = floor(n/(2 N_i)).
+        E7 (rate; Theorems 2 and 3, fixed point of (5)-(6)): Theorem 1 assumes fresh isotropic
+            noise; the SPIDER oracle's errors are correlated in time.
+            open: a property of a joint law that no formula of the paper states
+            use: Treat the guarantee as empirical for Algorithms 2 and 3.
+        E8 (rate; Algorithms 1 and 2): The jump back after a failed round is not counted,
+            neither as drift nor in F.
+            claim: 4*M*mu/sqrt(rho*alpha) = M*R**2/2/Phi; free alpha eta
+            printed: M*R**2/2 <= Phi; free alpha eta  # the jump costs at most one decrease
+            use: Rewind the estimator; measure true movements; cap the calls.
+    """,
     erratum(
         "E9",
         "The pseudocode returns the last iterate of a failed round, not the certified anchor.",
@@ -206,163 +84,84 @@ ERRATA = (
         severity="algorithm",
         source="Algorithm 1",
     ),
-    Erratum(
-        "E10",
-        "Privacy needs at most n consumed records, which is shown only with high probability.",
-        Prose("E10.printed", "whether a stopping rule exists is a matter of the listing"),
-        use="Stop when the pool is exhausted.",
-        severity="privacy",
-    ),
-    erratum(
-        "E11",
-        "Advanced composition needs two logarithms and log T more than the stated noise.",
-        Bound(
-            "",
-            16 * T * z**2,
-            u * T,
-            at={u: 16 * z**2},
-            statement="exact composition needs T times a constant",
-        ),
-        printed=Bound(
-            "",
-            16 * 2 * T * log(2 / w) * log(5 * T / w),
-            16 * T * log(1 / w),
-            on={w: (Rational(1, 10**8), Rational(1, 10)), T: (10, 1000)},
-            statement="Lemma 16 fits the stated variance",
-        ),
-        use="sigma_1 = sqrt(2T) z 2G/n, sigma_2 = sqrt(2T) z 2M sqrt(d)/n.",
-        severity="privacy",
-        source="Theorem 4, Algorithm 4",
-    ),
-    erratum(
-        "E12",
-        "With exact noise the selection thresholds do not cover the noise they ignore.",
-        Bound(
-            "",
-            Rational(859, 100),
-            log(16 / omega),
-            on={omega: (Rational(1, 10**6), Rational(29, 10**4))},
-            statement="the gradient slack covers the noise for omega <= 0.0029",
-        ),
-        printed=Bound(
-            "",
-            Rational(859, 100),
-            log(16 / omega),
-            on={omega: (Rational(1, 100), HALF)},
-            statement="the gradient slack covers the noise for omega >= 0.01",
-        ),
-        use="Explicit thresholds, union over the T candidates.",
-        severity="rate",
-        source="Algorithm 4",
-    ),
-    erratum(
-        "E13",
-        "The cross term of (143) is alpha/sqrt(mn) for sqrt(alpha/(mn)).",
-        Identity("", sqrt(u) * sqrt(1 / (m * n)), sqrt(u / (m * n)), statement="cross term"),
-        printed=Identity("", sqrt(u) * sqrt(1 / (m * n)), u / sqrt(m * n), statement="cross term"),
-        use="sqrt(alpha/(mn)); absorbed anyway.",
-        source="(143), Theorem 4",
-    ),
-    erratum(
-        "E14",
-        "The introduction prints epsilon m n where Theorem 3 proves sqrt(m) n epsilon.",
-        Identity("", e2, a24, at={kappa: k24}),
-        settings=(a24,),
-        use="sqrt(m) n epsilon.",
-        source="introduction",
-    ),
-    erratum(
-        "E15",
-        "The earlier rate with exponent 3/7 is smaller, not larger, than the new one.",
-        Bound("", x ** TO(3, 7), x ** TO(2, 5), where=(Le(x, 1),)),
-        printed=Bound("", x ** TO(2, 5), x ** TO(3, 7), where=(Le(x, 1),)),
-        use="The new rate is weaker and repairs an over-optimistic one.",
-        source="introduction",
-    ),
-    erratum(
-        "E16",
-        "The number of escapes is printed 8 times too large.",
-        Identity("", saddles, U / Phi, free=(alpha, iota), statement="escapes"),
-        printed=Identity(
-            "",
-            8 * iota**3 * U / s * sqrt(rho / chi**3),
-            U / (s / (8 * iota**3) * sqrt((4 * chi) ** 3 / rho)),
-            free=(chi, iota),
-            statement="escapes with the printed decrease",
-        ),
-        use="U/Phi.",
-        source="(77)",
-    ),
-    erratum(
-        "E17",
-        "A normal step decreases F by 3/2 eta chi^2, not 2 eta chi^2.",
-        Identity("", eta / 2 * (4 * chi**2 - chi**2), TO(3, 2) * eta * chi**2, free=(eta, chi)),
-        printed=Identity("", eta / 2 * (4 * chi**2 - chi**2), 2 * eta * chi**2, free=(eta, chi)),
-        use="3/2 eta chi^2, and the calls of the last round.",
-        source="(75), (79)",
-    ),
-    erratum(
-        "E18",
-        "Nothing in (6) makes the failure probability of the escapes at most omega.",
-        Bound(
-            "",
-            u * exp(-x),
-            omega / 2,
-            at={x: log(2 * u / omega)},
-            statement="iota >= log(2 N_saddle/omega)",
-        ),
-        printed=Bound("", 2 * u * exp(-x), omega, statement="N_saddle 2 exp(-iota) <= omega"),
-        use="mu >= (1/s) log(2 N_saddle/omega).",
-        severity="rate",
-        source="Theorem 1",
-    ),
-    erratum(
-        "E19",
-        "Lemma 14 states a tail for the norm with prefactor d; it needs 2 d.",
-        Bound("", 1, 2 * exp(Rational(-3, 8)), statement="Rademacher at t = 1, prefactor 2 d"),
-        printed=Bound("", 1, exp(Rational(-3, 8)), statement="Rademacher at t = 1, prefactor d"),
-        use="2 d.",
-        source="Lemma 14",
-    ),
-    erratum(
-        "E20",
-        "log(2d/w)/log(2/w) <= 2 log d fails for d <= 6.",
-        Bound(
-            "",
-            log(2 * d / w) / log(2 / w),
-            Rational(101, 100) + log(d) / log(2),
-            on={d: (2, 50), w: (Rational(1, 10), 1)},
-            statement="at most 1.01 + log2(d)",
-        ),
-        printed=Bound(
-            "",
-            log(2 * d / w) / log(2 / w),
-            2 * log(d),
-            on={d: (2, 1000), w: (Rational(1, 100), 1)},
-            points=({d: 2, w: 1},),
-        ),
-        use="log(2 d) in place of log(d).",
-        source="Corollary 3",
-    ),
+    """
+        E10 (privacy; Algorithm 3, privacy statement): Privacy needs at most n consumed records,
+            which is shown only with high probability.
+            open: whether a stopping rule exists is a matter of the listing
+            use: Stop when the pool is exhausted.
+        E11 (privacy; Theorem 4, Algorithm 4): Advanced composition needs two logarithms and log
+            T more than the stated noise.
+            claim: 16*T*z**2 <= u*T at u = 16*z**2  # exact composition needs T times a constant
+            printed: 16*2*T*log(2/w)*log(5*T/w) <= 16*T*log(1/w) where w in [1/100000000, 1/10],
+                T in [10, 1000]  # Lemma 16 fits the stated variance
+            use: sigma_1 = sqrt(2T) z 2G/n, sigma_2 = sqrt(2T) z 2M sqrt(d)/n.
+        E12 (rate; Algorithm 4): With exact noise the selection thresholds do not cover the
+            noise they ignore.
+            claim: 859/100 <= log(16/omega) where omega in [1/1000000, 29/10000]  # the gradient
+                slack covers the noise for omega <= 0.0029
+            printed: 859/100 <= log(16/omega) where omega in [1/100, 1/2]  # the gradient slack
+                covers the noise for omega >= 0.01
+            use: Explicit thresholds, union over the T candidates.
+        E13 (minor; (143), Theorem 4): The cross term of (143) is alpha/sqrt(mn) for
+            sqrt(alpha/(mn)).
+            claim: sqrt(u)*sqrt(1/(m*n)) = sqrt(u/(m*n))  # cross term
+            printed: sqrt(u)*sqrt(1/(m*n)) = u/sqrt(m*n)  # cross term
+            use: sqrt(alpha/(mn)); absorbed anyway.
+        E14 (minor; introduction): The introduction prints epsilon m n where Theorem 3 proves
+            sqrt(m) n epsilon.
+            claim: e2 = a24 at kappa = k24
+            settings: a24
+            use: sqrt(m) n epsilon.
+        E15 (minor; introduction): The earlier rate with exponent 3/7 is smaller, not larger,
+            than the new one.
+            claim: x**(3/7) <= x**(2/5) where x <= 1
+            printed: x**(2/5) <= x**(3/7) where x <= 1
+            use: The new rate is weaker and repairs an over-optimistic one.
+        E16 (minor; (77)): The number of escapes is printed 8 times too large.
+            claim: saddles = U/Phi; free alpha iota  # escapes
+            printed: 8*iota**3*U/s*sqrt(rho/chi**3) = U/(s/(8*iota**3)*sqrt((4*chi)**3/rho));
+                free chi iota  # escapes with the printed decrease
+            use: U/Phi.
+        E17 (minor; (75), (79)): A normal step decreases F by 3/2 eta chi^2, not 2 eta chi^2.
+            claim: eta/2*(4*chi**2 - chi**2) = 3/2*eta*chi**2; free eta chi
+            printed: eta/2*(4*chi**2 - chi**2) = 2*eta*chi**2; free eta chi
+            use: 3/2 eta chi^2, and the calls of the last round.
+        E18 (rate; Theorem 1): Nothing in (6) makes the failure probability of the escapes at
+            most omega.
+            claim: u*exp(-x) <= omega/2 at x = log(2*u/omega)  # iota >= log(2 N_saddle/omega)
+            printed: 2*u*exp(-x) <= omega  # N_saddle 2 exp(-iota) <= omega
+            use: mu >= (1/s) log(2 N_saddle/omega).
+        E19 (minor; Lemma 14): Lemma 14 states a tail for the norm with prefactor d; it needs 2
+            d.
+            claim: 1 <= 2*exp(-3/8)  # Rademacher at t = 1, prefactor 2 d
+            printed: 1 <= exp(-3/8)  # Rademacher at t = 1, prefactor d
+            use: 2 d.
+        E20 (minor; Corollary 3): log(2d/w)/log(2/w) <= 2 log d fails for d <= 6.
+            claim: log(2*d/w)/log(2/w) <= 101/100 + log(d)/log(2) where d in [2, 50], w in
+                [1/10, 1]  # at most 1.01 + log2(d)
+            printed: log(2*d/w)/log(2/w) <= 2*log(d) where d in [2, 1000], w in [1/100, 1];
+                points d = 2, w = 1
+            use: log(2 d) in place of log(d).
+    """,
     erratum(
         "E21",
         "Definition 8 states the textbook Gaussian formula for every sigma; it fails for "
         "large epsilon.",
         Private(
             "",
-            (Release(1, _TEXTBOOK / u, 1),),
-            epsilon=u,
-            delta=_DELTA5,
-            on={u: (Rational(1, 2), 2)},
+            (Release(1, "sqrt(2*log(125/100*10**5))/u"),),
+            epsilon="u",
+            delta="1/100000",
+            on={"u": ("1/2", 2)},
             statement="in the experiments' range 0.5 to 2 it is enough",
         ),
         printed=Private(
             "",
-            (Release(1, _TEXTBOOK / u, 1),),
-            epsilon=u,
-            delta=_DELTA5,
-            on={u: (Rational(1, 2), 10)},
-            points=({u: Rational(17, 2)},),
+            (Release(1, "sqrt(2*log(125/100*10**5))/u"),),
+            epsilon="u",
+            delta="1/100000",
+            on={"u": ("1/2", 10)},
+            points="u = 17/2",
             statement="enough at every epsilon",
         ),
         use="The exact Gaussian profile.",
@@ -374,16 +173,16 @@ ERRATA = (
         "c1 and c2 depend on epsilon and delta; taken as 1 they double epsilon.",
         Private(
             "",
-            (Release(2 * G / u, 2 * Rational(373064, 100000) * G / u, 1),),
+            (Release("2*G/u", "2*(373064/100000)*G/u"),),
             epsilon=1,
-            delta=_DELTA5,
+            delta="1/100000",
             statement="multiplier 3.73064 at (1, 1e-5)",
         ),
         printed=Private(
             "",
-            (Release(2 * G / u, G * sqrt(log(10**5)) / u, 1),),
+            (Release("2*G/u", "G*sqrt(log(10**5))/u"),),
             epsilon=1,
-            delta=_DELTA5,
+            delta="1/100000",
             statement="c1 = 1 at (1, 1e-5), replace-one",
         ),
         use="Convert c1 to a multiplier and report the resulting epsilon.",
@@ -395,16 +194,16 @@ ERRATA = (
         "Results are plotted over epochs; the proof covers one use of each record.",
         Private(
             "",
-            (Release(1, sqrt(2) * Rational(703183, 100000), 2),),
-            epsilon=HALF,
-            delta=_DELTA5,
+            (Release(1, "sqrt(2)*(703183/100000)", 2),),
+            epsilon="1/2",
+            delta="1/100000",
             statement="two epochs at sqrt(2) z*",
         ),
         printed=Private(
             "",
-            (Release(1, Rational(703183, 100000), 2),),
-            epsilon=HALF,
-            delta=_DELTA5,
+            (Release(1, "703183/100000", 2),),
+            epsilon="1/2",
+            delta="1/100000",
             statement="two epochs with noise for one",
         ),
         use="sqrt(E) z* for E epochs, per-example clipping.",
@@ -419,47 +218,39 @@ ERRATA = (
         use="sum of ||x_{i-1} - x_{i-2}||^2.",
         source="(9), and (32), (34), (38), (45), (55)-(57), (72), (90)",
     ),
-    erratum(
-        "E25",
-        "min(N^2, N^(6/13)) is N^(6/13); the condition assumes that privacy dominates.",
-        Bound("", N ** TO(6, 13), N**2, where=(Ge(N, 1),)),
-        printed=Bound("", N**2, N ** TO(6, 13), where=(Ge(N, 1),), statement="N^2 can be smaller"),
-        use="sqrt(d)/N <= alpha^(9/4) and d/N <= alpha^(7/4) with the actual alpha.",
-        source="Remark 4",
-    ),
+    """
+        E25 (minor; Remark 4): min(N^2, N^(6/13)) is N^(6/13); the condition assumes that
+            privacy dominates.
+            claim: N**(6/13) <= N**2 where 1 <= N
+            printed: N**2 <= N**(6/13) where 1 <= N  # N^2 can be smaller
+            use: sqrt(d)/N <= alpha^(9/4) and d/N <= alpha^(7/4) with the actual alpha.
+    """,
     erratum(
         "E26",
         "Definition 8 and Lemma 16 require epsilon < 1; the experiments use 1 and 2.",
         Private(
             "",
-            (Release(1, _TEXTBOOK / 2, 1),),
+            (Release(1, "sqrt(2*log(125/100*10**5))/2"),),
             epsilon=2,
-            delta=_DELTA5,
+            delta="1/100000",
             statement="the textbook noise at epsilon = 2 is enough all the same",
         ),
-        printed=Bound("", 2, 1, statement="epsilon = 2 is within the stated range"),
+        printed="2 <= 1  # epsilon = 2 is within the stated range",
         use="Exact accounting, which has no such range.",
         severity="privacy",
         source="experiments",
     ),
-    erratum(
-        "E27",
-        "On the localization event the distance is at most 2 R, not R.",
-        Bound("", (2 * R) ** 2, 4 * R**2, free=(R,), statement="squared distance"),
-        printed=Bound("", (2 * R) ** 2, R**2, free=(R,), statement="squared distance"),
-        use="log(2R/(eta r)).",
-        source="Lemma 20",
-    ),
-    Erratum(
-        "E28",
-        "Lemma 20 conditions martingale statements on a future event.",
-        Prose("E28.printed", "the conditioning of a martingale inside a proof"),
-        use="P(event and not bound).",
-    ),
-    Erratum(
-        "E29",
-        "A comparison relies on an external theorem.",
-        Prose("E29.printed", "the external theorem is not part of the text"),
-        use="Not used.",
-    ),
+    """
+        E27 (minor; Lemma 20): On the localization event the distance is at most 2 R, not R.
+            claim: (2*R)**2 <= 4*R**2; free R  # squared distance
+            printed: (2*R)**2 <= R**2; free R  # squared distance
+            use: log(2R/(eta r)).
+        E28 (minor; misprints of several sections): Lemma 20 conditions martingale statements on
+            a future event.
+            open: the conditioning of a martingale inside a proof
+            use: P(event and not bound).
+        E29 (minor; remarks of several sections): A comparison relies on an external theorem.
+            open: the external theorem is not part of the text
+            use: Not used.
+    """,
 )

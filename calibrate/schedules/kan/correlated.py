@@ -2,147 +2,97 @@
 
 from __future__ import annotations
 
-from sympy import Ge, Le, Min, sqrt
-
-from dpcal.calibrate.auditing.language import Bound, Definition, Feasible, Identity, Rate
-from dpcal.calibrate.schedules.kan.quantities import (
-    A55,
-    B55,
-    SMALL,
-    T53,
-    T55,
-    T56,
-    B,
-    Lam,
-    R,
-    T,
-    d,
-    delta56,
-    epsilon,
-    eta55,
-    eta56,
-    gamma,
-    m53,
-    m55,
-    n,
-    rho,
-    u,
-    within,
-    x,
-)
+from dpcal.calibrate.auditing.language import claims_of
 
 CORRELATED = (
-    within("I32.1", 1 / (gamma**2 * T53), "optimization term"),
-    within("I32.2", 1 / (gamma * sqrt(n * T53)), "sampling term, B = n"),
-    within("I32.4", 1 / (gamma * n * epsilon), "linear noise term"),
-    within("I32.5", m53 * T53 * d / (n**2 * epsilon**2), "quadratic noise term"),
-    Bound(
-        "I32.width",
-        m53,
-        n**2 * epsilon**2 / (gamma**2 * d * T53**2),
-        where=SMALL,
-        statement="width below its upper limit",
+    *claims_of(
+        "Corollary 5.3, each term within the rate",
+        """
+        I32.1: 1/(gamma**2*T53) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where gamma
+            <= 1, epsilon <= 1, 1 <= d, 1 <= n  # optimization term
+        I32.2: 1/(gamma*sqrt(n*T53)) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where
+            gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # sampling term, B = n
+        I32.4: 1/(gamma*n*epsilon) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where
+            gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # linear noise term
+        I32.5: m53*T53*d/(n**2*epsilon**2) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon))
+            where gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # quadratic noise term
+        I32.width: m53 <= n**2*epsilon**2/(gamma**2*d*T53**2) where gamma <= 1, epsilon <= 1, 1 <=
+            d, 1 <= n  # width below its upper limit
+        I32.lower: gamma**(-4) <= m53  # width above its lower limit
+        I32.early: T53 = sqrt(n)/gamma at d = n*epsilon**2*gamma**4/(1 + x)**2
+            # steps where sampling decides
+        I32.late: T53 = sqrt(n)/(gamma*(1 + x)) at d = n*epsilon**2*gamma**4*(1 + x)**2
+            # steps where privacy decides
+        """,
     ),
-    Bound("I32.lower", gamma**-4, m53, statement="width above its lower limit"),
-    Identity(
-        "I31",
-        n**2 * epsilon**2 / (gamma**2 * d * T**2),
-        gamma**-6,
-        at={T: n * epsilon * gamma**2 / sqrt(d)},
-        statement="upper limit of the width on the printed branch",
+    *claims_of(
+        "Corollary 5.3, upper limit of the width",
+        """
+        I31: n**2*epsilon**2/(gamma**2*d*T**2) = gamma**(-6) at T = n*epsilon*gamma**2/sqrt(d)
+            # upper limit of the width on the printed branch
+        """,
     ),
-    Identity("I29.1", 1 / (gamma**2 * T55), 1 / (gamma * sqrt(n)), statement="table 3.3"),
-    Identity(
-        "I29.2",
-        1 / (gamma**2 * u * T55),
-        sqrt(d) / (gamma**3 * n * epsilon),
-        at={u: gamma**2 * sqrt(n) * epsilon / sqrt(d)},
-        statement="table 3.3, small step",
+    *claims_of(
+        "Corollary 5.5, table of terms",
+        """
+        I29.1: 1/(gamma**2*T55) = 1/(gamma*sqrt(n))  # table 3.3
+        I29.2: 1/(gamma**2*u*T55) = sqrt(d)/(gamma**3*n*epsilon) at u =
+            gamma**2*sqrt(n)*epsilon/sqrt(d)  # table 3.3, small step
+        I29.3: 1/(gamma*sqrt(u*T55)) = 1/(gamma*sqrt(n)) at u = gamma*sqrt(n)
+        I29.4: T55*d/(gamma**4*n**2*epsilon**2) = d/(gamma**5*n**(3/2)*epsilon**2)
+        I29.5: 1/(gamma**2*T) = 1/(gamma*sqrt(n)) at T = sqrt(n)/gamma
+        I29.6: T*d/(rho**2*gamma**6*n**2*epsilon**2) = sqrt(d)/(rho**2*gamma**4*n*epsilon) at T =
+            n*epsilon*gamma**2/sqrt(d)  # table 3.2
+        I29.m: m55 = gamma**(-4); definition  # width of Corollary 5.5
+        I29.T: T55*gamma = sqrt(n)  # one epoch at B = gamma sqrt(n)
+        I29.eta: eta55/(sqrt(n)*epsilon) = Min(1/(sqrt(n)*epsilon), gamma**2/sqrt(d))
+        """,
     ),
-    Identity("I29.3", 1 / (gamma * sqrt(u * T55)), A55, at={u: gamma * sqrt(n)}),
-    Identity(
-        "I29.4",
-        T55 * d / (gamma**4 * n**2 * epsilon**2),
-        d / (gamma**5 * n ** R(3, 2) * epsilon**2),
+    *claims_of(
+        "Corollary 5.5, each term within the rate",
+        """
+        I30.1: 1/(gamma**2*eta55*T55) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where
+            gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # Corollary 5.5, optimization
+        I30.2: 1/(gamma*sqrt(B55*T55)) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where
+            gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # Corollary 5.5, sampling
+        I30.3: 1/(gamma*n*epsilon) <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where
+            gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  # Corollary 5.5, linear noise
+        I30.4: eta55/B55 <= Max(1/(gamma*sqrt(n)), sqrt(d)/(gamma**3*n*epsilon)) where gamma <= 1,
+            epsilon <= 1, 1 <= d, 1 <= n  # Corollary 5.5, variance
+        I30.5: eta55*m55*d*T55/(n**2*epsilon**2) <= Max(1/(gamma*sqrt(n)),
+            sqrt(d)/(gamma**3*n*epsilon)) where gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n
+            # Corollary 5.5, quadratic noise
+        I30.gap: eta55*T55/n <= 1/(gamma*sqrt(n))
+            # Corollary 5.5: generalization factor stays bounded
+        """,
     ),
-    Identity("I29.5", 1 / (gamma**2 * T), 1 / (gamma * sqrt(n)), at={T: sqrt(n) / gamma}),
-    Identity(
-        "I29.6",
-        T * d / (rho**2 * gamma**6 * n**2 * epsilon**2),
-        sqrt(d) / (rho**2 * gamma**4 * n * epsilon),
-        at={T: n * epsilon * gamma**2 / sqrt(d)},
-        statement="table 3.2",
+    *claims_of(
+        "Corollary 5.5, batch size and noise multiplier",
+        """
+        I33: epsilon <= B55**2*T55/n**2 where epsilon <= T55, 1 <= n; free T55
+            # with the larger batch r^2 T >= epsilon
+        I33.kappa: 16*u**2*T/(n**2*epsilon) + 32*u**2*T*Lam/(n**2*epsilon**2) = 16 + 32*Lam/epsilon
+            at u = n*sqrt(epsilon/T)  # D.9 with that batch
+        I33.small: B55 = n/(1 + u) at T55 = epsilon*n*(1 + x)**2/gamma**2, gamma = sqrt(n)/(1 + u);
+            free T55  # batch where the utility branch decides
+        I33.batch: B55 <= n, 1 <= B55 where 1 <= n, 1 <= gamma*sqrt(n); free T55  # 1 <= B <= n
+        """,
     ),
-    within("I30.1", 1 / (gamma**2 * eta55 * T55), "Corollary 5.5, optimization"),
-    within("I30.2", 1 / (gamma * sqrt(B55 * T55)), "Corollary 5.5, sampling"),
-    within("I30.3", 1 / (gamma * n * epsilon), "Corollary 5.5, linear noise"),
-    within("I30.4", eta55 / B55, "Corollary 5.5, variance"),
-    within("I30.5", eta55 * m55 * d * T55 / (n**2 * epsilon**2), "Corollary 5.5, quadratic noise"),
-    Bound(
-        "I30.gap",
-        eta55 * T55 / n,
-        1 / (gamma * sqrt(n)),
-        statement="Corollary 5.5: generalization factor stays bounded",
+    *claims_of(
+        "Corollary 5.6, terms",
+        """
+        I37: eta56*T56 = n/gamma**2  # Corollary 5.6: total step
+        I37.1: 1/(gamma**2*eta56*T56) = 1/n  # Corollary 5.6
+        I37.2: 1/(gamma*sqrt(B*T56)) = 1/n  # Corollary 5.6
+        I37.3: eta56/B = 1/n  # Corollary 5.6
+        """,
     ),
-    Definition("I29.m", m55, gamma**-4, statement="width of Corollary 5.5"),
-    Identity("I29.T", T55 * gamma, sqrt(n), statement="one epoch at B = gamma sqrt(n)"),
-    Identity(
-        "I29.eta", eta55 / (sqrt(n) * epsilon), Min(1 / (sqrt(n) * epsilon), gamma**2 / sqrt(d))
+    *claims_of(
+        "Theorem E.1 and Corollary 5.6, failure probability",
+        """
+        I35: (1 + eta56*T56/n)*delta56 =O 1/(gamma**2*n); growth gamma = -1, n = 1
+            # failure probability within the claimed population rate
+        I35.delta: delta56*n = 1  # failure probability of Corollary 5.6
+        """,
     ),
-    Bound(
-        "I33",
-        epsilon,
-        B55**2 * T55 / n**2,
-        where=(Le(epsilon, T55), Ge(n, 1)),
-        free=(T55,),
-        statement="with the larger batch r^2 T >= epsilon",
-    ),
-    Identity(
-        "I33.kappa",
-        16 * u**2 * T / (n**2 * epsilon) + 32 * u**2 * T * Lam / (n**2 * epsilon**2),
-        16 + 32 * Lam / epsilon,
-        at={u: n * sqrt(epsilon / T)},
-        statement="D.9 with that batch",
-    ),
-    Identity(
-        "I33.small",
-        B55,
-        n / (1 + u),
-        free=(T55,),
-        at={T55: epsilon * n * (1 + x) ** 2 / gamma**2, gamma: sqrt(n) / (1 + u)},
-        statement="batch where the utility branch decides",
-    ),
-    Identity(
-        "I32.early",
-        T53,
-        sqrt(n) / gamma,
-        at={d: n * epsilon**2 * gamma**4 / (1 + x) ** 2},
-        statement="steps where sampling decides",
-    ),
-    Identity(
-        "I32.late",
-        T53,
-        sqrt(n) / (gamma * (1 + x)),
-        at={d: n * epsilon**2 * gamma**4 * (1 + x) ** 2},
-        statement="steps where privacy decides",
-    ),
-    Feasible(
-        "I33.batch",
-        (Le(B55, n), Le(1, B55)),
-        where=(Ge(n, 1), Ge(gamma * sqrt(n), 1)),
-        free=(T55,),
-        statement="1 <= B <= n",
-    ),
-    Identity("I37", eta56 * T56, n / gamma**2, statement="Corollary 5.6: total step"),
-    Identity("I37.1", 1 / (gamma**2 * eta56 * T56), 1 / n, statement="Corollary 5.6"),
-    Identity("I37.2", 1 / (gamma * sqrt(B * T56)), 1 / n, statement="Corollary 5.6"),
-    Identity("I37.3", eta56 / B, 1 / n, statement="Corollary 5.6"),
-    Rate(
-        "I35",
-        (1 + eta56 * T56 / n) * delta56,
-        1 / (gamma**2 * n),
-        growth={gamma: -1, n: 1},
-        statement="failure probability within the claimed population rate",
-    ),
-    Identity("I35.delta", delta56 * n, 1, statement="failure probability of Corollary 5.6"),
 )

@@ -4,59 +4,17 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
-from typing import Any
-
-from sympy import Ge, Le, erfc, exp, log, sqrt
 
 from dpcal.accountants.events import DpEvent, dpsgd
 from dpcal.calibrate.auditing.language import (
-    Bound,
     Enumeration,
-    Erratum,
-    Identity,
     Priced,
     Private,
-    Prose,
-    Rate,
     Release,
+    errata_of,
     erratum,
 )
-from dpcal.calibrate.schedules.kan.quantities import (
-    B55,
-    HALF,
-    PARTS,
-    SMALL,
-    T53,
-    T55,
-    T56,
-    C,
-    G,
-    Lam,
-    R,
-    T,
-    _q,
-    d,
-    delta56,
-    ell,
-    epsilon,
-    eta,
-    eta56,
-    gamma,
-    kappa,
-    lam,
-    m53,
-    n,
-    order,
-    p,
-    q,
-    r,
-    relation,
-    sensitivity_squared,
-    t,
-    u,
-    within,
-    x,
-)
+from dpcal.calibrate.schedules.kan.quantities import PARTS, sensitivity_squared
 
 
 def _bound_is_tight(case: tuple[int, Fraction, int]) -> bool:
@@ -103,109 +61,57 @@ def _steps(noise_multiplier: float) -> DpEvent:
     return dpsgd(sampling_probability=0.1, noise_multiplier=noise_multiplier, steps=100)
 
 
-def _tail(x: Any, mean: Any, std: Any) -> Any:
-    """P(N(mean, std^2) > x)."""
-    return erfc((x - mean) / (std * sqrt(2))) / 2
-
-
-_r, _e = R(1, 10), exp(1)
-
-_ATTACK = (
-    _r * _tail(t, 2, 1)
-    + (1 - _r) * _tail(t, 0, 1)
-    - _e * (_r * _tail(t, 1, 1) + (1 - _r) * _tail(t, 0, 1))
-)
-
-_CUT = log((_e - 1 + _r) / _r) + HALF
-
-_PAIR = _r * _tail(_CUT, 1, 1) + (1 - _r) * _tail(_CUT, 0, 1) - _e * _tail(_CUT, 0, 1)
-
-_REVEALED = _r * (_tail(HALF, 0, 1) - _e * _tail(3 * HALF, 0, 1))
-
-_D9 = sqrt(16 * _r**2 + 32 * _r**2 * log(10**5))
-
-_D9_ATTACK = _r * _tail(t, 2, _D9) + (1 - _r) * _tail(t, 0, _D9) - _e * _tail(t, 0, _D9)
-
-ERRATA = (
-    erratum(
-        "E01",
-        "The pair of Theorem F.8 does not dominate fixed-size batches.",
-        Bound(
-            "",
-            _ATTACK,
-            _REVEALED,
-            on={t: (1, 6)},
-            statement="attack is at most the participation-revealed bound (r times a "
-            "Gaussian delta)",
-        ),
-        printed=Bound(
-            "",
-            _ATTACK,
-            _PAIR,
-            on={t: (1, 6)},
-            points=({t: R(29, 10)},),
-            statement="one step, r = 0.1, kappa = 1, epsilon = 1: event x > t within F.8's delta",
-        ),
-        use="Poisson sampling with F.8, or fixed-size batches with participation revealed.",
-        severity="privacy",
-        source="Theorem F.8",
-    ),
+ERRATA = errata_of(
+    """
+        E01 (privacy; Theorem F.8): The pair of Theorem F.8 does not dominate fixed-size
+            batches.
+            claim: 1/10*(1/2*erfc(1/2*sqrt(2)*(-2 + t))) + (1 - 1/10)*(1/2*erfc(1/2*t*sqrt(2)))
+                - exp(1)*(1/10*(1/2*erfc(1/2*sqrt(2)*(-1 + t))) + (1 -
+                1/10)*(1/2*erfc(1/2*t*sqrt(2)))) <= 1/10*(1/2*erfc(1/4*sqrt(2)) -
+                exp(1)*(1/2*erfc(3/4*sqrt(2)))) where t in [1, 6]  # attack is at most the
+                participation-revealed bound (r times a Gaussian delta)
+            printed: 1/10*(1/2*erfc(1/2*sqrt(2)*(-2 + t))) + (1 -
+                1/10)*(1/2*erfc(1/2*t*sqrt(2))) - exp(1)*(1/10*(1/2*erfc(1/2*sqrt(2)*(-1 + t)))
+                + (1 - 1/10)*(1/2*erfc(1/2*t*sqrt(2)))) <= 1/10*(1/2*erfc(1/2*sqrt(2)*(-1/2 +
+                log(-9 + 10*exp(1))))) + (1 - 1/10)*(1/2*erfc(1/2*sqrt(2)*(1/2 + log(-9 +
+                10*exp(1))))) - exp(1)*(1/2*erfc(1/2*sqrt(2)*(1/2 + log(-9 + 10*exp(1))))) where
+                t in [1, 6]; points t = 29/10  # one step, r = 0.1, kappa = 1, epsilon = 1:
+                event x > t within F.8's delta
+            use: Poisson sampling with F.8, or fixed-size batches with participation revealed.
+    """,
     erratum(
         "E02",
         "c = 8 is an asymptotic coefficient, not a bound: the multiplier of Theorem 5.4 is "
         "too small.",
         Private(
             "",
-            (Release(2, sqrt(4 / epsilon + 8 * Lam / epsilon**2) * sqrt(T), T),),
-            rho=epsilon**2 / (2 * epsilon + 4 * Lam),
+            (Release(2, "sqrt(4/epsilon + 8*Lam/epsilon**2)*sqrt(T)", "T"),),
+            rho="epsilon**2/(2*epsilon + 4*Lam)",
             statement="full batch (r = 1): a plain Gaussian, a quarter of the printed variance",
         ),
-        printed=Bound(
-            "",
-            _D9_ATTACK,
-            R(1, 10**5),
-            on={t: (1, 20)},
-            points=({t: 8},),
-            statement="one step, r = 0.1, epsilon = 1, delta = 1e-5: event x > t stays below delta",
-        ),
+        printed="1/10*(1/2*erfc(1/2*sqrt(2)*(-2 + t)/sqrt(4/25 + 8/25*log(100000)))) + (1 - "
+        "1/10)*(1/2*erfc(1/2*t*sqrt(2)/sqrt(4/25 + 8/25*log(100000)))) - "
+        "exp(1)*(1/2*erfc(1/2*t*sqrt(2)/sqrt(4/25 + 8/25*log(100000)))) <= 1/10**5 where t "
+        "in [1, 20]; points t = 8  # one step, r = 0.1, epsilon = 1, delta = 1e-5: event x > "
+        "t stays below delta",
         use="Exact accounting, or F.12 with lambda = 0.",
         severity="privacy",
         source="Lemma D.7, Theorem 5.4",
     ),
-    erratum(
-        "E03",
-        "The schedule of Corollary 5.5 drives the noise multiplier to 0.",
-        Bound(
-            "",
-            epsilon,
-            B55**2 * T55 / n**2,
-            where=(Le(epsilon, T55), Ge(n, 1)),
-            free=(T55,),
-            statement="r^2 T >= epsilon keeps kappa^2 above 16",
-        ),
-        printed=Rate(
-            "",
-            1,
-            B55**2 * T55 / n**2 * (16 / epsilon + 32 * Lam / epsilon**2),
-            growth={n: 1},
-            printed=(B55,),
-            statement="kappa^2 stays bounded away from 0 as n grows",
-        ),
-        use="B = min(n, max(gamma sqrt(n), n sqrt(epsilon/T))).",
-        severity="privacy",
-        source="Corollary 5.5",
-    ),
-    erratum(
-        "E04",
-        "F.8 divides the noise by the clip, although Algorithm 1 multiplies it by the clip.",
-        Identity(
-            "", C * kappa / C, kappa, statement="noise on the clipped sum over its sensitivity"
-        ),
-        printed=Identity("", C * kappa / C, kappa / C, statement="noise over sensitivity"),
-        use="kappa; accountants never see the clip.",
-        severity="privacy",
-        source="appendix F.1, Theorem F.8",
-    ),
+    """
+        E03 (privacy; Corollary 5.5): The schedule of Corollary 5.5 drives the noise multiplier
+            to 0.
+            claim: epsilon <= B55**2*T55/n**2 where epsilon <= T55, 1 <= n; free T55  # r^2 T >=
+                epsilon keeps kappa^2 above 16
+            printed: 1 =O B55**2*T55/n**2*(16/epsilon + 32*Lam/epsilon**2); printed B55; growth
+                n = 1  # kappa^2 stays bounded away from 0 as n grows
+            use: B = min(n, max(gamma sqrt(n), n sqrt(epsilon/T))).
+        E04 (privacy; appendix F.1, Theorem F.8): F.8 divides the noise by the clip, although
+            Algorithm 1 multiplies it by the clip.
+            claim: C*kappa/C = kappa  # noise on the clipped sum over its sensitivity
+            printed: C*kappa/C = kappa/C  # noise over sensitivity
+            use: kappa; accountants never see the clip.
+    """,
     erratum(
         "E04.priced",
         "Dividing by the clip reports an epsilon of 0.35 where 7.05 is spent.",
@@ -213,30 +119,27 @@ ERRATA = (
             "",
             lambda: _steps(1.0),
             epsilon=7.06,
-            delta=1e-5,
+            delta=1e-05,
             statement="r = 0.1, T = 100, kappa = 1, whatever the clip",
         ),
         printed=Priced(
             "",
             lambda: _steps(1.0),
             epsilon=0.347,
-            delta=1e-5,
+            delta=1e-05,
             statement="the same run priced at kappa/C = 10 for a clip of 0.1",
         ),
         use="kappa; accountants never see the clip.",
         severity="privacy",
         source="Theorem F.8",
     ),
-    erratum(
-        "E05",
-        "Theorem 5.4 is for replace-one, Theorem 5.1 for zero-out; the constants 8 and 2 "
-        "differ for that.",
-        Identity("", 2 * relation**2, 8, at={relation: 2}, statement="constant, replace-one"),
-        printed=Identity("", 2 * relation**2, 8, at={relation: 1}, statement="constant, zero-out"),
-        use="2 under zero-out, 8 under replace-one.",
-        severity="privacy",
-        source="appendix D.1 against appendix F",
-    ),
+    """
+        E05 (privacy; appendix D.1 against appendix F): Theorem 5.4 is for replace-one, Theorem
+            5.1 for zero-out; the constants 8 and 2 differ for that.
+            claim: 2*relation**2 = 8 at relation = 2  # constant, replace-one
+            printed: 2*relation**2 = 8 at relation = 1  # constant, zero-out
+            use: 2 under zero-out, 8 under replace-one.
+    """,
     erratum(
         "E06",
         "The sensitivity bound of F.12 is 3.5 to 18 times too large.",
@@ -252,13 +155,13 @@ ERRATA = (
         Enumeration(
             "",
             _chernoff_count,
-            [(1000, Fraction(1, 1000), 8, Fraction(1, 200_000))],
+            [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))],
             statement="with the exact binomial quantile 8",
         ),
         printed=Enumeration(
             "",
             _chernoff_count,
-            [(1000, Fraction(1, 1000), 7, Fraction(1, 200_000))],
+            [(1000, Fraction(1, 1000), 7, Fraction(1, 200000))],
             statement="T = 1000, r = 1e-3, delta = 1e-5: at most tau = 7.05 participations",
         ),
         use="The exact binomial quantile, capped at T.",
@@ -282,184 +185,86 @@ ERRATA = (
         severity="privacy",
         source="Theorem F.8",
     ),
-    erratum(
-        "E10",
-        "Terms j >= 3 of the amplification bound do not vanish with more noise.",
-        Rate("", q * (order - 2) * kappa**2, kappa**2, growth={kappa: 1}, at={order: 3}),
-        printed=Rate(
-            "",
-            q * u * kappa**2 / 24,
-            1,
-            growth={kappa: 1},
-            statement="the ratio of the third to the second term stays bounded",
-        ),
-        use="The full sum, at whole orders, interpolated.",
-        severity="privacy",
-        source="Lemma D.7, (19)",
-    ),
-    erratum(
-        "E11",
-        "F.12 has no amplification: it does not meet D.9 at lambda = 0.",
-        Identity("", 8 * r * T * Lam / (32 * r**2 * T * Lam), 1 / (4 * r), statement="ratio"),
-        printed=Identity("", 8 * r * T * Lam / (32 * r**2 * T * Lam), 1, statement="ratio"),
-        use="B of order n, or exact accounting.",
-        severity="rate",
-        source="Theorems 5.1, 5.4",
-    ),
-    erratum(
-        "E12",
-        "The noise factor is not monotone in lambda.",
-        Bound("", eta / (1 + eta), _q, on={lam: (0, 1)}, statement="smallest at 1/(1 + eta)"),
-        printed=Bound(
-            "",
-            eta,
-            _q,
-            on={lam: (0, 1)},
-            points=({eta: R(1, 10), lam: R(10, 11)},),
-            statement="smallest at full correlation",
-        ),
-        use="lambda at most 1/(1 + eta); with the calibrated noise lambda = 0.",
-        severity="rate",
-        source="Remark 4.2, Section 5.1",
-    ),
-    erratum(
-        "E13",
-        "A factor R^2 in the width has no use in the proof and costs a factor 1/gamma in the rate.",
-        within("", m53 * T53 * d / (n**2 * epsilon**2), "width gamma^-4"),
-        printed=Bound(
-            "",
-            sqrt(d) / (gamma**4 * n * epsilon),
-            sqrt(d) / (gamma**3 * n * epsilon),
-            where=SMALL,
-            points=({gamma: R(1, 10)},),
-            statement="the printed rate is as good as the one without R^2",
-        ),
-        use="m = gamma^-4 and T = min(sqrt(n)/gamma, n epsilon gamma/sqrt(d)).",
-        severity="rate",
-        source="Theorem 5.2, Corollary 5.3",
-    ),
-    erratum(
-        "E14",
-        "On the second branch of T the width exceeds its upper limit by logarithms.",
-        Bound(
-            "",
-            gamma**-6,
-            n**2 * epsilon**2 / (gamma**2 * d * T**2),
-            where=(Le(T, n * epsilon * gamma**2 / sqrt(d)),),
-            statement="without logarithms the window is a point",
-        ),
-        printed=Bound(
-            "",
-            ell * gamma**-6,
-            gamma**-6,
-            where=(Ge(ell, 1),),
-            points=({ell: 2},),
-            statement="polylog gamma^-6 is at most gamma^-6",
-        ),
-        use="A logarithm in T.",
-        severity="rate",
-        source="Corollary 5.3",
-    ),
-    erratum(
-        "E15",
-        "delta <= 1/(gamma n) is too weak by 1/gamma.",
-        Rate(
-            "",
-            (1 + eta56 * T56 / n) * delta56,
-            1 / (gamma**2 * n),
-            growth={gamma: -1, n: 1},
-        ),
-        settings=(delta56,),
-        use="delta <= 1/n.",
-        severity="rate",
-        source="Corollary 5.6, Theorem E.1",
-    ),
-    erratum(
-        "E16",
-        "The bound on the loss drops the radius, of order 1/gamma.",
-        Rate("", sqrt(p) + p ** R(3, 2) / gamma, 1 / gamma, growth={gamma: -1}),
-        printed=Rate("", sqrt(p) + p ** R(3, 2) / gamma, 1, growth={gamma: -1}),
-        use="R^2 in the fluctuation part of the width.",
-        severity="rate",
-        source="D.3, E.1",
-    ),
-    erratum(
-        "E17",
-        "C <= G is used where C >= G is assumed.",
-        None,
-        printed=Bound("", C, G, where=(Ge(C, G),)),
-        use="C of the order of G.",
-        source="Theorem D.14, Corollary 5.5",
-    ),
-    Erratum(
-        "E18",
-        "An unconditional failure probability is used as a conditional one.",
-        Prose("E18.printed", "a conditioning step inside a proof"),
-        use="Events at level delta^2 and Markov's inequality.",
-    ),
-    Erratum(
-        "E19",
-        "One delta stands for privacy and for failure.",
-        Prose("E19.printed", "two meanings of one symbol"),
-        use="delta_dp and delta_fail.",
-        severity="privacy",
-    ),
-    Erratum(
-        "E20",
-        "The margin is a function of the private sample, and every setting depends on it.",
-        Prose("E20.printed", "whether an input is public is not a formula"),
-        use="A public margin.",
-        severity="privacy",
-    ),
-    erratum(
-        "E21",
-        "The cross term of the risk bound is redundant.",
-        Bound("", 2 * sqrt(x * u), x + u, statement="twice a geometric mean is at most the sum"),
-        printed=Bound("", x + u, 2 * sqrt(x * u), points=({x: 2, u: 1},), statement="dominates"),
-        use="Leave it out.",
-        source="Theorem 4.1",
-    ),
-    erratum(
-        "E22",
-        "The full-batch specialization uses T = n without saying so.",
-        Identity("", T / epsilon**2, n / epsilon**2, at={T: n}, statement="noise at T = n"),
-        printed=Identity("", T / epsilon**2, n / epsilon**2, statement="noise for any T"),
-        use="State T = n.",
-        source="D.3",
-    ),
-    Erratum(
-        "E23",
-        "A list of misprints.",
-        Prose("E23.printed", "names and indices"),
-        use="12 beta in C.13 (ii); c_priv in C.3 and C.11; c_2 <= 1 in F.10.",
-    ),
-    Erratum(
-        "E24",
-        "F.12 outside its condition: the certificate fails, no attack is known.",
-        Prose("E24.printed", "neither a proof nor a counterexample is known"),
-        use="Treat it as unsupported.",
-        severity="privacy",
-    ),
-    Erratum(
-        "E25",
-        "Lemma F.7 is quoted from other papers.",
-        Prose("E25.printed", "an external theorem about adaptive mixtures"),
-        use="Participation revealed, which needs one component only.",
-        severity="privacy",
-    ),
-    erratum(
-        "E26",
-        "Theorem-compliant widths are out of reach at measured margins.",
-        Bound("", gamma**-4, 10**6, on={gamma: (R(1, 30), 1)}, statement="width at margin 1/30"),
-        printed=Bound(
-            "",
-            gamma**-4,
-            10**4,
-            on={gamma: (R(28, 1000), 1)},
-            points=({gamma: R(28, 1000)},),
-            statement="a width of 10^4 suffices at margin 0.028",
-        ),
-        use="Schedules as scaling laws.",
-        source="width conditions",
-    ),
+    """
+        E10 (privacy; Lemma D.7, (19)): Terms j >= 3 of the amplification bound do not vanish
+            with more noise.
+            claim: q*(order - 2)*kappa**2 =O kappa**2 at order = 3; growth kappa = 1
+            printed: q*u*kappa**2/24 =O 1; growth kappa = 1  # the ratio of the third to the
+                second term stays bounded
+            use: The full sum, at whole orders, interpolated.
+        E11 (rate; Theorems 5.1, 5.4): F.12 has no amplification: it does not meet D.9 at lambda
+            = 0.
+            claim: 8*r*T*Lam/(32*r**2*T*Lam) = 1/(4*r)  # ratio
+            printed: 8*r*T*Lam/(32*r**2*T*Lam) = 1  # ratio
+            use: B of order n, or exact accounting.
+        E12 (rate; Remark 4.2, Section 5.1): The noise factor is not monotone in lambda.
+            claim: eta/(1 + eta) <= (1 - lam)**2 + lam**2*eta where lam in [0, 1]  # smallest at
+                1/(1 + eta)
+            printed: eta <= (1 - lam)**2 + lam**2*eta where lam in [0, 1]; points eta = 1/10,
+                lam = 10/11  # smallest at full correlation
+            use: lambda at most 1/(1 + eta); with the calibrated noise lambda = 0.
+        E13 (rate; Theorem 5.2, Corollary 5.3): A factor R^2 in the width has no use in the
+            proof and costs a factor 1/gamma in the rate.
+            claim: m53*T53*d/(n**2*epsilon**2) <= Max(1/(gamma*sqrt(n)),
+                sqrt(d)/(gamma**3*n*epsilon)) where gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  #
+                width gamma^-4
+            printed: sqrt(d)/(gamma**4*n*epsilon) <= sqrt(d)/(gamma**3*n*epsilon) where gamma <=
+                1, epsilon <= 1, 1 <= d, 1 <= n; points gamma = 1/10  # the printed rate is as
+                good as the one without R^2
+            use: m = gamma^-4 and T = min(sqrt(n)/gamma, n epsilon gamma/sqrt(d)).
+        E14 (rate; Corollary 5.3): On the second branch of T the width exceeds its upper limit
+            by logarithms.
+            claim: gamma**(-6) <= n**2*epsilon**2/(gamma**2*d*T**2) where T <=
+                n*epsilon*gamma**2/sqrt(d)  # without logarithms the window is a point
+            printed: ell*gamma**(-6) <= gamma**(-6) where 1 <= ell; points ell = 2  # polylog
+                gamma^-6 is at most gamma^-6
+            use: A logarithm in T.
+        E15 (rate; Corollary 5.6, Theorem E.1): delta <= 1/(gamma n) is too weak by 1/gamma.
+            claim: (1 + eta56*T56/n)*delta56 =O 1/(gamma**2*n); growth gamma = -1, n = 1
+            settings: delta56
+            use: delta <= 1/n.
+        E16 (rate; D.3, E.1): The bound on the loss drops the radius, of order 1/gamma.
+            claim: sqrt(p) + p**(3/2)/gamma =O 1/gamma; growth gamma = -1
+            printed: sqrt(p) + p**(3/2)/gamma =O 1; growth gamma = -1
+            use: R^2 in the fluctuation part of the width.
+        E17 (minor; Theorem D.14, Corollary 5.5): C <= G is used where C >= G is assumed.
+            printed: C <= G where G <= C
+            use: C of the order of G.
+        E18 (minor; Theorem C.13, conditioning): An unconditional failure probability is used as
+            a conditional one.
+            open: a conditioning step inside a proof
+            use: Events at level delta^2 and Markov's inequality.
+        E19 (privacy; Theorems 4.1 and 5.1, delta): One delta stands for privacy and for
+            failure.
+            open: two meanings of one symbol
+            use: delta_dp and delta_fail.
+        E20 (privacy; Section 3, margin): The margin is a function of the private sample, and
+            every setting depends on it.
+            open: whether an input is public is not a formula
+            use: A public margin.
+        E21 (minor; Theorem 4.1): The cross term of the risk bound is redundant.
+            claim: 2*sqrt(x*u) <= x + u  # twice a geometric mean is at most the sum
+            printed: x + u <= 2*sqrt(x*u); points x = 2, u = 1  # dominates
+            use: Leave it out.
+        E22 (minor; D.3): The full-batch specialization uses T = n without saying so.
+            claim: T/epsilon**2 = n/epsilon**2 at T = n  # noise at T = n
+            printed: T/epsilon**2 = n/epsilon**2  # noise for any T
+            use: State T = n.
+        E23 (minor; C.13, C.3, C.11, F.10 and F.11, misprints): A list of misprints.
+            open: names and indices
+            use: 12 beta in C.13 (ii); c_priv in C.3 and C.11; c_2 <= 1 in F.10.
+        E24 (privacy; Theorem F.12, outside its condition): F.12 outside its condition: the
+            certificate fails, no attack is known.
+            open: neither a proof nor a counterexample is known
+            use: Treat it as unsupported.
+        E25 (privacy; Lemma F.7): Lemma F.7 is quoted from other papers.
+            open: an external theorem about adaptive mixtures
+            use: Participation revealed, which needs one component only.
+        E26 (minor; width conditions): Theorem-compliant widths are out of reach at measured
+            margins.
+            claim: gamma**(-4) <= 10**6 where gamma in [1/30, 1]  # width at margin 1/30
+            printed: gamma**(-4) <= 10**4 where gamma in [7/250, 1]; points gamma = 7/250  # a
+                width of 10^4 suffices at margin 0.028
+            use: Schedules as scaling laws.
+    """,
 )

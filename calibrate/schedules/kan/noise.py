@@ -5,33 +5,8 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 
-from sympy import diff, sqrt
-
-from dpcal.calibrate.auditing.language import Enumeration, Identity
-from dpcal.calibrate.schedules.kan.quantities import (
-    PARTS,
-    RATES,
-    B,
-    De,
-    R,
-    T,
-    U,
-    Ws,
-    Wt,
-    Z,
-    Zp,
-    _q,
-    c,
-    d,
-    eta,
-    gr,
-    growth_sq,
-    kappa,
-    lam,
-    m,
-    sensitivity_squared,
-    strategy,
-)
+from dpcal.calibrate.auditing.language import Enumeration, claims_of
+from dpcal.calibrate.schedules.kan.quantities import PARTS, RATES, sensitivity_squared, strategy
 
 
 def _inverse(size: int, correlation: Fraction) -> list[list[Fraction]]:
@@ -129,48 +104,53 @@ def _closed_sensitivity(case: tuple[int, Fraction, int]) -> bool:
 _SIZES = [(size, rate) for size in (1, 2, 5) for rate in RATES]
 
 NOISE = (
-    Enumeration("I01", _inverse_pair, _SIZES, statement="inverse pair"),
-    Enumeration("I02", _row_sums, _SIZES, statement="row and column sums"),
-    Enumeration("I03", _gram, _SIZES, statement="Gram matrix"),
-    Enumeration("I04", _tridiagonal, _SIZES, statement="precision matrix"),
-    Enumeration("I05", _prefix_noise, _SIZES, statement="noise of prefix sums"),
-    Enumeration("I06", _spectral, _SIZES, statement="spectral norm"),
-    Enumeration("I07", _first_is_worst, PARTS, statement="the first k steps are worst"),
-    Enumeration("I08", _closed_sensitivity, PARTS, statement="sensitivity in closed form"),
-    Identity(
-        "I09",
-        Wt - eta * (gr + De + c * Z - lam * c * Zp) + eta * c * Z,
-        Wt + eta * c * Zp - eta * (gr + De + (1 - lam) * c * Zp),
-        statement="shifted recursion: U_t = W_t + eta c Z_t",
+    *claims_of(
+        "Section 5.1 and appendix F.1, correlation matrix C",
+        Enumeration("I01", _inverse_pair, _SIZES, statement="inverse pair"),
+        Enumeration("I02", _row_sums, _SIZES, statement="row and column sums"),
+        Enumeration("I03", _gram, _SIZES, statement="Gram matrix"),
+        Enumeration("I04", _tridiagonal, _SIZES, statement="precision matrix"),
+        Enumeration("I05", _prefix_noise, _SIZES, statement="noise of prefix sums"),
+        Enumeration("I06", _spectral, _SIZES, statement="spectral norm"),
+        """
+        I02.square: growth_sq*(1 - lam)**2 = (1 - lam**T)**2  # squared bound on the row sums
+        """,
     ),
-    Identity(
-        "I10",
-        (U - eta * gr - Ws) ** 2,
-        (U - Ws) ** 2 - 2 * eta * gr * (U - Ws) + eta**2 * gr**2,
-        statement="expansion of a step's squared distance",
+    *claims_of(
+        "Lemma F.11, sensitivity",
+        Enumeration("I07", _first_is_worst, PARTS, statement="the first k steps are worst"),
+        Enumeration("I08", _closed_sensitivity, PARTS, statement="sensitivity in closed form"),
     ),
-    Identity(
-        "I16", diff(_q, lam), 0, at={lam: 1 / (1 + eta)}, statement="minimizer of the noise factor"
+    *claims_of(
+        "Lemma C.1, shifted recursion",
+        """
+        I09: Wt - eta*(gr + De + c*Z - lam*c*Zp) + eta*c*Z = Wt + eta*c*Zp - eta*(gr + De + (1 -
+            lam)*c*Zp)  # shifted recursion: U_t = W_t + eta c Z_t
+        """,
     ),
-    Identity("I16.value", _q, eta / (1 + eta), at={lam: 1 / (1 + eta)}, statement="its minimum"),
-    Identity("I16.one", _q, eta, at={lam: 1}, statement="full correlation"),
-    Identity("I17", _q / (1 - lam) ** 2, 1 + eta * lam**2 / (1 - lam) ** 2, statement="calibrated"),
-    Identity(
-        "I17.slope",
-        diff(1 + eta * lam**2 / (1 - lam) ** 2, lam),
-        2 * eta * lam / (1 - lam) ** 3,
-        statement="the calibrated factor grows with lambda",
+    *claims_of(
+        "Lemma C.1, (6)",
+        """
+        I10: (U - eta*gr - Ws)**2 = (U - Ws)**2 - 2*eta*gr*(U - Ws) + eta**2*gr**2
+            # expansion of a step's squared distance
+        """,
     ),
-    Identity(
-        "I18",
-        ((1 - lam) * kappa * eta * sqrt(m * d) / (B ** R(3, 2) * sqrt(T))) ** 2,
-        (1 - lam) ** 2 * eta * kappa**2 * m * d / B**2 * (eta / (B * T)),
-        statement="cross term is a geometric mean",
+    *claims_of(
+        "Remark 4.2, noise factor",
+        """
+        I16: -2 + 2*lam + 2*eta*lam = 0 at lam = 1/(1 + eta)  # minimizer of the noise factor
+        I16.value: (1 - lam)**2 + lam**2*eta = eta/(1 + eta) at lam = 1/(1 + eta)  # its minimum
+        I16.one: (1 - lam)**2 + lam**2*eta = eta at lam = 1  # full correlation
+        I17: ((1 - lam)**2 + lam**2*eta)/(1 - lam)**2 = 1 + eta*lam**2/(1 - lam)**2  # calibrated
+        I17.slope: 2*eta*lam/(1 - lam)**2 + 2*eta*lam**2/(1 - lam)**3 = 2*eta*lam/(1 - lam)**3
+            # the calibrated factor grows with lambda
+        """,
     ),
-    Identity(
-        "I02.square",
-        growth_sq * (1 - lam) ** 2,
-        (1 - lam**T) ** 2,
-        statement="squared bound on the row sums",
+    *claims_of(
+        "Theorem 4.1, cross term",
+        """
+        I18: ((1 - lam)*kappa*eta*sqrt(m*d)/(B**(3/2)*sqrt(T)))**2 = (1 -
+            lam)**2*eta*kappa**2*m*d/B**2*(eta/(B*T))  # cross term is a geometric mean
+        """,
     ),
 )

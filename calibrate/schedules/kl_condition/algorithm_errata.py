@@ -2,25 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Le, Max, Min
-
-from dpcal.calibrate.auditing.language import Bound, Enumeration, Erratum, Identity, Prose, erratum
-from dpcal.calibrate.schedules.kl_condition.quantities import (
-    F0,
-    L0,
-    K,
-    Ltil,
-    Phi,
-    Phi_before,
-    X,
-    a,
-    eta_in,
-    gamma,
-    kappa,
-    lam,
-    t,
-    u,
-)
+from dpcal.calibrate.auditing.language import Enumeration, errata_of, erratum
 
 
 def _printed_restart(case: tuple[int, int]) -> bool:
@@ -44,7 +26,7 @@ def _first_round_is_defined(start: int) -> bool:
 
 _ROUNDS = [(limit, leave) for limit in (1, 3) for leave in (0, 1, 3)]
 
-ALGORITHM_ERRATA = (
+ALGORITHM_ERRATA = errata_of(
     erratum(
         "EA1",
         "The next round starts at w_{k,t-1}, which is undefined when a round leaves at t = 0.",
@@ -62,82 +44,39 @@ ALGORITHM_ERRATA = (
         use="w_{1,0} = w0.",
         source="Algorithm 1",
     ),
-    Erratum(
-        "EA3",
-        "The stop test is printed with grad_{t,k} for grad_{k,t}.",
-        Prose("EA3.printed", "the order of two indices"),
-        use="grad_{k,t}.",
-    ),
-    erratum(
-        "EA4",
-        "When F0 is already small the printed number of rounds is negative.",
-        Bound(
-            "",
-            1,
-            K,
-            free=(X, a),
-            at={F0: 3 * (gamma * L0 * X) ** kappa},
-            statement="at three times the target there is at least one round",
-        ),
-        printed=Bound(
-            "",
-            0,
-            K,
-            free=(X, a),
-            at={F0: (gamma * L0 * X) ** kappa / 3},
-            statement="the number of rounds is not negative, whatever F0",
-        ),
-        use="Return w0 when F0 <= (gamma L0 X)^kappa or beta' >= 1/6.",
-        severity="algorithm",
-        source="Algorithm 1",
-    ),
-    erratum(
-        "EA5",
-        "When the floor exceeds F0, nothing prevents the output from being worse than the start.",
-        Bound("", u, Phi, where=(Le(u, F0), Le(Max(Phi_before, u), Phi)), statement="Phi >= floor"),
-        printed=Bound("", u, Max(Phi_before, Min(u, F0)), statement="Phi >= floor, capped at F0"),
-        use="Return w0 when the floor is at least F0.",
-        severity="algorithm",
-        source="Lemma 2",
-    ),
-    Erratum(
-        "EA6",
-        "The budget sum of Algorithm 3 has rho_t inside a sum over j.",
-        Prose("EA6.printed", "an index inside a sum"),
-        use="rho_j.",
-    ),
-    erratum(
-        "EA7",
-        "The step 1/(Ltil t) of Algorithm 4 does not match the weights 2 t/(T (T + 1)).",
-        Identity(
-            "",
-            t * (1 / (2 * eta_in) - Ltil / 2) - (t - 1) * Ltil * t / 4,
-            0,
-            statement="weighted terms telescope; (t-1)/(2 eta_{t-1}) = (t-1) Ltil t/4",
-        ),
-        printed=Identity(
-            "",
-            t * (1 / (2 * eta_in) - Ltil / 2) - (t - 1) * Ltil * (t - 1) / 2,
-            0,
-            printed=(eta_in,),
-            statement="weighted terms telescope with eta_t = 1/(Ltil t)",
-        ),
-        use="eta_t = 2/(Ltil (t + 1)).",
-        severity="rate",
-        source="Algorithm 4",
-    ),
-    erratum(
-        "EA8",
-        "A convex loss has Ltil = 0, for which Algorithms 2 and 4 divide by zero.",
-        Bound(
-            "",
-            Phi ** ((2 - kappa) / kappa) / (8 * gamma**2),
-            lam,
-            statement="the staged weight stays positive as Ltil goes to 0",
-        ),
-        settings=(lam,),
-        use="The stage-dependent weight, which accepts Ltil = 0.",
-        severity="algorithm",
-        source="Algorithm 2",
-    ),
+    """
+        EA3 (minor; Algorithm 1, output): The stop test is printed with grad_{t,k} for
+            grad_{k,t}.
+            open: the order of two indices
+            use: grad_{k,t}.
+        EA4 (algorithm; Algorithm 1): When F0 is already small the printed number of rounds is
+            negative.
+            claim: 1 <= K at F0 = 3*(gamma*L0*X)**kappa; free X a  # at three times the target
+                there is at least one round
+            printed: 0 <= K at F0 = (gamma*L0*X)**kappa/3; free X a  # the number of rounds is
+                not negative, whatever F0
+            use: Return w0 when F0 <= (gamma L0 X)^kappa or beta' >= 1/6.
+        EA5 (algorithm; Lemma 2): When the floor exceeds F0, nothing prevents the output from
+            being worse than the start.
+            claim: u <= Phi where u <= F0, Max(Phi_before, u) <= Phi  # Phi >= floor
+            printed: u <= Max(Phi_before, Min(u, F0))  # Phi >= floor, capped at F0
+            use: Return w0 when the floor is at least F0.
+        EA6 (minor; Algorithm 2, output): The budget sum of Algorithm 3 has rho_t inside a sum
+            over j.
+            open: an index inside a sum
+            use: rho_j.
+        EA7 (rate; Algorithm 4): The step 1/(Ltil t) of Algorithm 4 does not match the weights 2
+            t/(T (T + 1)).
+            claim: t*(1/(2*eta_in) - Ltil/2) - (t - 1)*Ltil*t/4 = 0  # weighted terms telescope;
+                (t-1)/(2 eta_{t-1}) = (t-1) Ltil t/4
+            printed: t*(1/(2*eta_in) - Ltil/2) - (t - 1)*Ltil*(t - 1)/2 = 0; printed eta_in  #
+                weighted terms telescope with eta_t = 1/(Ltil t)
+            use: eta_t = 2/(Ltil (t + 1)).
+        EA8 (algorithm; Algorithm 2): A convex loss has Ltil = 0, for which Algorithms 2 and 4
+            divide by zero.
+            claim: Phi**((2 - kappa)/kappa)/(8*gamma**2) <= lam  # the staged weight stays
+                positive as Ltil goes to 0
+            settings: lam
+            use: The stage-dependent weight, which accepts Ltil = 0.
+    """,
 )

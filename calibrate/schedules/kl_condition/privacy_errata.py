@@ -5,47 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from sympy import Gt, Le, Min, Rational, sqrt
-
-from dpcal.calibrate.auditing.language import (
-    Bound,
-    Enumeration,
-    Erratum,
-    Identity,
-    Private,
-    Prose,
-    Release,
-    erratum,
-)
-from dpcal.calibrate.schedules.kl_condition.quantities import (
-    D0,
-    HALF,
-    L0,
-    L1,
-    ROOT,
-    D0_ar,
-    D_k,
-    K,
-    N_t,
-    T,
-    T_k,
-    charge,
-    d,
-    ell,
-    gamma,
-    m,
-    n,
-    rho,
-    rho_sel,
-    s,
-    sigma_0,
-    sigma_1,
-    sigma_hat,
-    sigma_in,
-    sigma_k,
-    sigma_t,
-    u,
-)
+from dpcal.calibrate.auditing.language import Enumeration, Private, Release, errata_of, erratum
 
 
 def _literal_loop_count(steps: Fraction) -> bool:
@@ -87,61 +47,48 @@ def _strict_filter(costs: tuple[int, ...]) -> bool:
 
 _COSTS = [(3, 3, 3, 3), (8, 1), (1,) * 12, (5, 2, 2, 9), (7, 8)]
 
-PRIVACY_ERRATA = (
+PRIVACY_ERRATA = errata_of(
     erratum(
         "EP1",
         "The printed noise of Algorithm 1 costs 17/8 of its budget under the paper's own relation.",
         Private(
             "",
-            (Release(D0, sigma_0, K), Release(D_k, sigma_1, K * m)),
-            rho=rho,
-            free=(K,),
+            (Release("D0", "sigma_0", "K"), Release("D_k", "sigma_1", "K*m")),
+            rho="rho",
+            free="K",
             statement="exact split, M - 1 differences per round: rho-zCDP under replace-one",
         ),
         printed=Private(
             "",
-            (Release(D0, sigma_hat, K), Release(D_k, sigma_k, K * T_k)),
-            rho=rho,
-            free=(K, T_k),
+            (Release("D0", "sigma_hat", "K"), Release("D_k", "sigma_k", "K*T_k")),
+            rho="rho",
+            free="K T_k",
             statement="printed noise: rho-zCDP under replace-one",
         ),
         use="The exact split of a round's budget: rho exactly, with the same utility constants.",
         severity="privacy",
         source="Theorem 1, Lemma 8",
     ),
-    erratum(
-        "EP2",
-        "Algorithms 1 and 3 use sensitivity L0/n, half of what replacing one record can do.",
-        Bound("", 2 * L0 / n, D0, statement="replacing a record moves the mean gradient by 2 L0/n"),
-        settings=(D0,),
-        use="An explicit neighboring relation everywhere; 2 L0/n for replace-one.",
-        severity="privacy",
-        source="Lemma 8, Theorem 3",
-    ),
-    erratum(
-        "EP3",
-        "The sensitivity of a gradient difference lacks 1/gamma.",
-        Bound("", 2 * L1 * ROOT / (4 * gamma * L1 * n), D_k, statement="difference sensitivity"),
-        settings=(D_k,),
-        use="2 L1 h/n with the actual step length h = Phi^(1/kappa)/(4 gamma L1).",
-        source="Lemma 8",
-    ),
-    erratum(
-        "EP4",
-        "The budget per release is printed as 1/K instead of rho/K.",
-        Identity("", K * (rho / K), rho, free=(K,), statement="the rounds' budgets sum to rho"),
-        printed=Identity("", K * (1 / K), rho, free=(K,), statement="rounds at 1/K sum to rho"),
-        use="rho/K.",
-        source="Lemma 8",
-    ),
-    erratum(
-        "EP5",
-        "A Gaussian release is charged (D/s)^2 instead of (D/s)^2/2.",
-        Identity("", HALF * (1 / s) ** 2, 1 / (2 * s**2), statement="zCDP of a Gaussian release"),
-        printed=Identity("", (1 / s) ** 2, 1 / (2 * s**2), statement="zCDP as charged"),
-        use="(D/s)^2/2; it partly hides EP2.",
-        source="Lemma 8, Theorem 3",
-    ),
+    """
+        EP2 (privacy; Lemma 8, Theorem 3): Algorithms 1 and 3 use sensitivity L0/n, half of what
+            replacing one record can do.
+            claim: 2*L0/n <= D0  # replacing a record moves the mean gradient by 2 L0/n
+            settings: D0
+            use: An explicit neighboring relation everywhere; 2 L0/n for replace-one.
+        EP3 (minor; Lemma 8): The sensitivity of a gradient difference lacks 1/gamma.
+            claim: 2*L1*Phi**(1/kappa)/(4*gamma*L1*n) <= D_k  # difference sensitivity
+            settings: D_k
+            use: 2 L1 h/n with the actual step length h = Phi^(1/kappa)/(4 gamma L1).
+        EP4 (minor; Lemma 8): The budget per release is printed as 1/K instead of rho/K.
+            claim: K*(rho/K) = rho; free K  # the rounds' budgets sum to rho
+            printed: K*(1/K) = rho; free K  # rounds at 1/K sum to rho
+            use: rho/K.
+        EP5 (minor; Lemma 8, Theorem 3): A Gaussian release is charged (D/s)^2 instead of
+            (D/s)^2/2.
+            claim: 1/2*(1/s)**2 = 1/(2*s**2)  # zCDP of a Gaussian release
+            printed: (1/s)**2 = 1/(2*s**2)  # zCDP as charged
+            use: (D/s)^2/2; it partly hides EP2.
+    """,
     erratum(
         "EP6",
         "The loop 'while t <= T_k' makes floor(T_k) + 1 releases; the privacy proof counts T_k.",
@@ -161,37 +108,23 @@ PRIVACY_ERRATA = (
         severity="privacy",
         source="Algorithm 1",
     ),
-    erratum(
-        "EP7",
-        "Algorithm 3 charges by the noisy norm even when it is negative and the noise is at "
-        "its floor.",
-        Bound(
-            "",
-            D0_ar**2 / (2 * sigma_t**2),
-            charge,
-            statement="charging D^2/(2 sigma_t^2) from the noise that was used covers its cost",
-        ),
-        printed=Bound(
-            "",
-            D0_ar**2 / (2 * u**2),
-            Min(L0**2 * d * ell / (n**2 * N_t**2), rho / 2) + sqrt(rho) / n,
-            at={u: 2 * L0 / (n * sqrt(rho))},
-            points=({L0: 1, n: 10000, d: 1, rho: HALF, ell: 12, N_t: Rational(1, 100)},),
-            statement="charge at N_t < 0 (N_t stands for its size) covers the floor's cost",
-        ),
-        use="Charge D^2/(2 sigma_t^2) from sigma_t, never from N_t, and test before spending.",
-        severity="privacy",
-        source="Algorithm 3, Theorem 3",
-    ),
-    erratum(
-        "EP8",
-        "At its floor sigma_t costs rho/4 by the paper's own formula, not the rho/2 it equates.",
-        Identity("", (L0 / (n * u)) ** 2, rho / 4, at={u: 2 * L0 / (n * sqrt(rho))}),
-        printed=Identity("", (L0 / (n * u)) ** 2, rho / 2, at={u: 2 * L0 / (n * sqrt(rho))}),
-        use="The cost of the noise that was used.",
-        severity="privacy",
-        source="Theorem 3, Lemmas 10 and 11",
-    ),
+    """
+        EP7 (privacy; Algorithm 3, Theorem 3): Algorithm 3 charges by the noisy norm even when
+            it is negative and the noise is at its floor.
+            claim: D0_ar**2/(2*sigma_t**2) <= charge  # charging D^2/(2 sigma_t^2) from the
+                noise that was used covers its cost
+            printed: D0_ar**2/(2*u**2) <= Min(L0**2*d*ell/(n**2*N_t**2), rho/2) + sqrt(rho)/n at
+                u = 2*L0/(n*sqrt(rho)); points L0 = 1, n = 10000, d = 1, rho = 1/2, ell = 12,
+                N_t = 1/100  # charge at N_t < 0 (N_t stands for its size) covers the floor's
+                cost
+            use: Charge D^2/(2 sigma_t^2) from sigma_t, never from N_t, and test before
+                spending.
+        EP8 (privacy; Theorem 3, Lemmas 10 and 11): At its floor sigma_t costs rho/4 by the
+            paper's own formula, not the rho/2 it equates.
+            claim: (L0/(n*u))**2 = rho/4 at u = 2*L0/(n*sqrt(rho))
+            printed: (L0/(n*u))**2 = rho/2 at u = 2*L0/(n*sqrt(rho))
+            use: The cost of the noise that was used.
+    """,
     erratum(
         "EP9",
         "The stopping test of Algorithm 3 looks at past cost only, so the last step overshoots.",
@@ -206,84 +139,59 @@ PRIVACY_ERRATA = (
         "With EP7 repaired, releasing everything still costs up to 3/2 rho under replace-one.",
         Private(
             "",
-            (Release(D0, D0 / sqrt(2 * (rho - u)), 1), Release(D0, D0 / sqrt(2 * u), 1)),
-            rho=rho,
-            where=(Le(u, rho / 2),),
+            (Release("D0", "D0/sqrt(2*(rho - u))"), Release("D0", "D0/sqrt(2*u)")),
+            rho="rho",
+            where="u <= rho/2",
             statement="a filter that charges every release stays within rho",
         ),
-        printed=Bound(
-            "",
-            rho + 2 * sqrt(rho) / n + D0**2 / (2 * u**2),
-            rho,
-            at={u: 2 * L0 / (n * sqrt(rho))},
-            statement="steps, last norm and last gradient fit rho",
-        ),
+        printed="rho + 2*sqrt(rho)/n + D0**2/(2*u**2) <= rho at u = 2*L0/(n*sqrt(rho))  # steps, "
+        "last norm and last gradient fit rho",
         use="The strict filter over norms and gradients.",
         severity="privacy",
         source="Theorem 3",
     ),
-    erratum(
-        "EP11",
-        "A vector of noise is added to a scalar norm.",
-        Identity("", 1 * u**2, u**2, statement="variance of one scalar draw"),
-        printed=Identity("", d * u**2, u**2, statement="squared size of a d-dimensional draw"),
-        use="One scalar Gaussian.",
-        source="Algorithm 3",
-    ),
-    Erratum(
-        "EP12",
-        "rho_t depends on N_t, which is released in the same round.",
-        Prose("EP12.printed", "a statement about the order of conditioning, not a formula"),
-        use="Norm and gradient as two rounds of the filter.",
-        severity="privacy",
-    ),
-    erratum(
-        "EP13",
-        "Half of the budget of Algorithm 3 is kept for a gradient that no guarantee uses.",
-        None,
-        printed=Bound("", rho, rho / 2, statement="useful steps may spend rho"),
-        use="The strict filter spends all of rho on useful steps.",
-    ),
+    """
+        EP11 (minor; Algorithm 3): A vector of noise is added to a scalar norm.
+            claim: 1*u**2 = u**2  # variance of one scalar draw
+            printed: d*u**2 = u**2  # squared size of a d-dimensional draw
+            use: One scalar Gaussian.
+        EP12 (privacy; Algorithm 3, its filter): rho_t depends on N_t, which is released in the
+            same round.
+            open: a statement about the order of conditioning, not a formula
+            use: Norm and gradient as two rounds of the filter.
+        EP13 (minor; Algorithm 3, budget of the last gradient): Half of the budget of Algorithm
+            3 is kept for a gradient that no guarantee uses.
+            printed: rho <= rho/2  # useful steps may spend rho
+            use: The strict filter spends all of rho on useful steps.
+    """,
     erratum(
         "EP14",
         "Theorem 5 adds 2 rho by one formula; under replace-one the printed weights cost "
         "rho/2 to 2 rho.",
         Private(
             "",
-            (Release(2 * L0 / n, 2 * L0 / n / sqrt(2 * rho_sel), 1),),
-            rho=rho_sel,
+            (Release("2*L0/n", "2*L0/n/sqrt(2*rho_sel)"),),
+            rho="rho_sel",
             statement="selection within a budget reserved beforehand (Gaussian cost as a stand-in)",
         ),
-        printed=Bound("", (2 * sqrt(rho)) ** 2 / 2, rho / 2, statement="selection costs rho/2"),
+        printed="(2*sqrt(rho))**2/2 <= rho/2  # selection costs rho/2",
         use="argmin of the released norms (free), or a budgeted exponential mechanism.",
         severity="privacy",
         source="Theorem 5",
     ),
-    erratum(
-        "EP15",
-        "Algorithm 4's printed noise is twice as large as replace-one needs.",
-        Identity(
-            "",
-            (T - 1) * D0**2 / (2 * sigma_in**2),
-            rho,
-            statement="exact noise spends rho",
-            where=(Gt(T, 1),),
-        ),
-        settings=(sigma_in,),
-        use="sigma^2 = 2 L0^2 (T - 1)/(n^2 rho).",
-        source="Theorem 9",
-    ),
-    Erratum(
-        "EP16",
-        "Lemma 8 assumes regularity on a ball around the data-dependent minimizer.",
-        Prose("EP16.printed", "which ball is meant is a matter of wording"),
-        use="The ball around w0.",
-    ),
-    Erratum(
-        "EP17",
-        "Add-or-remove with sensitivity L0/n needs a public, fixed n.",
-        Prose("EP17.printed", "a convention about the normalizer"),
-        use="A public n in every denominator.",
-        severity="privacy",
-    ),
+    """
+        EP15 (minor; Theorem 9): Algorithm 4's printed noise is twice as large as replace-one
+            needs.
+            claim: (T - 1)*D0**2/(2*sigma_in**2) = rho where 1 < T  # exact noise spends rho
+            settings: sigma_in
+            use: sigma^2 = 2 L0^2 (T - 1)/(n^2 rho).
+        EP16 (minor; Theorem 5, sampling): Lemma 8 assumes regularity on a ball around the
+            data-dependent minimizer.
+            open: which ball is meant is a matter of wording
+            use: The ball around w0.
+        EP17 (privacy; neighboring relation, Section 1): Add-or-remove with sensitivity L0/n
+            needs a public, fixed n.
+            open: a convention about the normalizer
+            use: A public n in every denominator.
+    """,
 )

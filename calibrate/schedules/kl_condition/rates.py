@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from sympy import Gt, Lt, Rational, oo, sqrt
-
-from dpcal.calibrate.auditing.language import Bound, Identity, Rate
-from dpcal.calibrate.schedules.kl_condition.quantities import TO_TWO, N, d, kappa, tau, u
+from dpcal.calibrate.auditing.language import claims_of
 
 RATES = (
-    Identity("E1.one", 2 * kappa / (4 - kappa), Rational(2, 3), at={kappa: 1}),
-    Identity("E1.two", 2 * kappa / (4 - kappa), 2, at={kappa: 2}),
-    Bound("E1.gap", 2 * kappa / (4 - kappa), kappa, on=TO_TWO, statement="price of adaptivity"),
-    Rate(
-        "E2",
-        (sqrt(d) / N) ** (2 * kappa / (4 - kappa)) + N ** (-kappa / 2),
-        N ** (-kappa / 2),
-        growth={N: 1},
-        on=TO_TWO,
-        statement="at fixed d the second term of Theorem 4 dominates",
+    *claims_of(
+        "Theorem 4, rates after the statement",
+        """
+        E1.one: 2*kappa/(4 - kappa) = 2/3 at kappa = 1
+        E1.two: 2*kappa/(4 - kappa) = 2 at kappa = 2
+        E1.gap: 2*kappa/(4 - kappa) <= kappa where kappa in [1, 2]  # price of adaptivity
+        E2: (sqrt(d)/N)**(2*kappa/(4 - kappa)) + N**(-kappa/2) =O N**(-kappa/2) where kappa in [1,
+            2]; growth N = 1  # at fixed d the second term of Theorem 4 dominates
+        E2.switch: (sqrt(d)/N)**(2*kappa/(4 - kappa)) = N**(-kappa/2) where kappa < 4 at d =
+            N**(kappa/2)  # the terms meet at d = N^(kappa/2)
+        E3: kappa/2 <= kappa/(2 - kappa) where kappa in [1, 199/100]  # E3
+        E3.third: 2*kappa/(4 - kappa) <= kappa/(2 - kappa) where kappa in [1, 199/100]
+            # the third term never dominates
+        """,
     ),
-    Identity(
-        "E2.switch",
-        (sqrt(d) / N) ** (2 * kappa / (4 - kappa)),
-        N ** (-kappa / 2),
-        at={d: N ** (kappa / 2)},
-        statement="the terms meet at d = N^(kappa/2)",
-        where=(Lt(kappa, 4),),
+    *claims_of(
+        "Corollary 1, from Theorem 6",
+        """
+        E4: tau/(tau - 1) = kappa where 1 < kappa at tau = kappa/(kappa - 1)
+        E4.constant: tau**(-1/(tau - 1)) = (kappa/(kappa - 1))**(1 - kappa) where 1 < kappa, kappa
+            in [1, oo] at tau = kappa/(kappa - 1)  # constant of Corollary 1
+        """,
     ),
-    Bound(
-        "E3", kappa / 2, kappa / (2 - kappa), on={kappa: (1, Rational(199, 100))}, statement="E3"
+    *claims_of(
+        "Theorem 5, worst case",
+        """
+        E5: sqrt(d)/(u*N) = u at u = sqrt(sqrt(d)/N)  # Theorem 5, worst
+        """,
     ),
-    Bound(
-        "E3.third",
-        2 * kappa / (4 - kappa),
-        kappa / (2 - kappa),
-        on={kappa: (1, Rational(199, 100))},
-        statement="the third term never dominates",
-    ),
-    Identity("E4", tau / (tau - 1), kappa, at={tau: kappa / (kappa - 1)}, where=(Gt(kappa, 1),)),
-    Identity(
-        "E4.constant",
-        tau ** (-1 / (tau - 1)),
-        (kappa / (kappa - 1)) ** (1 - kappa),
-        at={tau: kappa / (kappa - 1)},
-        on={kappa: (1, oo)},
-        statement="constant of Corollary 1",
-        where=(Gt(kappa, 1),),
-    ),
-    Identity("E5", sqrt(d) / (u * N), u, at={u: sqrt(sqrt(d) / N)}, statement="Theorem 5, worst"),
 )

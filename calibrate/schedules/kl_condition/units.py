@@ -2,62 +2,52 @@
 
 from __future__ import annotations
 
-from sympy import Lt, sqrt
-
-from dpcal.calibrate.auditing.language import Units
-from dpcal.calibrate.schedules.kl_condition.quantities import (
-    F0,
-    L0,
-    L1,
-    START,
-    K,
-    Ltil,
-    R,
-    T_k,
-    T_prox,
-    X,
-    a,
-    beta_k,
-    d,
-    gamma,
-    h,
-    kappa,
-    lam,
-    level,
-    main_term,
-    n,
-    rho,
-    sigma_0,
-    sigma_1,
-)
+from dpcal.calibrate.auditing.language import claims_of
 
 UNITS = (
-    Units("G.a", a, {}, statement="condition number"),
-    Units("G.R", R, {}, statement="ratio of start to target"),
-    Units("G.K", K, {}, statement="rounds"),
-    Units("G.beta", beta_k, {}, statement="failure probability", free=(K,)),
-    Units("G.T", T_k, {}, statement="steps of a round"),
-    Units("G.prox", T_prox, {}, statement="stages of Algorithm 2"),
-    Units(
-        "G.floor",
-        level,
-        {"loss": 1},
-        free=(K, beta_k),
-        statement="floor",
+    *claims_of(
+        "Theorem 1, units of Algorithm 1",
+        """
+        G.a: [a] = 1  # condition number
+        G.R: [R] = 1  # ratio of start to target
+        G.K: [K] = 1  # rounds
+        G.beta: [beta_k] = 1; free K  # failure probability
+        G.T: [T_k] = 1  # steps of a round
+        G.floor: [level] = loss; free K beta_k  # floor
+        G.h: [h] = parameter  # step length
+        G.sigma: [sigma_0] = loss/parameter; free K  # noise
+        G.sigma1: [sigma_1] = loss/parameter; free K  # noise
+        """,
     ),
-    Units("G.h", h, {"parameter": 1}, statement="step length"),
-    Units("G.sigma", sigma_0, {"loss": 1, "parameter": -1}, free=(K,), statement="noise"),
-    Units("G.sigma1", sigma_1, {"loss": 1, "parameter": -1}, free=(K,), statement="noise"),
-    Units("G.lam", lam, {"loss": 1, "parameter": -2}, statement="proximal weight"),
-    Units("G.radius", K * START / (gamma * L1), {"parameter": 1}, free=(K,), statement="radius"),
-    Units("G.thm9", L0**2 * d / (Ltil * n**2 * rho), {"loss": 1}, statement="Lemma 3"),
-    Units(
-        "G.thm4", main_term, {"loss": 1}, statement="Theorem 4, first term", where=(Lt(kappa, 4),)
+    *claims_of(
+        "Theorem 2, units",
+        """
+        G.prox: [T_prox] = 1  # stages of Algorithm 2
+        G.lam: [lam] = loss/parameter**2  # proximal weight
+        """,
     ),
-    Units(
-        "G.thm5",
-        sqrt(L0 * X * sqrt(F0 * L1)),
-        {"loss": 1, "parameter": -1},
-        statement="Theorem 5, worst case",
+    *claims_of(
+        "Lemma 1, units",
+        """
+        G.radius: [K*F0**(1/kappa)/(gamma*L1)] = parameter; free K  # radius
+        """,
+    ),
+    *claims_of(
+        "Theorem 9, units",
+        """
+        G.thm9: [L0**2*d/(Ltil*n**2*rho)] = loss  # Lemma 3
+        """,
+    ),
+    *claims_of(
+        "Theorem 4, units",
+        """
+        G.thm4: [main_term] = loss where kappa < 4  # Theorem 4, first term
+        """,
+    ),
+    *claims_of(
+        "Theorem 5, units",
+        """
+        G.thm5: [sqrt(L0*X*sqrt(F0*L1))] = loss/parameter  # Theorem 5, worst case
+        """,
     ),
 )

@@ -2,300 +2,121 @@
 
 from __future__ import annotations
 
-from sympy import Ge, Le, Lt, Rational, erfc, exp, log, sqrt
+from dpcal.calibrate.auditing.language import errata_of
 
-from dpcal.calibrate.auditing.language import Bound, Identity, Rate, Units, erratum
-from dpcal.calibrate.schedules.kl_condition.quantities import (
-    F0,
-    GAIN,
-    HALF,
-    L0,
-    L1,
-    TO_TWO,
-    X05,
-    A,
-    G,
-    Ltil,
-    N,
-    Phi,
-    Phi_before,
-    T_in,
-    T_k,
-    Y,
-    a,
-    beta,
-    d,
-    ell,
-    ell_in,
-    gamma,
-    inner,
-    kappa,
-    main_term,
-    n,
-    noise,
-    rho,
-    s,
-    u,
-    x,
-)
-
-_ELL4 = log(10**4 / Rational(1, 20))
-
-UTILITY_ERRATA = (
-    erratum(
-        "EU1",
-        "For kappa > 2 a constant proximal weight misses the claimed rate.",
-        Bound(
-            "",
-            Phi ** (2 / kappa) / (64 * u * gamma**2),
-            Y * Phi / 2,
-            statement="allowed inner error with a stage-dependent weight",
-        ),
-        printed=Bound(
-            "",
-            u,
-            (32 * gamma**2 * Ltil * u) ** (kappa / 2),
-            on={kappa: (3, 4)},
-            statement="the inner solver's error is below the claimed floor",
-        ),
-        use="lambda_t = max(Ltil, Phi^((2-kappa)/kappa)/(8 gamma^2)).",
-        severity="rate",
-        source="Theorem 2",
-    ),
-    erratum(
-        "EU2",
-        "The descent lemma of Algorithm 3 fails when the error cancels the gradient.",
-        Identity(
-            "",
-            X05,
-            (G**2 - noise) / (4 * L1) + (G**2 + 2 * inner + noise) / (8 * L1),
-            statement="exact form: (G^2 - E^2)/(4 L1) + ||g||^2/(8 L1)",
-        ),
-        printed=Bound(
-            "",
-            G**2 / (4 * L1) - noise / (8 * L1),
-            X05,
-            at={inner: -(G**2), noise: G**2},
-            statement="printed descent, at e = -grad F",
-        ),
-        use="(G^2 - E^2)/(4 L1) + ||g||^2/(8 L1).",
-        severity="rate",
-        source="Lemmas 5 and 12",
-    ),
-    erratum(
-        "EU3",
-        "(G + s)^2 is bounded by G^2 + s^2.",
-        Bound("", (G + s) ** 2, 2 * G**2 + 2 * s**2),
-        printed=Bound("", (G + s) ** 2, G**2 + s**2),
-        use="2 G^2 + 2 s^2, and half the gradient noise.",
-        severity="rate",
-        source="Lemma 12",
-    ),
-    erratum(
-        "EU4",
-        "With c = 1 + 1/(8 gamma^2 L1) the phase does not contract by 1/c.",
-        Identity("", 1 - (u - 1) / u, 1 / u, statement="contraction by the exact decrease"),
-        printed=Identity(
-            "",
-            1 - 1 / (2 * u * gamma**2 * L1),
-            1 / u,
-            at={u: 1 + 1 / (8 * gamma**2 * L1)},
-            statement="printed contraction",
-        ),
-        use="Threshold G >= 2 s, descent 3 G^2/(32 L1), c = 1 + 3/(32 a).",
-        severity="rate",
-        source="Lemma 13",
-    ),
-    erratum(
-        "EU5",
-        "The threshold of Lemma 12 guarantees G^2 >= s^2/L1, not G^2 > s^2.",
-        Bound("", s, G, where=(Le(2 * s, G),), statement="threshold G >= 2 s"),
-        printed=Bound("", s**2, G**2, where=(Le(s**2 / L1, G**2),), statement="printed threshold"),
-        use="Threshold (2 gamma s_n)^kappa.",
-        severity="rate",
-        source="Lemma 12",
-    ),
-    erratum(
-        "EU6",
-        "A scalar Gaussian exceeds sqrt(ell) with probability about exp(-ell/2), not exp(-ell).",
-        Bound(
-            "",
-            erfc(sqrt(x)),
-            2 * exp(-x),
-            on={x: (HALF, 40)},
-            statement="union bound at sqrt(2 x), x = log(2 Mit/beta): Mit P <= beta",
-        ),
-        printed=Bound(
-            "",
-            5000 * erfc(sqrt(_ELL4 / 2)),
-            Rational(1, 20),
-            statement="union bound at sqrt(ell), N = 10^4, beta = 0.05, N/2 steps",
-        ),
-        use="sqrt(2 log(2 Mit/beta)) for norms, sqrt(d) + sqrt(2 log(Mit/beta)) for vectors.",
-        severity="rate",
-        source="Lemma 10",
-    ),
-    erratum(
-        "EU7",
-        "The error bound at the floor of sigma_t lacks a factor 2.",
-        Identity("", sqrt(d * ell) * u, 2 * L0 * sqrt(d * ell) / N, at={u: 2 * L0 / N}),
-        printed=Identity("", sqrt(d * ell) * u, L0 * sqrt(d * ell) / N, at={u: 2 * L0 / N}),
-        use="2 L0 sqrt(d ell)/N.",
-        source="Lemma 10, appendix D",
-    ),
-    erratum(
-        "EU8",
-        "K_j as the last index above the threshold gives the opposite of the inequality used.",
-        Bound(
-            "",
-            Phi,
-            F0 / u**2,
-            where=(Le(Phi, Phi_before / u), Le(Phi_before, F0 / u)),
-            statement="two phases with the first index contract twice",
-        ),
-        printed=Bound("", Phi, Phi_before / u, where=(Ge(Phi, Phi_before / u),)),
-        use="The first index with Phi <= Phi_{K_{j-1}}/c.",
-        severity="rate",
-        source="Theorem 4",
-    ),
-    erratum(
-        "EU9",
-        "1/N_t^2 <= 2/G^2 does not follow from N_t >= G - s with G >= 2 s.",
-        Bound("", 1 / u**2, 4 / G**2, where=(Le(G / 2, u),)),
-        printed=Bound("", 1 / u**2, 2 / G**2, where=(Le(G / 2, u),)),
-        use="4/G^2.",
-        source="Theorem 4",
-    ),
-    erratum(
-        "EU10",
-        "Stopping at rho/2 with N/2 norm releases leaves nothing for gradients.",
-        Bound("", 2 * sqrt(rho) / n * u, rho / 2, at={u: n * sqrt(rho) / 4}),
-        printed=Bound("", 2 * sqrt(rho) / n * u, rho / 2, at={u: n * sqrt(rho) / 2}),
-        use="At most N/4 norm releases.",
-        source="Theorem 4",
-    ),
-    erratum(
-        "EU11",
-        "Theorem 4 is not covariant in the units of loss and parameter for kappa < 2.",
-        Units(
-            "",
-            main_term,
-            {"loss": 1},
-            statement="first term has the unit of a loss",
-            where=(Lt(kappa, 4),),
-        ),
-        settings=(main_term,),
-        use="The factor F0^((2-kappa)/(4-kappa)), and a instead of gamma^2 L1 in p_max.",
-        severity="rate",
-        source="Theorem 4",
-    ),
-    erratum(
-        "EU11.phases",
-        "The number of phases in Theorem 4 has gamma^2 L1 where the condition number a belongs.",
-        Units("", 1 + Rational(32, 3) * a, {}, statement="phases per factor e"),
-        printed=Units("", 1 + 8 * gamma**2 * L1, {}, statement="phases per factor e"),
-        use="1 + (32/3) a.",
-        severity="rate",
-        source="Theorem 4",
-    ),
-    erratum(
-        "EU12",
-        "Lemma 5 prints gamma^(kappa/2) where the KL condition gives gamma^kappa.",
-        Identity("", (gamma**2 * u**2) ** (kappa / 2), (gamma * u) ** kappa),
-        printed=Identity("", (gamma * u**2) ** (kappa / 2), (gamma * u) ** kappa),
-        use="alpha = max(F(w0), F* + (gamma s)^kappa + 2 L0 s/L1).",
-        severity="rate",
-        source="Lemma 5",
-    ),
-    erratum(
-        "EU13",
-        "Theorem 5 lacks the term L0 sqrt(d ell)/N of a run that stops early.",
-        Rate(
-            "",
-            2 * L0 * sqrt(d * ell) / N + 1 / sqrt(N),
-            sqrt(d) / N + 1 / sqrt(N),
-            growth={N: 1, d: 3},
-            statement="with the additive term",
-        ),
-        printed=Rate(
-            "",
-            2 * L0 * sqrt(d * ell) / N + 1 / sqrt(N),
-            sqrt(sqrt(d) / N) + 1 / sqrt(N),
-            growth={N: 1, d: 3},
-            statement="the early-stop error is within the stated terms (d = N^3)",
-        ),
-        use="Add L0 sqrt(d ell)/(n sqrt(rho)).",
-        severity="rate",
-        source="Theorem 5",
-    ),
-    erratum(
-        "EU14",
-        "The headline rate omits N^(-kappa/2), which dominates for d < N^(kappa/2).",
-        Rate(
-            "",
-            (sqrt(d) / N) ** (2 * kappa / (4 - kappa)) + N ** (-kappa / 2),
-            N ** (-kappa / 2),
-            growth={N: 1},
-            on=TO_TWO,
-        ),
-        printed=Rate(
-            "",
-            (sqrt(d) / N) ** (2 * kappa / (4 - kappa)) + N ** (-kappa / 2),
-            (sqrt(d) / N) ** (2 * kappa / (4 - kappa)),
-            growth={N: 1},
-            on=TO_TWO,
-            statement="Theorem 4 is X^(2 kappa/(4 - kappa)) at fixed d",
-        ),
-        use="Both terms.",
-        severity="rate",
-        source="abstract, introduction",
-    ),
-    erratum(
-        "EU15",
-        "The proof of Theorem 1 prints the exponent (kappa-2)/2 for T_k.",
-        Identity("", T_k * Phi ** (2 / kappa), GAIN * Phi),
-        settings=(T_k,),
-        use="(F0/Phi)^((2-kappa)/kappa).",
-        source="Theorem 1",
-    ),
-    erratum(
-        "EU16",
-        "The remark after Lemma 1 compares L1 with an expression in other units.",
-        Units("", L1 * gamma**2 / F0 ** ((2 - kappa) / kappa), {}),
-        printed=Units("", L1 * gamma / F0 ** ((2 - kappa) / 2), {}),
-        use="L1 >= F0^((2-kappa)/kappa)/gamma^2.",
-        source="remark after Lemma 1",
-    ),
-    erratum(
-        "EU17",
-        "The logarithm in appendix B.3 lacks gamma, so its argument has units.",
-        Units("", F0 ** (1 / kappa) * n * sqrt(rho) / (gamma * L0 * sqrt(d)), {}),
-        printed=Units("", F0 ** (1 / kappa) * n * sqrt(rho) / (L0 * sqrt(d)), {}),
-        use="gamma L0 in the logarithm.",
-        source="appendix B.3",
-    ),
-    erratum(
-        "EU18",
-        "Appendix C.2 prints L1 for Ltil and reuses the constant of Lemma 3.",
-        Identity("", (sqrt(32 * A) * u) ** 2, 32 * A * u**2, statement="constant of the floor"),
-        printed=Identity("", (A * u) ** 2, 32 * A * u**2, statement="constant of the floor"),
-        use="sqrt(32 a) with the constant a of Lemma 3, and Ltil.",
-        source="appendix C.2",
-    ),
-    erratum(
-        "EU19",
-        "Lemma 11 is strictly faster than Theorem 4 only for kappa < 2.",
-        Bound("", 2 * kappa / (4 - kappa), kappa, on=TO_TWO),
-        printed=Bound("", 2 * kappa / (4 - kappa) + Rational(1, 1000), kappa, on=TO_TWO),
-        use="Not faster at kappa = 2.",
-        source="Lemma 11",
-    ),
-    erratum(
-        "EU20",
-        "rho is missing in the logarithm of Theorem 9.",
-        Identity("", 2 * T_in / beta, 2 * n**2 * rho * ell_in**2 / (d * beta)),
-        printed=Identity("", 2 * T_in / beta, 2 * n**2 * ell_in**2 / (d * beta)),
-        use="n^2 rho log^2(2/beta)/(d beta).",
-        source="Theorem 9",
-    ),
+UTILITY_ERRATA = errata_of(
+    """
+        EU1 (rate; Theorem 2): For kappa > 2 a constant proximal weight misses the claimed rate.
+            claim: Phi**(2/kappa)/(64*u*gamma**2) <= Phi**((2 -
+                kappa)/kappa)/(32*u*gamma**2)*Phi/2  # allowed inner error with a
+                stage-dependent weight
+            printed: u <= (32*gamma**2*Ltil*u)**(kappa/2) where kappa in [3, 4]  # the inner
+                solver's error is below the claimed floor
+            use: lambda_t = max(Ltil, Phi^((2-kappa)/kappa)/(8 gamma^2)).
+        EU2 (rate; Lemmas 5 and 12): The descent lemma of Algorithm 3 fails when the error
+            cancels the gradient.
+            claim: 3*G**2/(8*L1) + inner/(4*L1) - noise/(8*L1) = (G**2 - noise)/(4*L1) + (G**2 +
+                2*inner + noise)/(8*L1)  # exact form: (G^2 - E^2)/(4 L1) + ||g||^2/(8 L1)
+            printed: G**2/(4*L1) - noise/(8*L1) <= 3*G**2/(8*L1) + inner/(4*L1) - noise/(8*L1)
+                at inner = -G**2, noise = G**2  # printed descent, at e = -grad F
+            use: (G^2 - E^2)/(4 L1) + ||g||^2/(8 L1).
+        EU3 (rate; Lemma 12): (G + s)^2 is bounded by G^2 + s^2.
+            claim: (G + s)**2 <= 2*G**2 + 2*s**2
+            printed: (G + s)**2 <= G**2 + s**2
+            use: 2 G^2 + 2 s^2, and half the gradient noise.
+        EU4 (rate; Lemma 13): With c = 1 + 1/(8 gamma^2 L1) the phase does not contract by 1/c.
+            claim: 1 - (u - 1)/u = 1/u  # contraction by the exact decrease
+            printed: 1 - 1/(2*u*gamma**2*L1) = 1/u at u = 1 + 1/(8*gamma**2*L1)  # printed
+                contraction
+            use: Threshold G >= 2 s, descent 3 G^2/(32 L1), c = 1 + 3/(32 a).
+        EU5 (rate; Lemma 12): The threshold of Lemma 12 guarantees G^2 >= s^2/L1, not G^2 > s^2.
+            claim: s <= G where 2*s <= G  # threshold G >= 2 s
+            printed: s**2 <= G**2 where s**2/L1 <= G**2  # printed threshold
+            use: Threshold (2 gamma s_n)^kappa.
+        EU6 (rate; Lemma 10): A scalar Gaussian exceeds sqrt(ell) with probability about
+            exp(-ell/2), not exp(-ell).
+            claim: erfc(sqrt(x)) <= 2*exp(-x) where x in [1/2, 40]  # union bound at sqrt(2 x),
+                x = log(2 Mit/beta): Mit P <= beta
+            printed: 5000*erfc(sqrt(log(10**4/(1/20))/2)) <= 1/20  # union bound at sqrt(ell), N
+                = 10^4, beta = 0.05, N/2 steps
+            use: sqrt(2 log(2 Mit/beta)) for norms, sqrt(d) + sqrt(2 log(Mit/beta)) for vectors.
+        EU7 (minor; Lemma 10, appendix D): The error bound at the floor of sigma_t lacks a
+            factor 2.
+            claim: sqrt(d*ell)*u = 2*L0*sqrt(d*ell)/N at u = 2*L0/N
+            printed: sqrt(d*ell)*u = L0*sqrt(d*ell)/N at u = 2*L0/N
+            use: 2 L0 sqrt(d ell)/N.
+        EU8 (rate; Theorem 4): K_j as the last index above the threshold gives the opposite of
+            the inequality used.
+            claim: Phi <= F0/u**2 where Phi <= Phi_before/u, Phi_before <= F0/u  # two phases
+                with the first index contract twice
+            printed: Phi <= Phi_before/u where Phi_before/u <= Phi
+            use: The first index with Phi <= Phi_{K_{j-1}}/c.
+        EU9 (minor; Theorem 4): 1/N_t^2 <= 2/G^2 does not follow from N_t >= G - s with G >= 2
+            s.
+            claim: 1/u**2 <= 4/G**2 where G/2 <= u
+            printed: 1/u**2 <= 2/G**2 where G/2 <= u
+            use: 4/G^2.
+        EU10 (minor; Theorem 4): Stopping at rho/2 with N/2 norm releases leaves nothing for
+            gradients.
+            claim: 2*sqrt(rho)/n*u <= rho/2 at u = n*sqrt(rho)/4
+            printed: 2*sqrt(rho)/n*u <= rho/2 at u = n*sqrt(rho)/2
+            use: At most N/4 norm releases.
+        EU11 (rate; Theorem 4): Theorem 4 is not covariant in the units of loss and parameter
+            for kappa < 2.
+            claim: [main_term] = loss where kappa < 4  # first term has the unit of a loss
+            settings: main_term
+            use: The factor F0^((2-kappa)/(4-kappa)), and a instead of gamma^2 L1 in p_max.
+        EU11.phases (rate; Theorem 4): The number of phases in Theorem 4 has gamma^2 L1 where
+            the condition number a belongs.
+            claim: [1 + 32/3*a] = 1  # phases per factor e
+            printed: [1 + 8*gamma**2*L1] = 1  # phases per factor e
+            use: 1 + (32/3) a.
+        EU12 (rate; Lemma 5): Lemma 5 prints gamma^(kappa/2) where the KL condition gives
+            gamma^kappa.
+            claim: (gamma**2*u**2)**(kappa/2) = (gamma*u)**kappa
+            printed: (gamma*u**2)**(kappa/2) = (gamma*u)**kappa
+            use: alpha = max(F(w0), F* + (gamma s)^kappa + 2 L0 s/L1).
+        EU13 (rate; Theorem 5): Theorem 5 lacks the term L0 sqrt(d ell)/N of a run that stops
+            early.
+            claim: 2*L0*sqrt(d*ell)/N + 1/sqrt(N) =O sqrt(d)/N + 1/sqrt(N); growth N = 1, d = 3
+                # with the additive term
+            printed: 2*L0*sqrt(d*ell)/N + 1/sqrt(N) =O sqrt(sqrt(d)/N) + 1/sqrt(N); growth N =
+                1, d = 3  # the early-stop error is within the stated terms (d = N^3)
+            use: Add L0 sqrt(d ell)/(n sqrt(rho)).
+        EU14 (rate; abstract, introduction): The headline rate omits N^(-kappa/2), which
+            dominates for d < N^(kappa/2).
+            claim: (sqrt(d)/N)**(2*kappa/(4 - kappa)) + N**(-kappa/2) =O N**(-kappa/2) where
+                kappa in [1, 2]; growth N = 1
+            printed: (sqrt(d)/N)**(2*kappa/(4 - kappa)) + N**(-kappa/2) =O
+                (sqrt(d)/N)**(2*kappa/(4 - kappa)) where kappa in [1, 2]; growth N = 1  #
+                Theorem 4 is X^(2 kappa/(4 - kappa)) at fixed d
+            use: Both terms.
+        EU15 (minor; Theorem 1): The proof of Theorem 1 prints the exponent (kappa-2)/2 for T_k.
+            claim: T_k*Phi**(2/kappa) = F0**((2 - kappa)/kappa)*Phi
+            settings: T_k
+            use: (F0/Phi)^((2-kappa)/kappa).
+        EU16 (minor; remark after Lemma 1): The remark after Lemma 1 compares L1 with an
+            expression in other units.
+            claim: [L1*gamma**2/F0**((2 - kappa)/kappa)] = 1
+            printed: [L1*gamma/F0**((2 - kappa)/2)] = 1
+            use: L1 >= F0^((2-kappa)/kappa)/gamma^2.
+        EU17 (minor; appendix B.3): The logarithm in appendix B.3 lacks gamma, so its argument
+            has units.
+            claim: [F0**(1/kappa)*n*sqrt(rho)/(gamma*L0*sqrt(d))] = 1
+            printed: [F0**(1/kappa)*n*sqrt(rho)/(L0*sqrt(d))] = 1
+            use: gamma L0 in the logarithm.
+        EU18 (minor; appendix C.2): Appendix C.2 prints L1 for Ltil and reuses the constant of
+            Lemma 3.
+            claim: (sqrt(32*A)*u)**2 = 32*A*u**2  # constant of the floor
+            printed: (A*u)**2 = 32*A*u**2  # constant of the floor
+            use: sqrt(32 a) with the constant a of Lemma 3, and Ltil.
+        EU19 (minor; Lemma 11): Lemma 11 is strictly faster than Theorem 4 only for kappa < 2.
+            claim: 2*kappa/(4 - kappa) <= kappa where kappa in [1, 2]
+            printed: 2*kappa/(4 - kappa) + 1/1000 <= kappa where kappa in [1, 2]
+            use: Not faster at kappa = 2.
+        EU20 (minor; Theorem 9): rho is missing in the logarithm of Theorem 9.
+            claim: 2*T_in/beta = 2*n**2*rho*ell_in**2/(d*beta)
+            printed: 2*T_in/beta = 2*n**2*ell_in**2/(d*beta)
+            use: n^2 rho log^2(2/beta)/(d beta).
+    """,
 )

@@ -2,226 +2,120 @@
 
 from __future__ import annotations
 
-from sympy import Ge, Le, Min, Rational, oo, sqrt
-
-from dpcal.calibrate.auditing.language import Balance, Bound, Definition, Feasible, Identity, Units
-from dpcal.calibrate.schedules.spiderboost.quantities import (
-    F0,
-    HALF,
-    L0,
-    L1,
-    T1,
-    THIRD,
-    A,
-    Lam,
-    T,
-    abar,
-    b1,
-    b2,
-    cap2,
-    d,
-    epsilon,
-    eta,
-    kappa,
-    lam,
-    move,
-    n,
-    q,
-    r,
-    sigma1,
-    sigma2,
-    tau1_sq,
-    tau2_sq,
-    u,
-    v,
-    x,
-)
-
-_A = u / 2 - L1 * u**2 / 2 - u**3 * x * v / 2  # u = eta, x = tau2^2, v = q
-
-_A_AT = {u: 1 / (2 * L1)}
+from dpcal.calibrate.auditing.language import claims_of
 
 ALGORITHM_1 = (
-    Balance(
-        "S1", sqrt(F0 * L1 / T1), L0 * T1 * abar**2, of=T1, statement="T1 balances both errors"
+    *claims_of(
+        "Theorem 9, rounds T and rate",
+        """
+        S1: sqrt(F0*L1/T1) = L0*T1*abar**2; balance of T1  # T1 balances both errors
+        S2: T1 = ((F0*L1)**(1/4)*n*epsilon/sqrt(L0*d*Lam))**(4*(1/3))  # T1 as Theorem 9 prints it
+        S3: sqrt(F0*L1/T1) = (sqrt(F0*L1*L0)*abar)**(2*(1/3))
+        S4: sqrt(F0*L1*L0)*sqrt(d*Lam)/(n*epsilon) = sqrt(F0*L1*L0*d*Lam)/(n*epsilon)
+            # Theorems 1 and 9 print the same rate
+        S5: L0*(1/abar)*abar**2 = L0*abar  # second branch
+        S5.branch: sqrt(F0*L1/T) <= L0*abar where F0*L1 <= L0**2*abar; free abar
+            # when the second branch is active it dominates
+        S5.T1: T1 <= 1/abar where F0*L1 <= L0**2*abar; free abar  # switch
+        S5.T: T1 <= T; free abar T1  # T is at least the balance
+        S5.T2: 1/abar <= T; free abar T1  # T is at least 1/abar
+        """,
     ),
-    Identity(
-        "S2",
-        T1,
-        ((F0 * L1) ** Rational(1, 4) * n * epsilon / sqrt(L0 * d * Lam)) ** (4 * THIRD),
-        statement="T1 as Theorem 9 prints it",
+    *claims_of(
+        "Theorem 9, period q in its proof",
+        """
+        S6: L0*sqrt(T/q)*abar = sqrt(2)*L0*T*abar**2; free T  # refresh error with the period q
+        S7: q <= T; free abar T1  # T >= q
+        """,
     ),
-    Identity("S3", sqrt(F0 * L1 / T1), (sqrt(F0 * L1 * L0) * abar) ** (2 * THIRD)),
-    Identity(
-        "S4",
-        sqrt(F0 * L1 * L0) * sqrt(d * Lam) / (n * epsilon),
-        sqrt(F0 * L1 * L0 * d * Lam) / (n * epsilon),
-        statement="Theorems 1 and 9 print the same rate",
+    *claims_of(
+        "Theorem 9, batches b1, b2 and their conditions",
+        """
+        S8: 1/(T1*abar**2) = (L0/(sqrt(F0*L1)*abar))**(2*(1/3)); free abar
+        S9: 1/(T1*abar**2) = (L0*n*epsilon/sqrt(F0*L1*d*Lam))**(2*(1/3))  # first branch of b2
+        S10: n/sqrt(T1) = (L0*n*d*Lam)**(1/3)/((L1*F0)**(1/6)*epsilon**(2*(1/3)))
+            # second branch of b2
+        S21: 1/(T1*abar**2) <= n where L0**2*epsilon**2/(F0*L1*d*Lam) <= n
+            # first branch of b2 is at most n
+        S22: n/sqrt(T1) <= n where L0**2*abar**4 <= F0*L1; free abar
+            # second branch of b2 is at most n under its own condition
+        S23: 1 <= 1/(T*abar**2), 1/T <= 1 where abar <= 1, sqrt(F0*L1)*abar <= L0; free abar
+            # period and rounds are at least 1 (before the factor 2)
+        S23.b2: b2 <= n, 1 <= b2 where abar <= 1, 1 <= n, 1/n <= T*abar**2, 1 <= T, T*abar**2 <= 1;
+            free abar T  # 1 <= b2 <= n
+        S23.second: b2 = n/(1 + u) at abar = sqrt((1 + x)/(n*sqrt(T))), T = (1 + u)**2; free T abar
+            # b2 where the amplified branch decides
+        S23.first: b2 = n/(1 + v) at abar = 1/sqrt((1 + x)*n*sqrt(T)), T = ((1 + x)*(1 + v))**2;
+            free T abar  # b2 where the period decides
+        """,
     ),
-    Identity("S5", L0 * (1 / abar) * abar**2, L0 * abar, statement="second branch"),
-    Bound(
-        "S5.branch",
-        sqrt(F0 * L1 / T),
-        L0 * abar,
-        where=(Le(F0 * L1, L0**2 * abar),),
-        free=(abar,),
-        statement="when the second branch is active it dominates",
+    *claims_of(
+        "Theorem 8 and Algorithm 1, noise and errors tau1, tau2",
+        """
+        S11: d*L0**2*kappa**2*T/(q*n**2) = L0**2*T*abar**2/q at kappa = n*abar/sqrt(d); free T q
+            abar  # squared refresh error when kappa = n abar/sqrt(d)
+        S11.tau: tau1_sq = d*sigma1**2; definition; free sigma1  # isotropic noise
+        S11.sigma: sigma1 = L0*kappa*sqrt(T/q)/n at T = q*(1 + x); free T q
+            # refresh noise when T >= q
+        S12: sigma2 = L1*kappa*sqrt(T)/n at b2 = n*(1 + x)/sqrt(T); free b2 T
+            # difference noise per unit of movement when b2 >= n/sqrt(T)
+        S13: cap2/sigma2 = 2*L0/L1; free b2 T  # constant multiplier
+        S13.min: Min(sigma2*move, cap2) = sigma2/L1*Min(L1*move, 2*L0); free b2 T
+            # noise and sensitivity are capped alike
+        S14: n/sqrt(T) <= b2 where 1 <= T; free T abar  # branch of sigma2
+        S15: (1 - r)/b2 <= 1/b2; free b2  # sampling variance, Poisson
+        S15.wor: (n - u)/((n - 1)*u) <= 1/u where 1 <= u, 2 <= n, n in [2, oo], u in [1, oo]
+            # sampling variance, without replacement
+        S15.tau: tau2_sq = L1**2*(1 + x)/b2 - L1**2*x/b2 + d*sigma2**2; free b2 sigma2
+            # variance of a batch mean, and isotropic noise
+        """,
     ),
-    Bound(
-        "S5.T1", T1, 1 / abar, where=(Le(F0 * L1, L0**2 * abar),), free=(abar,), statement="switch"
+    *claims_of(
+        "Lemma 3, descent and constants",
+        """
+        S16: u/2 - L1*u**2/2 - u**3*x*v/2 = (1 - x*v/(2*L1**2))/(8*L1) at u = 1/(2*L1)  # descent
+        S16.eta: eta*L1 = 1/2  # step size
+        S17: u/2 - L1*u**2/2 - u**3*x*v/2 = 1/(16*L1) at u = 1/(2*L1), v = L1**2/x  # descent at q
+        S17.zero: u/2 - L1*u**2/2 - u**3*x*v/2 = 0 at u = 1/(2*L1), v = 2*L1**2/x
+            # no descent at twice q
+        S18: 2*F0/(T*A)*(1 + x*u**2*v) + (u/A + 2 + x*u**3*v/A)*r = 40*F0*L1/T + 12*r at A =
+            1/(16*L1), u = 1/(2*L1), v = L1**2/x; free T
+            # explicit constants of Lemma 3, r = tau1^2
+        """,
     ),
-    Bound("S5.T", T1, T, free=(abar, T1), statement="T is at least the balance"),
-    Bound("S5.T2", 1 / abar, T, free=(abar, T1), statement="T is at least 1/abar"),
-    Identity(
-        "S6",
-        L0 * sqrt(T / q) * abar,
-        sqrt(2) * L0 * T * abar**2,
-        free=(T,),
-        statement="refresh error with the period q",
+    *claims_of(
+        "Theorem 1, oracle complexity",
+        """
+        S19: T1/(T1*abar**2) = n**2*epsilon**2/(d*Lam)  # cost, first
+        S19.second: T1*n/sqrt(T1) = n**(5*(1/3))*epsilon**(2*(1/3))*d**(-(1/3)) at F0 = 1, L1 = 1,
+            L0 = 1, Lam = 1  # cost, second
+        S20: n/(sqrt(d)/(n*epsilon))**(2*(1/3)) = (n**5*epsilon**2/d)**(1/3)
+            # both printings of the oracle complexity
+        """,
     ),
-    Bound("S7", q, T, free=(abar, T1), statement="T >= q"),
-    Identity("S8", 1 / (T1 * abar**2), (L0 / (sqrt(F0 * L1) * abar)) ** (2 * THIRD), free=(abar,)),
-    Identity(
-        "S9",
-        1 / (T1 * abar**2),
-        (L0 * n * epsilon / sqrt(F0 * L1 * d * Lam)) ** (2 * THIRD),
-        statement="first branch of b2",
+    *claims_of(
+        "Theorem 9, units",
+        """
+        S24.T: [T] = 1  # rounds are a number
+        S24.q: [q] = 1  # the period is a number
+        S24.b2: [b2] = 1  # the batch is a number
+        S24.eta: [eta] = parameter/gradient  # step size
+        S24.sigma1: [sigma1] = gradient  # refresh noise
+        S24.sigma2: [sigma2] = gradient/parameter  # difference noise
+        S24.tau1: [tau1_sq] = gradient**2  # squared refresh error
+        S24.abar: abar**2 = d*Lam/(n*epsilon)**2  # rate variable
+        """,
     ),
-    Identity(
-        "S10",
-        n / sqrt(T1),
-        (L0 * n * d * Lam) ** THIRD / ((L1 * F0) ** Rational(1, 6) * epsilon ** (2 * THIRD)),
-        statement="second branch of b2",
+    *claims_of(
+        "Theorem 5.1, units",
+        """
+        S24.lam: [lam] = gradient/parameter  # regularization
+        """,
     ),
-    Identity(
-        "S11",
-        d * L0**2 * kappa**2 * T / (q * n**2),
-        L0**2 * T * abar**2 / q,
-        free=(T, q, abar),
-        at={kappa: n * abar / sqrt(d)},
-        statement="squared refresh error when kappa = n abar/sqrt(d)",
+    *claims_of(
+        "Theorem 9, batch b1",
+        """
+        S24.b1: b1 = n; definition  # refreshes use all records
+        """,
     ),
-    Definition("S11.tau", tau1_sq, d * sigma1**2, free=(sigma1,), statement="isotropic noise"),
-    Identity(
-        "S11.sigma",
-        sigma1,
-        L0 * kappa * sqrt(T / q) / n,
-        free=(T, q),
-        at={T: q * (1 + x)},
-        statement="refresh noise when T >= q",
-    ),
-    Identity(
-        "S12",
-        sigma2,
-        L1 * kappa * sqrt(T) / n,
-        free=(b2, T),
-        at={b2: n * (1 + x) / sqrt(T)},
-        statement="difference noise per unit of movement when b2 >= n/sqrt(T)",
-    ),
-    Identity("S13", cap2 / sigma2, 2 * L0 / L1, free=(b2, T), statement="constant multiplier"),
-    Identity(
-        "S13.min",
-        Min(sigma2 * move, cap2),
-        sigma2 / L1 * Min(L1 * move, 2 * L0),
-        free=(b2, T),
-        statement="noise and sensitivity are capped alike",
-    ),
-    Bound("S14", n / sqrt(T), b2, free=(T, abar), where=(Ge(T, 1),), statement="branch of sigma2"),
-    Bound("S15", (1 - r) / b2, 1 / b2, free=(b2,), statement="sampling variance, Poisson"),
-    Bound(
-        "S15.wor",
-        (n - u) / ((n - 1) * u),
-        1 / u,
-        where=(Ge(u, 1), Ge(n, 2)),
-        on={n: (2, oo), u: (1, oo)},
-        statement="sampling variance, without replacement",
-    ),
-    Identity(
-        "S15.tau",
-        tau2_sq,
-        L1**2 * (1 + x) / b2 - L1**2 * x / b2 + d * sigma2**2,
-        free=(b2, sigma2),
-        statement="variance of a batch mean, and isotropic noise",
-    ),
-    Identity("S16", _A, (1 - x * v / (2 * L1**2)) / (8 * L1), at=_A_AT, statement="descent"),
-    Identity("S16.eta", eta * L1, HALF, statement="step size"),
-    Identity("S17", _A, 1 / (16 * L1), at={**_A_AT, v: L1**2 / x}, statement="descent at q"),
-    Identity("S17.zero", _A, 0, at={**_A_AT, v: 2 * L1**2 / x}, statement="no descent at twice q"),
-    Identity(
-        "S18",
-        2 * F0 / (T * A) * (1 + x * u**2 * v) + (u / A + 2 + x * u**3 * v / A) * r,
-        40 * F0 * L1 / T + 12 * r,
-        at={A: 1 / (16 * L1), u: 1 / (2 * L1), v: L1**2 / x},
-        free=(T,),
-        statement="explicit constants of Lemma 3, r = tau1^2",
-    ),
-    Identity("S19", T1 / (T1 * abar**2), n**2 * epsilon**2 / (d * Lam), statement="cost, first"),
-    Identity(
-        "S19.second",
-        T1 * n / sqrt(T1),
-        n ** (5 * THIRD) * epsilon ** (2 * THIRD) * d ** (-THIRD),
-        at={F0: 1, L1: 1, L0: 1, Lam: 1},
-        statement="cost, second",
-    ),
-    Identity(
-        "S20",
-        n / (sqrt(d) / (n * epsilon)) ** (2 * THIRD),
-        (n**5 * epsilon**2 / d) ** THIRD,
-        statement="both printings of the oracle complexity",
-    ),
-    Bound(
-        "S21",
-        1 / (T1 * abar**2),
-        n,
-        where=(Le(L0**2 * epsilon**2 / (F0 * L1 * d * Lam), n),),
-        statement="first branch of b2 is at most n",
-    ),
-    Bound(
-        "S22",
-        n / sqrt(T1),
-        n,
-        where=(Le(L0**2 * abar**4, F0 * L1),),
-        free=(abar,),
-        statement="second branch of b2 is at most n under its own condition",
-    ),
-    Feasible(
-        "S23",
-        (Le(1, 1 / (T * abar**2)), Le(1 / T, 1)),
-        where=(Le(abar, 1), Le(sqrt(F0 * L1) * abar, L0)),
-        free=(abar,),
-        statement="period and rounds are at least 1 (before the factor 2)",
-    ),
-    Feasible(
-        "S23.b2",
-        (Le(b2, n), Le(1, b2)),
-        where=(Le(abar, 1), Ge(n, 1), Le(1 / n, T * abar**2), Ge(T, 1), Le(T * abar**2, 1)),
-        free=(abar, T),
-        statement="1 <= b2 <= n",
-    ),
-    Identity(
-        "S23.second",
-        b2,
-        n / (1 + u),
-        free=(T, abar),
-        at={abar: sqrt((1 + x) / (n * sqrt(T))), T: (1 + u) ** 2},
-        statement="b2 where the amplified branch decides",
-    ),
-    Identity(
-        "S23.first",
-        b2,
-        n / (1 + v),
-        free=(T, abar),
-        at={abar: 1 / sqrt((1 + x) * n * sqrt(T)), T: ((1 + x) * (1 + v)) ** 2},
-        statement="b2 where the period decides",
-    ),
-    Units("S24.T", T, {}, statement="rounds are a number"),
-    Units("S24.q", q, {}, statement="the period is a number"),
-    Units("S24.b2", b2, {}, statement="the batch is a number"),
-    Units("S24.eta", eta, {"gradient": -1, "parameter": 1}, statement="step size"),
-    Units("S24.sigma1", sigma1, {"gradient": 1}, statement="refresh noise"),
-    Units("S24.sigma2", sigma2, {"gradient": 1, "parameter": -1}, statement="difference noise"),
-    Units("S24.lam", lam, {"gradient": 1, "parameter": -1}, statement="regularization"),
-    Units("S24.tau1", tau1_sq, {"gradient": 2}, statement="squared refresh error"),
-    Identity("S24.abar", abar**2, d * Lam / (n * epsilon) ** 2, statement="rate variable"),
-    Definition("S24.b1", b1, n, statement="refreshes use all records"),
 )

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-from sympy import Gt, Le, Max, Rational, log, sqrt
-
 from dpcal.accountants import events
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.auditing.language import (
-    Bound,
     Enumeration,
-    Erratum,
-    Identity,
     Priced,
     Private,
-    Prose,
-    Rate,
     Release,
-    Units,
+    errata_of,
     erratum,
-)
-from dpcal.calibrate.schedules.spiderboost.quantities import (
-    F0,
-    HALF,
-    L0,
-    L1,
-    T1,
-    THIRD,
-    Lam,
-    T,
-    W,
-    abar,
-    b2,
-    d,
-    epsilon,
-    kappa,
-    n,
-    q,
-    sigma1,
-    tau1_sq,
-    u,
-    x,
-    z,
 )
 
 
@@ -72,156 +42,74 @@ def _joint_run(scale: float) -> DpEvent:
 
 _CASES = [(total, period) for total in (5, 6, 12) for period in (2, 3, 5)]
 
-ALGORITHM_1_ERRATA = (
-    erratum(
-        "E1",
-        "The period q of Theorem 9 carries a factor L1^-2 that its proof does not.",
-        Bound("", 2 * L1**2 * T * abar**2 * q, L1**2, free=(T,), statement="tau2^2 q <= L1^2"),
-        settings=(q,),
-        use="q = 1/(2 T abar^2), rounded down.",
-        severity="rate",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E2",
-        "sqrt(T)/sqrt(q n) for sqrt(T)/(sqrt(q) n): the noise variance is n times too large.",
-        Identity(
-            "",
-            sigma1,
-            L0 * kappa * sqrt(T / q) / n,
-            free=(T, q),
-            at={T: q * (1 + x)},
-            statement="refresh noise from Theorem 8 with T/q refreshes",
-        ),
-        settings=(sigma1,),
-        use="sqrt(T/q)/n.",
-        severity="rate",
-        source="Algorithm 1, line 2",
-    ),
-    erratum(
-        "E3",
-        "tau1^2 adds the noise variance times L0^2 although it contains L0 and acts on d "
-        "coordinates.",
-        Units("", tau1_sq, {"gradient": 2}, statement="squared error has the unit of a gradient^2"),
-        settings=(tau1_sq,),
-        use="Sampling error (0 for b1 = n) plus d sigma1^2.",
-        severity="rate",
-        source="Section 3.1",
-    ),
-    erratum(
-        "E4",
-        "With q = 1/(T abar^2) the descent coefficient can vanish.",
-        Bound("", 1 / (16 * L1), (1 - x) / (8 * L1), at={x: HALF}, statement="q <= L1^2/tau2^2"),
-        printed=Bound(
-            "", 1 / (16 * L1), (1 - x) / (8 * L1), at={x: 1}, statement="A at tau2^2 q = 2 L1^2"
-        ),
-        use="The factor 2 in q.",
-        severity="rate",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E5",
-        "The condition on n that should give q >= 1 lacks sqrt(log(1/delta)).",
-        Bound("", 1, T, where=(Le(sqrt(d * Lam) / epsilon, n),), statement="T >= 1"),
-        printed=Bound(
-            "",
-            1,
-            T,
-            where=(Le(sqrt(d) * Max(1, sqrt(L1 * F0) / L0) / epsilon, n),),
-            points=({n: 1100, d: 10**6, epsilon: 1, Lam: 14, L0: 1, L1: 1, F0: 1},),
-            statement="T >= 1 under the printed condition",
-        ),
-        use="n >= sqrt(d log(1/delta)) max(1, sqrt(L1 F0)/L0)/epsilon.",
-        severity="rate",
-        source="Theorems 1 and 9",
-    ),
-    erratum(
-        "E6",
-        "b2 <= n does not follow: it needs a lower bound on F0 L1.",
-        Bound("", b2, n, statement="b2 from the actual T, capped, is at most n"),
-        printed=Bound(
-            "",
-            b2,
-            n,
-            printed=(b2,),
-            where=(
-                Le(sqrt(d * Lam) / epsilon, n),
-                Le(sqrt(d * Lam * L1 * F0) / (L0 * epsilon), n),
-                Le(L0**2 * epsilon**2 / (F0 * L1 * d * Lam), n),
-            ),
-            points=(
-                {
-                    n: 10**4,
-                    d: 10**6,
-                    epsilon: 1,
-                    Lam: Rational(115, 10),
-                    L0: 1,
-                    L1: 1,
-                    F0: Rational(1, 10**4),
-                },
-            ),
-            statement="printed b2 <= n under the stated conditions",
-        ),
-        use="b2 = min(n, max(1/(T abar^2), n/sqrt(T))) with the actual T.",
-        severity="rate",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E7",
-        "T and b2 are rounded down although they enter as lower bounds.",
-        Bound("", T, T + x, free=(T,), statement="rounding up keeps a lower bound (x < 1)"),
-        printed=Bound("", T, T - x, free=(T,), statement="rounding down keeps a lower bound"),
-        use="Round T and b2 up, q down.",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E8",
-        "tau2^2 = O(L1^2/b2^2): the variance of a batch mean is L1^2/b2.",
-        Identity("", u * (L1 / u) ** 2, L1**2 / u, statement="variance of a mean of u terms"),
-        printed=Identity("", u * (L1 / u) ** 2, L1**2 / u**2, statement="variance of the mean"),
-        use="L1^2/b2.",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E9",
-        "The displays in the proof of Theorem 9 put abar under the root.",
-        Identity(
-            "",
-            T1,
-            ((F0 * L1) ** Rational(1, 4) / (sqrt(L0) * abar)) ** (4 * THIRD),
-            free=(abar,),
-            statement="T1 with abar outside the root",
-        ),
-        settings=(T1,),
-        use="abar outside the root.",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E10",
-        "Theorem 8 divides the sum over a batch of size b by n.",
-        Identity("", u * (1 / u), 1, statement="mean of a constant over a batch of u"),
-        printed=Identity("", u * (1 / n), 1, statement="mean of a constant as printed"),
-        use="1/b, and exact accounting in place of Theorem 8.",
-        severity="privacy",
-        source="Theorem 8",
-    ),
+ALGORITHM_1_ERRATA = errata_of(
+    """
+        E1 (rate; Theorem 9): The period q of Theorem 9 carries a factor L1^-2 that its proof
+            does not.
+            claim: 2*L1**2*T*abar**2*q <= L1**2; free T  # tau2^2 q <= L1^2
+            settings: q
+            use: q = 1/(2 T abar^2), rounded down.
+        E2 (rate; Algorithm 1, line 2): sqrt(T)/sqrt(q n) for sqrt(T)/(sqrt(q) n): the noise
+            variance is n times too large.
+            claim: sigma1 = L0*kappa*sqrt(T/q)/n at T = q*(1 + x); free T q  # refresh noise
+                from Theorem 8 with T/q refreshes
+            settings: sigma1
+            use: sqrt(T/q)/n.
+        E3 (rate; Section 3.1): tau1^2 adds the noise variance times L0^2 although it contains
+            L0 and acts on d coordinates.
+            claim: [tau1_sq] = gradient**2  # squared error has the unit of a gradient^2
+            settings: tau1_sq
+            use: Sampling error (0 for b1 = n) plus d sigma1^2.
+        E4 (rate; Theorem 9): With q = 1/(T abar^2) the descent coefficient can vanish.
+            claim: 1/(16*L1) <= (1 - x)/(8*L1) at x = 1/2  # q <= L1^2/tau2^2
+            printed: 1/(16*L1) <= (1 - x)/(8*L1) at x = 1  # A at tau2^2 q = 2 L1^2
+            use: The factor 2 in q.
+        E5 (rate; Theorems 1 and 9): The condition on n that should give q >= 1 lacks
+            sqrt(log(1/delta)).
+            claim: 1 <= T where sqrt(d*Lam)/epsilon <= n  # T >= 1
+            printed: 1 <= T where sqrt(d)*Max(1, sqrt(L1*F0)/L0)/epsilon <= n; points n = 1100,
+                d = 1000000, epsilon = 1, Lam = 14, L0 = 1, L1 = 1, F0 = 1  # T >= 1 under the
+                printed condition
+            use: n >= sqrt(d log(1/delta)) max(1, sqrt(L1 F0)/L0)/epsilon.
+        E6 (rate; Theorem 9): b2 <= n does not follow: it needs a lower bound on F0 L1.
+            claim: b2 <= n  # b2 from the actual T, capped, is at most n
+            printed: b2 <= n where sqrt(d*Lam)/epsilon <= n, sqrt(d*Lam*L1*F0)/(L0*epsilon) <=
+                n, L0**2*epsilon**2/(F0*L1*d*Lam) <= n; printed b2; points n = 10000, d =
+                1000000, epsilon = 1, Lam = 23/2, L0 = 1, L1 = 1, F0 = 1/10000  # printed b2 <=
+                n under the stated conditions
+            use: b2 = min(n, max(1/(T abar^2), n/sqrt(T))) with the actual T.
+        E7 (minor; Theorem 9): T and b2 are rounded down although they enter as lower bounds.
+            claim: T <= T + x; free T  # rounding up keeps a lower bound (x < 1)
+            printed: T <= T - x; free T  # rounding down keeps a lower bound
+            use: Round T and b2 up, q down.
+        E8 (minor; Theorem 9): tau2^2 = O(L1^2/b2^2): the variance of a batch mean is L1^2/b2.
+            claim: u*(L1/u)**2 = L1**2/u  # variance of a mean of u terms
+            printed: u*(L1/u)**2 = L1**2/u**2  # variance of the mean
+            use: L1^2/b2.
+        E9 (minor; Theorem 9): The displays in the proof of Theorem 9 put abar under the root.
+            claim: T1 = ((F0*L1)**(1/4)/(sqrt(L0)*abar))**(4*(1/3)); free abar  # T1 with abar
+                outside the root
+            settings: T1
+            use: abar outside the root.
+        E10 (privacy; Theorem 8): Theorem 8 divides the sum over a batch of size b by n.
+            claim: u*(1/u) = 1  # mean of a constant over a batch of u
+            printed: u*(1/n) = 1  # mean of a constant as printed
+            use: 1/b, and exact accounting in place of Theorem 8.
+    """,
     erratum(
         "E11",
         "Refreshes and differences each get the whole budget; their union costs twice the zCDP.",
         Private(
             "",
-            (Release(1, sqrt(2) * z, 1), Release(1, sqrt(2) * z, 1)),
-            rho=1 / (2 * z**2),
+            (Release(1, "sqrt(2)*z"), Release(1, "sqrt(2)*z")),
+            rho="1/(2*z**2)",
             statement="both families at sqrt(2) z compose to one release at z",
         ),
         printed=Private(
             "",
-            (
-                Release(1, Rational(422468, 100000), 1),
-                Release(1, Rational(422468, 100000), 1),
-            ),
+            (Release(1, "422468/100000"), Release(1, "422468/100000")),
             epsilon=1,
-            delta=Rational(1, 10**6),
+            delta="1/10**6",
             statement="two families, each calibrated to (1, 1e-6), are (1, 1e-6)-DP together",
         ),
         use="Joint calibration: multipliers near sqrt(2) z*.",
@@ -235,14 +123,14 @@ ALGORITHM_1_ERRATA = (
             "",
             lambda: _joint_run(5.999),
             epsilon=1.0,
-            delta=1e-6,
+            delta=1e-06,
             statement="both families at the common scale 5.999",
         ),
         printed=Priced(
             "",
             lambda: _joint_run(4.2248),
             epsilon=1.0,
-            delta=1e-6,
+            delta=1e-06,
             statement="both families at the scale of one Gaussian release",
         ),
         use="Joint calibration: a scale near sqrt(2) z*.",
@@ -258,61 +146,26 @@ ALGORITHM_1_ERRATA = (
         severity="algorithm",
         source="Algorithm 1",
     ),
-    erratum(
-        "E13",
-        "A sampled batch of size n leaves a term L0/sqrt(n) in the empirical rate.",
-        Identity(
-            "",
-            (n - u) / ((n - 1) * u),
-            0,
-            at={u: n},
-            statement="all records leave no variance",
-            where=(Gt(n, 1),),
-        ),
-        printed=Rate(
-            "",
-            (sqrt(d) / n) ** (2 * THIRD) + 1 / sqrt(n),
-            (sqrt(d) / n) ** (2 * THIRD),
-            growth={n: 1},
-            statement="empirical rate with a sampled refresh",
-        ),
-        use="All records, exactly once.",
-        severity="rate",
-        source="Theorem 9",
-    ),
-    Erratum(
-        "E14",
-        "Index slips in the proof of Lemma 3.",
-        Prose("E14.printed", "names of indices in a proof that is otherwise right"),
-        use="Sum of eta^2 ||V_k||^2 over k = s_t..t-1.",
-    ),
-    erratum(
-        "E15",
-        "delta = 1 is allowed, at which the printed noise is 0.",
-        Bound(
-            "",
-            Rational(1, 1000),
-            sqrt(log(1 / u)),
-            on={u: (Rational(1, 10**9), Rational(99, 100))},
-            statement="noise scale for delta up to 0.99",
-        ),
-        printed=Bound(
-            "",
-            Rational(1, 1000),
-            sqrt(log(1 / u)),
-            on={u: (Rational(1, 10**9), 1)},
-            points=({u: 1},),
-            statement="noise scale for delta up to 1",
-        ),
-        use="epsilon > 0 and 0 < delta < 1.",
-        source="Theorem 9",
-    ),
-    erratum(
-        "E51",
-        "The sensitivity of a difference is printed as proportional to beta instead of L1.",
-        Units("", L1 * W, {"gradient": 1}, statement="L1 times movement is a gradient"),
-        printed=Units("", L0 * W, {"gradient": 1}, statement="beta (a gradient) times movement"),
-        use="L1 ||w_t - w_{t-1}||.",
-        source="Section 3.1",
-    ),
+    """
+        E13 (rate; Theorem 9): A sampled batch of size n leaves a term L0/sqrt(n) in the
+            empirical rate.
+            claim: (n - u)/((n - 1)*u) = 0 where 1 < n at u = n  # all records leave no variance
+            printed: (sqrt(d)/n)**(2*(1/3)) + 1/sqrt(n) =O (sqrt(d)/n)**(2*(1/3)); growth n = 1
+                # empirical rate with a sampled refresh
+            use: All records, exactly once.
+        E14 (minor; Lemma 3, proof, indices): Index slips in the proof of Lemma 3.
+            open: names of indices in a proof that is otherwise right
+            use: Sum of eta^2 ||V_k||^2 over k = s_t..t-1.
+        E15 (minor; Theorem 9): delta = 1 is allowed, at which the printed noise is 0.
+            claim: 1/1000 <= sqrt(log(1/u)) where u in [1/1000000000, 99/100]  # noise scale for
+                delta up to 0.99
+            printed: 1/1000 <= sqrt(log(1/u)) where u in [1/1000000000, 1]; points u = 1  #
+                noise scale for delta up to 1
+            use: epsilon > 0 and 0 < delta < 1.
+        E51 (minor; Section 3.1): The sensitivity of a difference is printed as proportional to
+            beta instead of L1.
+            claim: [L1*W] = gradient  # L1 times movement is a gradient
+            printed: [L0*W] = gradient  # beta (a gradient) times movement
+            use: L1 ||w_t - w_{t-1}||.
+    """,
 )

@@ -5,29 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import comb
 
-from sympy import Le, Rational, oo, sqrt
-
-from dpcal.calibrate.auditing.language import Balance, Bound, Enumeration, Feasible, Identity, Prose
-from dpcal.calibrate.schedules.spiderboost.quantities import (
-    F0,
-    FRACTION_HALF,
-    HALF,
-    L0,
-    L1,
-    THIRD,
-    B,
-    G,
-    abar,
-    d,
-    epsilon,
-    n,
-    r,
-    tau1,
-    tau2,
-    u,
-    v,
-    x,
-)
+from dpcal.calibrate.auditing.language import Enumeration, Prose, claims_of
+from dpcal.calibrate.schedules.spiderboost.quantities import FRACTION_HALF
 
 
 def _total_variation_is_small(size: int) -> bool:
@@ -43,81 +22,50 @@ def _total_variation_is_small(size: int) -> bool:
 
 
 LOWER = (
-    Identity("S70", L1 * u, L0, at={u: L0 / L1}, statement="Huber slope at the switch"),
-    Identity("S71", L1 * (B / 2) ** 2 / (B / 2), L0 / 2, at={B: L0 / L1}, statement="sphere"),
-    Prose(
-        "S72",
-        "a bound over all vectors and data sets; it repairs E46 and was derived on paper",
-        statement="||grad F(w)|| >= (L1/2) ||Proj(w) - mean|| for every w",
+    *claims_of(
+        "Theorem 2, instance, and Lemma 2",
+        """
+        S70: L1*u = L0 at u = L0/L1  # Huber slope at the switch
+        S71: L1*(B/2)**2/(B/2) = L0/2 at B = L0/L1  # sphere
+        """,
+        Prose(
+            "S72",
+            "a bound over all vectors and data sets; it repairs E46 and was derived on paper",
+            statement="||grad F(w)|| >= (L1/2) ||Proj(w) - mean|| for every w",
+        ),
     ),
-    Identity("S73", L1 * u + L0 / 2, L0, at={u: L0 / (2 * L1)}, statement="total slope"),
-    Bound(
-        "S74",
-        Rational(1, 8),
-        Rational(1, 4) - 1 / (8 * sqrt(n)),
-        on={n: (1, oo)},
-        statement="case 1 of Theorem 7",
+    *claims_of(
+        "Theorem 7, instance and cases",
+        """
+        S73: L1*u + L0/2 = L0 at u = L0/(2*L1)  # total slope
+        S74: 1/8 <= 1/4 - 1/(8*sqrt(n)) where n in [1, oo]  # case 1 of Theorem 7
+        S74.second: (L0*v*r/2 + L1*u)**2 = L0**2/4*(v*r - x)**2 at u = -L0*x/(2*L1)
+            # case 2 of Theorem 7
+        S75: L0/2*r*(1 - 1/4)/2 = 3*L0/(64*sqrt(n)) at r = 1/(4*sqrt(n))  # two-point constant
+        """,
+        Enumeration(
+            "S75.tv", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100], statement="binomials"
+        ),
     ),
-    Identity(
-        "S74.second",
-        (L0 * v * r / 2 + L1 * u) ** 2,
-        L0**2 / 4 * (v * r - x) ** 2,
-        at={u: -L0 * x / (2 * L1)},
-        statement="case 2 of Theorem 7",
+    *claims_of(
+        "Theorem 10 and Lemma 4, optimality of Theorem 1",
+        """
+        S76: (F0*tau2*tau1/G)**(1/3) = (F0*L1*L0)**(1/3)*abar**(2*(1/3)) at tau1 = L0*sqrt(G)*abar,
+            tau2 = L1*sqrt(G)*abar; free abar  # Theorem 10: G cancels
+        S77: (F0*L1*L0)**(1/3)*abar**(2*(1/3)) <= L0*abar where L1 <= L0**2*abar/F0; free abar
+            # window in which Theorem 1 is optimal
+        """,
     ),
-    Identity(
-        "S75",
-        L0 / 2 * r * (1 - Rational(1, 4)) / 2,
-        3 * L0 / (64 * sqrt(n)),
-        at={r: 1 / (4 * sqrt(n))},
-        statement="two-point constant",
-    ),
-    Enumeration(
-        "S75.tv", _total_variation_is_small, [1, 4, 9, 16, 25, 64, 100], statement="binomials"
-    ),
-    Identity(
-        "S76",
-        (F0 * tau2 * tau1 / G) ** THIRD,
-        (F0 * L1 * L0) ** THIRD * abar ** (2 * THIRD),
-        at={tau1: L0 * sqrt(G) * abar, tau2: L1 * sqrt(G) * abar},
-        free=(abar,),
-        statement="Theorem 10: G cancels",
-    ),
-    Bound(
-        "S77",
-        (F0 * L1 * L0) ** THIRD * abar ** (2 * THIRD),
-        L0 * abar,
-        where=(Le(L1, L0**2 * abar / F0),),
-        free=(abar,),
-        statement="window in which Theorem 1 is optimal",
-    ),
-    Balance(
-        "S78",
-        2 * F0 * L1 / u,
-        L0**2 * u * abar**2,
-        of=u,
-        at={u: sqrt(2 * F0 * L1) / (L0 * abar)},
-        free=(abar,),
-        statement="steps of plain noisy gradient descent",
-    ),
-    Identity(
-        "S79",
-        sqrt(d) * epsilon,
-        (sqrt(d) / (n * epsilon)) ** HALF,
-        at={epsilon: d ** Rational(-1, 6) * n ** (-THIRD)},
-        statement="comparison with an earlier rate",
-    ),
-    Feasible(
-        "S80",
-        (Le(x ** (2 * THIRD), sqrt(x)), Le(sqrt(x), x ** Rational(2, 5))),
-        where=(Le(x, 1),),
-        statement="order of the exponents",
-    ),
-    Bound(
-        "S81",
-        n ** (-THIRD),
-        sqrt(d / n),
-        where=(Le(n**THIRD, d),),
-        statement="faster than uniform convergence for d >= n^(1/3)",
+    *claims_of(
+        "Section 1.3 and Table 1, comparisons",
+        """
+        S78: 2*F0*L1/u = L0**2*u*abar**2 at u = sqrt(2*F0*L1)/(L0*abar); balance of u; free abar
+            # steps of plain noisy gradient descent
+        S79: sqrt(d)*epsilon = (sqrt(d)/(n*epsilon))**(1/2) at epsilon = d**(-1/6)*n**(-(1/3))
+            # comparison with an earlier rate
+        S80: x**(2*(1/3)) <= sqrt(x), sqrt(x) <= x**(2/5) where x <= 1  # order of the exponents
+        S81: n**(-(1/3)) <= sqrt(d/n) where n**(1/3) <= d
+            # faster than uniform convergence for d >= n^(1/3)
+        """,
     ),
 )

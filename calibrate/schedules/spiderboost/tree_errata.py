@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
-from sympy import Min, Rational, log, oo, sqrt
-
-from dpcal.calibrate.auditing.language import (
-    Bound,
-    Enumeration,
-    Erratum,
-    Identity,
-    Private,
-    Prose,
-    Release,
-    erratum,
-)
-from dpcal.calibrate.schedules.spiderboost.quantities import (
-    L0,
-    LATE,
-    LEMMA5,
-    THIRD,
-    D,
-    alpha,
-    b,
-    beta,
-    d,
-    depth_first,
-    epsilon,
-    floored_depth,
-    n,
-    u,
-    v,
-    x,
-)
+from dpcal.calibrate.auditing.language import Enumeration, Private, Release, errata_of, erratum
+from dpcal.calibrate.schedules.spiderboost.quantities import depth_first, floored_depth
 
 
 def _leaves(depth: int) -> int:
@@ -68,72 +40,48 @@ def _integer_depth(size: int) -> bool:
     return any(k * 2 ** (k + 1) == size for k in range(1, 30))
 
 
-_TEXTBOOK = sqrt(2 * log(Rational(125, 100) * 10**5))
-
-TREE_ERRATA = (
+TREE_ERRATA = errata_of(
     erratum(
         "E16",
         "The textbook Gaussian formula is used for every epsilon; it fails above about 8.4.",
         Private(
             "",
-            (Release(1, _TEXTBOOK / u, 1),),
-            epsilon=u,
-            delta=Rational(1, 10**5),
-            on={u: (Rational(1, 100), 1)},
+            (Release(1, "sqrt(2*log(125/100*10**5))/u"),),
+            epsilon="u",
+            delta="1/10**5",
+            on={"u": ("1/100", 1)},
             statement="the textbook noise is enough for epsilon <= 1 (delta = 1e-5)",
         ),
         printed=Private(
             "",
-            (Release(1, _TEXTBOOK / u, 1),),
-            epsilon=u,
-            delta=Rational(1, 10**5),
-            on={u: (Rational(1, 100), 12)},
-            points=({u: Rational(17, 2)},),
+            (Release(1, "sqrt(2*log(125/100*10**5))/u"),),
+            epsilon="u",
+            delta="1/10**5",
+            on={"u": ("1/100", 12)},
+            points="u = 17/2",
             statement="the textbook noise is enough for every epsilon (delta = 1e-5)",
         ),
         use="The smallest multiplier of the exact Gaussian profile.",
         severity="privacy",
         source="Theorems 3 and 4",
     ),
-    erratum(
-        "E17",
-        "The batch size is printed as sqrt(n d^(1/4)) for sqrt(n) d^(1/4).",
-        Bound("", (d + 1) / (b * epsilon) ** 2, sqrt(d + 1) / (n * epsilon), at={d: x - 1}),
-        printed=Bound("", d / (b * epsilon) ** 2, sqrt(d) / (n * epsilon), printed=(b,)),
-        use="sqrt(n) d^(1/4)/sqrt(epsilon).",
-        severity="rate",
-        source="Theorem 4",
-    ),
-    erratum(
-        "E18",
-        "beta is printed with sqrt(b epsilon) for sqrt(b) epsilon.",
-        Identity(
-            "",
-            beta**2,
-            alpha**2 * Min(1, b * epsilon**2 / (d + 1)),
-            free=(b, alpha),
-            statement="movement in proportion to the accuracy",
-        ),
-        settings=(beta,),
-        use="alpha min(1, sqrt(b) epsilon/sqrt(d + 1)).",
-        severity="rate",
-        source="Theorem 4",
-    ),
-    erratum(
-        "E19",
-        "Lemma 5's condition involves d + 1 while alpha and beta use d.",
-        Identity("", LEMMA5, alpha**2, free=(b,), at=LATE, statement="Lemma 5 with d + 1"),
-        printed=Bound(
-            "",
-            (L0**2 / u + x**2 / 2 * u * epsilon**2 / d) * (d + 1) / (u * epsilon**2),
-            x**2,
-            at={x: L0 * sqrt(2 * d) / (u * epsilon)},
-            statement="Lemma 5 with d, where privacy dominates",
-        ),
-        use="d + 1 in b, alpha and beta.",
-        severity="rate",
-        source="Theorem 4",
-    ),
+    """
+        E17 (rate; Theorem 4): The batch size is printed as sqrt(n d^(1/4)) for sqrt(n) d^(1/4).
+            claim: (d + 1)/(b*epsilon)**2 <= sqrt(d + 1)/(n*epsilon) at d = x - 1
+            printed: d/(b*epsilon)**2 <= sqrt(d)/(n*epsilon); printed b
+            use: sqrt(n) d^(1/4)/sqrt(epsilon).
+        E18 (rate; Theorem 4): beta is printed with sqrt(b epsilon) for sqrt(b) epsilon.
+            claim: beta**2 = alpha**2*Min(1, b*epsilon**2/(d + 1)); free b alpha  # movement in
+                proportion to the accuracy
+            settings: beta
+            use: alpha min(1, sqrt(b) epsilon/sqrt(d + 1)).
+        E19 (rate; Theorem 4): Lemma 5's condition involves d + 1 while alpha and beta use d.
+            claim: (L0**2/b + beta**2/2)*Max(1, (d + 1)/(b*epsilon**2)) = alpha**2 at d =
+                b*epsilon**2*(1 + x) - 1; free b  # Lemma 5 with d + 1
+            printed: (L0**2/u + x**2/2*u*epsilon**2/d)*(d + 1)/(u*epsilon**2) <= x**2 at x =
+                L0*sqrt(2*d)/(u*epsilon)  # Lemma 5 with d, where privacy dominates
+            use: d + 1 in b, alpha and beta.
+    """,
     erratum(
         "E20",
         "A depth-D tree has 2^D leaves, not 2^(D-1).",
@@ -160,48 +108,27 @@ TREE_ERRATA = (
         severity="algorithm",
         source="Theorem 4",
     ),
-    erratum(
-        "E23",
-        "The proof of Lemma 5 drops the factor D of the node variances.",
-        Identity("", D * v**2, v**2 * D, statement="variance of D nodes"),
-        printed=Identity("", D * v**2, v**2, statement="variance of D nodes"),
-        use="beta^2 D 2^D/b, as in the statement.",
-        source="Lemma 5",
-    ),
-    Erratum(
-        "E24",
-        "s in {0,1}^D for {0,1}^{<=D}, and an index in the proof of Theorem 3.",
-        Prose("E24.printed", "index ranges in prose"),
-        use="All labels of length at most D.",
-    ),
-    erratum(
-        "E25",
-        "Oracle complexity n counts records; gradients are up to twice as many.",
-        Bound("", 2 * (D + 1) / (D + 2), 2),
-        printed=Bound("", 2 * (D + 1) / (D + 2), 1),
-        use="n 2 (D+1)/(D+2) gradient evaluations.",
-        source="Theorem 4",
-    ),
-    erratum(
-        "E26",
-        "The stopping level exceeds the Lipschitz constant until n is about 10^16.7.",
-        Bound(
-            "",
-            2 * 256 * log(Rational(5, 4) * 10**6) * log(2 * 10**17) * sqrt(2) * n ** (-THIRD),
-            1,
-            on={n: (10**18, oo)},
-            at={n: 10**18},
-            statement="first part of the stopping level at n = 10^18, in units of L0",
-        ),
-        printed=Bound(
-            "",
-            2 * 256 * log(Rational(5, 4) * 10**6) * log(10) * sqrt(2) * n ** (-THIRD),
-            1,
-            on={n: (10**3, 10**12)},
-            statement="the stopping level is below L0 for n up to 10^12",
-        ),
-        use="The numerical schedule, or a stopping level of the user's.",
-        severity="rate",
-        source="Theorem 4",
-    ),
+    """
+        E23 (minor; Lemma 5): The proof of Lemma 5 drops the factor D of the node variances.
+            claim: D*v**2 = v**2*D  # variance of D nodes
+            printed: D*v**2 = v**2  # variance of D nodes
+            use: beta^2 D 2^D/b, as in the statement.
+        E24 (minor; Algorithm 2, and Theorem 3, index ranges): s in {0,1}^D for {0,1}^{<=D}, and
+            an index in the proof of Theorem 3.
+            open: index ranges in prose
+            use: All labels of length at most D.
+        E25 (minor; Theorem 4): Oracle complexity n counts records; gradients are up to twice as
+            many.
+            claim: 2*(D + 1)/(D + 2) <= 2
+            printed: 2*(D + 1)/(D + 2) <= 1
+            use: n 2 (D+1)/(D+2) gradient evaluations.
+        E26 (rate; Theorem 4): The stopping level exceeds the Lipschitz constant until n is
+            about 10^16.7.
+            claim: 2*256*log(5/4*10**6)*log(2*10**17)*sqrt(2)*n**(-(1/3)) <= 1 where n in
+                [1000000000000000000, oo] at n = 10**18  # first part of the stopping level at n
+                = 10^18, in units of L0
+            printed: 2*256*log(5/4*10**6)*log(10)*sqrt(2)*n**(-(1/3)) <= 1 where n in [1000,
+                1000000000000]  # the stopping level is below L0 for n up to 10^12
+            use: The numerical schedule, or a stopping level of the user's.
+    """,
 )
