@@ -82,7 +82,7 @@ class _TwoSided(Claim):
         # sympy has evaluated its expressions, so that printed sides that differ may look equal.
         reason = self.says_nothing() if written else ""
         if reason:
-            pass
+            raise ValueError(f"claim {self.name!r} says nothing: {reason}.")
 
     def _mark(self, mark: str) -> None:
         if mark != self.relation:

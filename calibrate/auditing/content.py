@@ -1,4 +1,4 @@
-"""Does a claim say anything? One that would hold of any numbers, or repeats what is given, does not.
+"""Does a claim say anything? One that holds of any numbers, or repeats what is given, does not.
 
 Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 says something.
 
@@ -48,6 +48,13 @@ def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = Non
     for lone, other in (special, special[::-1]):
         if lone[0] == "sym" and any(same_as_written(other, f) for f in known.get(lone[1], ())):
             return f"it restates the setting of {lone[1]}; declare it as a Definition"
+    used = known.keys() & (symbols(special[0]) | symbols(special[1]))
+    if isinstance(claim, Identity) and len(used) == 1:
+        (name,) = used
+        for formula in known[name]:
+            sides = [substitute(side, {name: formula}) for side in special]
+            if same_as_written(*sides):
+                return f"it restates the setting of {name}; declare it as a Definition"
     if isinstance(claim, Identity) and known.keys() & (symbols(left) | symbols(right)):
         forms = Normal(dict.fromkeys(symbols(left) | symbols(right), "+"))
         try:
@@ -66,7 +73,10 @@ def _form(term: Term, cancel: bool = True) -> _Form:
     """Return a product as its factors; with ``cancel``, equal factors are put together."""
     head = term[0]
     if head == "num":
-        parts = [(("num", abs(term[1].numerator)), 1), (("num", term[1].denominator), -1)]
+        parts: list[tuple[Any, int]] = [
+            (("num", abs(term[1].numerator)), 1),
+            (("num", term[1].denominator), -1),
+        ]
         parts += [(("sign",), 1)] if term[1] < 0 else []
         return _gathered([part for part in parts if part[0] != ("num", 1)], cancel)
     if head == "mul":

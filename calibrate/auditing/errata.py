@@ -11,9 +11,9 @@ A text of errata has one paragraph each, with indented parts:
 >>> wrong.severity, wrong.source, wrong.printed.name, wrong.corrected.statement
 ('rate', 'Theorem 1', 'E1.printed', 'increments within the budget')
 
-``claim`` is the line that holds with the corrected settings; ``settings`` names the settings that the
-refuted version takes as printed, or ``printed`` is another line; ``open`` says why nothing can be
-executed.
+``claim`` is the line that holds with the corrected settings; ``settings`` names the settings that
+the refuted version takes as printed, or ``printed`` is another line; ``open`` says why nothing can
+be executed.
 """
 
 from __future__ import annotations
@@ -97,13 +97,9 @@ def erratum(
     return Erratum(
         name=name,
         title=title,
-        printed=dataclasses.replace(
-            wrong, name=f"{name}.printed", source=wrong.source or source
-        ),
+        printed=dataclasses.replace(wrong, name=f"{name}.printed", source=wrong.source or source),
         corrected=claim
-        and dataclasses.replace(
-            claim, name=f"{name}.corrected", source=claim.source or source
-        ),
+        and dataclasses.replace(claim, name=f"{name}.corrected", source=claim.source or source),
         use=use,
         severity=severity,
         source=source,
@@ -123,7 +119,9 @@ def _paragraph(paragraph: str) -> Erratum:
     first, *rows = indented(paragraph, split=True)
     head = _HEAD.match(first)
     if head is None:
-        raise ValueError(f"erratum must begin with 'NAME (severity; source): title', got {first!r}.")
+        raise ValueError(
+            f"erratum must begin with 'NAME (severity; source): title', got {first!r}."
+        )
     name, severity, source, title = head.groups()
     pairs = [" ".join(row.split()).partition(": ") for row in rows]
     given = {word: value for word, _, value in pairs}

@@ -6,7 +6,7 @@ corrected*, and claims about them. All of it is data:
 
 >>> from dpcal.calibrate.auditing.prover import prove
 >>> noise = Setting("T", "n*epsilon/sqrt(d)", printed="n*epsilon/d", source="Theorem 1")
->>> balance = Balance("T", "1/T = T*d/(n*epsilon)**2", of="T", statement="balanced errors")
+>>> balance = Balance("T", "1/T = T*d/(n*epsilon)**2", of="T", source="Theorem 1, proof")
 >>> sizes = (Quantity("n", "records"), Quantity("d", "dimension"), Quantity("epsilon", "target"))
 >>> toy = Schedule(name="toy", title="Toy", citation="", quantities=sizes, settings=(noise,),
 ...                claims=(balance,))
@@ -18,7 +18,6 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -47,7 +46,7 @@ from dpcal.calibrate.auditing.claims import (
 )
 from dpcal.calibrate.auditing.content import restated
 from dpcal.calibrate.auditing.errata import Erratum, errata_of, erratum
-from dpcal.calibrate.auditing.formulas import show, signs_of, term_of, to_sympy
+from dpcal.calibrate.auditing.formulas import signs_of, term_of, to_sympy
 from dpcal.calibrate.auditing.kernel.terms import Term, substitute, symbols
 from dpcal.calibrate.auditing.notation import claims_of
 from dpcal.calibrate.auditing.ranges import Range
@@ -84,7 +83,6 @@ __all__ = [
     "real",
 ]
 
-BAD=[]
 _POSITIVE = Range(Fraction(0), None, True)
 
 
@@ -208,6 +206,8 @@ class Schedule:
         Claims about the corrected settings.
     errata
         What is printed and does not hold.
+    notes
+        Remarks for the reader of the errata, in sentences.
     planner
         Function that turns sizes and constants into a calibrated :class:`~dpcal.calibrate.Plan`.
     """
@@ -219,6 +219,7 @@ class Schedule:
     settings: tuple[Setting, ...] = ()
     claims: tuple[Claim, ...] = ()
     errata: tuple[Erratum, ...] = ()
+    notes: tuple[str, ...] = ()
     planner: Callable[..., Plan] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
@@ -226,14 +227,30 @@ class Schedule:
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"claim names must be distinct, got {', '.join(repeated)} twice.")
+        self._check_content()
+
+    def _check_content(self) -> None:
+        """Refuse what has no source, claims that say nothing, and claims said twice."""
+        for setting in self.settings:
+            if not setting.source:
+                raise ValueError(f"setting {setting.name} must have a source, got none.")
         formulas = {s.name: tuple(s.term(p) for p in (False, True)) for s in self.settings}
         printed = {wrong.printed.name for wrong in self.errata}
+        said: dict[str, str] = {}
         for claim in self.all_claims():
-            if not claim.source and self.settings:
-                pass
-            reason = "" if claim.name in printed else restated(claim, formulas)
+            if not claim.source:
+                raise ValueError(f"claim {claim.name!r} must have a source, got none.")
+            if claim.name in printed or isinstance(claim, Prose):
+                continue
+            text = (
+                f"{claim.formula()} {claim.expressions()} {claim.at} {claim.free} {claim.printed}"
+            )
+            earlier = said.setdefault(text, claim.name)
+            reason = restated(claim, formulas)
+            if earlier != claim.name:
+                reason = f"it repeats claim {earlier!r}"
             if reason:
-                BAD.append((self.name, claim.name, reason, claim.formula()))
+                raise ValueError(f"claim {claim.name!r} says nothing: {reason}.")
 
     def all_claims(self) -> tuple[Claim, ...]:
         """Return the claims, then both sides of each erratum."""

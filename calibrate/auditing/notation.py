@@ -1,7 +1,7 @@
 """Claims as lines of text, as a paper would print them.
 
-A line is ``NAME: FORMULA [where CONDITIONS] [at VALUES] [; OPTION]... [# STATEMENT]``. Lines that are
-indented more deeply continue it. The formula says what kind of claim it is:
+A line is ``NAME: FORMULA [where CONDITIONS] [at VALUES] [; OPTION]... [# STATEMENT]``. Lines that
+are indented more deeply continue it. The formula says what kind of claim it is:
 
 ====================== ==========================================================
 ``a = b``              :class:`Identity`; with the option ``definition`` a
@@ -10,6 +10,7 @@ indented more deeply continue it. The formula says what kind of claim it is:
 ``a <= b, c < d``      :class:`Feasible`; ``a <= b <= c`` is two conditions
 ``a =O b``, ``a =O~ b`` :class:`Rate`, :class:`SoftRate`, with ``growth n = 1, d = 1/2``
 ``[a] = loss/time**2`` :class:`Units`; ``1`` for a pure number
+``open REASON``        :class:`Prose`: what no program decides, with the reason
 ====================== ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
@@ -44,12 +45,13 @@ from dpcal.calibrate.auditing.claims import (
     Feasible,
     Identity,
     Loose,
+    Prose,
     Rate,
     SoftRate,
     Units,
 )
 from dpcal.calibrate.auditing.formulas import parse, show
-from dpcal.calibrate.auditing.kernel.terms import Term, minus, negative, number, plus, times
+from dpcal.calibrate.auditing.kernel.terms import Term, number, plus, times
 from dpcal.calibrate.auditing.ranges import assignments, top_level
 
 __all__ = ["claims_of", "indented", "line", "read"]
@@ -161,6 +163,8 @@ def _option(text: str) -> dict[str, Any]:
 
 def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
     kind: Any = values.pop("kind", None)
+    if formula.startswith("open "):
+        return Prose(name, formula.removeprefix("open "), **values)
     if formula.startswith("["):
         inside, _, unit = formula[1:].rpartition("] = ")
         return Units(name, inside, _unit(parse(unit)), **values)
@@ -168,9 +172,9 @@ def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
         return (SoftRate if "=O~" in formula else Rate)(name, formula, **values)
     several = len(top_level(formula)) > 1 or len(re.findall("[<>]", formula)) > 1
     if several:
-        return Feasible(name, formula, **values)
+        return Feasible(name, (formula,), **values)
     default = Bound if re.search("[<>]", formula) else Identity
-    return (kind or default)(name, formula, **values)  # type: ignore[no-any-return]
+    return (kind or default)(name, formula, **values)
 
 
 def _unit(term: Term) -> dict[str, Term]:

@@ -33,7 +33,17 @@ from dpcal.calibrate.auditing.kernel.checker import (
 )
 from dpcal.calibrate.auditing.kernel.rates import order
 from dpcal.calibrate.auditing.kernel.rules import Context
-from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, encode, minus
+from dpcal.calibrate.auditing.kernel.terms import (
+    ZERO,
+    Term,
+    Undecided,
+    encode,
+    minus,
+    number,
+    over,
+    plus,
+    power,
+)
 from dpcal.calibrate.auditing.language import standalone
 from dpcal.calibrate.auditing.points import points, witness
 from dpcal.calibrate.auditing.search import Search
@@ -70,16 +80,16 @@ def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
     ValueError
         If a symbol of the claim has no range.
     """
-    started = time.monotonic()
+    started = time.process_time()
     claim = standalone(claim)
     try:
-        verdict = _decide(claim, started + seconds)
+        verdict = _decide(claim, time.monotonic() + seconds)
     except _FAILURES as error:
         verdict = Verdict("OPEN", "none", f"could not be decided: {error}")
     refusal = verdict_of(claim, verdict)
     if refusal:
         verdict = Verdict("OPEN", "none", f"evidence was found and not accepted: {refusal}")
-    object.__setattr__(verdict, "seconds", time.monotonic() - started)
+    object.__setattr__(verdict, "seconds", time.process_time() - started)
     return verdict
 
 
@@ -234,22 +244,41 @@ def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
         return Verdict("OPEN", "none", "a side may be undefined in the domain")
     if any(defined):
         shown["sides_defined"] = [row for rows in defined for row in rows or ()]
-    refuted = _outgrown(claim, context, lefts, rights, shown)
-    if refuted is not None:
-        return refuted
+    conjugated = _conjugated(context, claim.left)
+    for parts in filter(None, (lefts, conjugated)):
+        refuted = _outgrown(claim, context, parts, rights, shown)
+        if refuted is not None:
+            return refuted
     where = witness(claim)
     if where is None:
         return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
-    rows = []
-    for term in lefts:
-        here = order(context, term, claim.growth, exactly=False)
-        row = _row_below(Search(deadline - time.monotonic()), context, here, exact, soft)
-        if row is None:
-            return Verdict("OPEN", "none", f"the order of {show(term)} was not decided")
-        rows.append([encode(term), *row])
-    reason = f"all {len(rows)} terms stay within the claimed order"
-    evidence = {"witness": _plain(where), "left": rows, **shown}
-    return Verdict("PROVED", "orders", reason, evidence)
+    outgrown = lefts[0]
+    for parts in (lefts, conjugated):
+        rows: list[Any] = []
+        for term in parts:
+            here = order(context, term, claim.growth, exactly=False)
+            row = _row_below(Search(deadline - time.monotonic()), context, here, exact, soft)
+            if row is None:
+                outgrown = term
+                break
+            rows.append([encode(term), *row])
+        if parts and len(rows) == len(parts):
+            reason = f"all {len(rows)} terms stay within the claimed order"
+            evidence = {"witness": _plain(where), "left": rows, **shown}
+            return Verdict("PROVED", "orders", reason, evidence)
+    return Verdict("OPEN", "none", f"the order of {show(outgrown)} was not decided")
+
+
+def _conjugated(context: Context, side: Term) -> list[Term]:
+    """Return the terms of (P^2 - N^2)/(P + N), where the side is P - N with positive terms."""
+    normal = context.normal
+    total = normal.clear(normal.sum(side))
+    rises = normal.term({m: v for m, v in total.items() if v > 0})
+    falls = normal.term({m: -v for m, v in total.items() if v < 0})
+    if falls == ZERO or rises == ZERO:
+        return []
+    squares = minus(power(rises, number(2)), power(falls, number(2)))
+    return [over(term, plus(rises, falls)) for term in _terms(context, squares)]
 
 
 def _row_below(

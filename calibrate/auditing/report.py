@@ -384,6 +384,8 @@ def _markdown_schedule(
         where = f" *{wrong.source}.*" if wrong.source else ""
         cells = [wrong.name + grave, wrong.title + where, *sides, wrong.use]
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    if schedule.notes:
+        lines += ["", "Notes:", "", *(f"* {note}" for note in schedule.notes)]
     if remarks:
         lines += ["", "Open, with the reason:", "", *remarks]
     claims = [

@@ -35,7 +35,7 @@ class Verdict:
     evidence
         JSON-able witness that the checker reads.
     seconds
-        Time spent.
+        Processor time spent.
     """
 
     status: str

@@ -183,7 +183,7 @@ def test_balance_sees_other_settings():
         title="",
         citation="",
         quantities=(Quantity("n", "records"),),
-        settings=(Setting("B", "n/T**3"), Setting("T", "sqrt(n)")),
+        settings=(Setting("B", "n/T**3", source="1"), Setting("T", "sqrt(n)", source="2")),
     )
     assert verdict(Balance("c", "1/T = B*T**2/n", of="T"), schedule).status == "OPEN"
     assert verdict(Balance("d", "1/T = T/n", of="T"), schedule).status == "PROVED"

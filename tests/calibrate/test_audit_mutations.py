@@ -4,6 +4,7 @@ Changed settings of the five papers must be refuted by some claim; changed claim
 proved where no point of the domain contradicts them.
 """
 
+import copy
 import dataclasses
 import random
 from fractions import Fraction
@@ -21,6 +22,7 @@ from dpcal.calibrate.auditing.prover import prove
 from dpcal.calibrate.schedules import PAPERS, load
 
 MUTATIONS = 500
+HOLDS = ("PROVED", "DEFINITION")
 
 
 def mutants(expression):
@@ -63,18 +65,20 @@ def relevant(schedule, name):
 def survivors(schedule, setting):
     """The mutants of a setting that no claim refutes, and whose proofs all still stand."""
     claims = relevant(schedule, setting.name)
-    proved = [claim for claim in claims if prove(schedule.resolve(claim)).status == "PROVED"]
+    proved = [claim for claim in claims if prove(schedule.resolve(claim)).status in HOLDS]
     alive = []
     for mutant in mutants(setting.expression()):
         changed = dataclasses.replace(setting, corrected=from_sympy(mutant))
         settings = tuple(changed if s is setting else s for s in schedule.settings)
-        other = dataclasses.replace(schedule, settings=settings)
+        # A declaration would refuse claims that say nothing about the changed setting.
+        other = copy.copy(schedule)
+        object.__setattr__(other, "settings", settings)
         # A second, patient look, so that a busy machine changes nothing.
         if not any(
             prove(other.resolve(claim), seconds=seconds).status == "REFUTED"
             for seconds in (0.2, 20.0)
             for claim in claims
-        ) and all(prove(other.resolve(claim)).status == "PROVED" for claim in proved):
+        ) and all(prove(other.resolve(claim)).status in HOLDS for claim in proved):
             alive.append(mutant)
     return alive
 

@@ -176,8 +176,8 @@ def test_gaussian_delta_matches_scipy(epsilon, mu):
 
 def test_settings_unfold_and_claims_see_the_printed_version():
     rate = Setting("y", "x**2", printed="x", source="Theorem 1")
-    area = Setting("z", "y*n")
-    claim = Identity("area", "z = n*x**2")
+    area = Setting("z", "y*n", source="Theorem 1")
+    claim = Identity("area", "z*n = (n*x)**2", source="Theorem 1")
     sizes = (Quantity("x", "width"), Quantity("n", "number"))
     schedule = Schedule(
         name="s", title="", citation="", quantities=sizes, settings=(rate, area), claims=(claim,)
@@ -187,9 +187,9 @@ def test_settings_unfold_and_claims_see_the_printed_version():
 
 
 def test_a_restated_setting_must_be_called_a_definition():
-    settings_ = (Setting("y", "x**2"),)
+    settings_ = (Setting("y", "x**2", source="Theorem 1"),)
     for kind in (Identity, Definition):
-        claims = (kind("c", "y = x**2"),)
+        claims = (kind("c", "y = x**2", source="Theorem 1"),)
         if kind is Definition:
             Schedule(name="s", title="", citation="", settings=settings_, claims=claims)
         else:
@@ -199,7 +199,10 @@ def test_a_restated_setting_must_be_called_a_definition():
 
 def test_circular_settings_are_refused():
     schedule = Schedule(
-        name="s", title="", citation="", settings=(Setting(x, y), Setting(y, x + 1))
+        name="s",
+        title="",
+        citation="",
+        settings=(Setting(x, y, source="a"), Setting(y, x + 1, source="b")),
     )
     with pytest.raises(ValueError, match="in a circle"):
         schedule.resolve(Identity("c", x, 1))

@@ -113,7 +113,7 @@ BROKEN = {
         "from dpcal.calibrate.schedules import *\n"
         "from dpcal.calibrate.schedules import Bound, Quantity, Schedule\n"
         "SCHEDULE = Schedule(name='s', title='', citation='', quantities=(Quantity('n', 'size'),),"
-        " claims=(Bound('c', '1 <= m'),))\n",
+        " claims=(Bound('c', '1 <= m', source='here'),))\n",
         "claim 'c': symbol m is not declared as a quantity of s; did you mean n?",
     ),
     "float": (

@@ -27,7 +27,7 @@ from dpcal.accountants.matrix import (
     Tree,
 )
 from dpcal.calibrate import Correlation, Plan, Query, closed_forms
-from dpcal.calibrate.schedules import kan
+from dpcal.calibrate.schedules import load
 from dpcal.errors import (
     BudgetExceeded,
     LedgerMismatch,
@@ -634,19 +634,19 @@ def test_the_printed_multiplier_of_independent_noise_is_too_small(r, steps, epsi
 def test_corrected_closed_forms_bound_what_accountants_say():
     from sympy import Rational, log
 
-    setting = next(each for each in kan.SETTINGS if each.symbol == kan.kappa_sq)
-    growth, taus = (
-        next(each for each in kan.SETTINGS if each.symbol == symbol)
-        for symbol in (kan.growth_sq, kan.taus)
-    )
+    paper = load("kan")
+    setting, growth, taus = map(paper.setting, ("kappa_sq", "growth_sq", "taus"))
+    inner = {each.name: each.expression() for each in (growth, taus)}
+    whole = setting.expression()
+    whole = whole.subs({each: inner.get(str(each), each) for each in whole.free_symbols})
     for decay, r, steps, epsilon, delta in (
         (0.0, 0.2, 400, 1.0, 1e-5),
         (0.5, 0.1, 500, 0.5, 1e-5),
         (0.9, 0.5, 100, 1.0, 1e-3),
     ):
         rational = [Rational(str(each)) for each in (decay, r, epsilon, delta)]
-        values = dict(zip((kan.lam, kan.r, kan.epsilon), rational, strict=False))
-        values |= {kan.T: steps, kan.Lam: -log(rational[3])}
+        values = dict(zip(("lam", "r", "epsilon"), rational, strict=False))
+        values |= {"T": steps, "Lam": -log(rational[3])}
         sigmas = {}
         for relation, size in (("replace-special", 1), ("replace-one", 2)):
             sigma = closed_forms.lambda_cgd(
@@ -657,10 +657,9 @@ def test_corrected_closed_forms_bound_what_accountants_say():
                 delta=delta,
                 neighboring_relation=relation,
             )
-            whole = setting.corrected.subs(
-                {kan.growth_sq: growth.corrected, kan.taus: taus.corrected, kan.relation: size}
-            ).subs(values)
-            assert sigma == pytest.approx(math.sqrt(float(whole)), rel=1e-9)
+            given = {**values, "relation": size}
+            value = whole.subs({each: given[str(each)] for each in whole.free_symbols})
+            assert sigma == pytest.approx(math.sqrt(float(value)), rel=1e-9)
             sigmas[relation] = sigma
         strategy = LambdaCGD(steps, decay)
         for sampler in (correlated.Poisson(r), correlated.FixedSize(round(1000 * r), 1000)):

@@ -350,8 +350,12 @@ def _check_rate(
 ) -> None:
     context = context_of(claim, deadline)
     require(all(context.signs[name] == "+" for name in claim.growth), "positive growing symbols.")
-    for name in claim.growth:
-        require(claim.domain[name].high is None, "growing symbols without an upper bound.")
+    for name, exponent in claim.growth.items():
+        rises = exponent[0] != "num" or exponent[1] > 0
+        falls = exponent[0] != "num" or exponent[1] < 0
+        low, high = claim.domain[name].low, claim.domain[name].high
+        require(high is None or not rises, "growing symbols without an upper bound.")
+        require(low in (None, 0) or not falls, "falling symbols that come near zero.")
     held = {name for pair in claim.where for side in pair[:2] for name in symbols(side)}
     require(not held & claim.growth.keys(), "conditions that do not stop the growth.")
     lefts = [decode(row[0] if status == "PROVED" else row) for row in evidence["left"]]

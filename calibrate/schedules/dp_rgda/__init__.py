@@ -8,10 +8,7 @@ log(4/delta1)``.
 'REFUTED'
 """
 
-from typing import Any
-
 from dpcal.calibrate.auditing.language import Schedule
-from dpcal.calibrate.schedules.dp_rgda import quantities
 from dpcal.calibrate.schedules.dp_rgda.algorithm_errata import ALGORITHM_ERRATA
 from dpcal.calibrate.schedules.dp_rgda.constants import CONSTANTS
 from dpcal.calibrate.schedules.dp_rgda.erm import ERM
@@ -24,13 +21,9 @@ from dpcal.calibrate.schedules.dp_rgda.population_errata import POPULATION_ERRAT
 from dpcal.calibrate.schedules.dp_rgda.privacy_errata import PRIVACY_ERRATA
 from dpcal.calibrate.schedules.dp_rgda.quantities import QUANTITIES
 from dpcal.calibrate.schedules.dp_rgda.settings import SETTINGS
+from dpcal.calibrate.schedules.dp_rgda.theorems import THEOREMS
 
 __all__ = ["SCHEDULE"]
-
-
-def __getattr__(name: str) -> Any:
-    """Return a symbol of the paper."""
-    return getattr(quantities, name)
 
 
 SCHEDULE = Schedule(
@@ -42,7 +35,7 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ERM, *POP, *ESCAPE, *CONSTANTS),
+    claims=(*ERM, *POP, *ESCAPE, *CONSTANTS, *THEOREMS),
     errata=(
         *PRIVACY_ERRATA,
         *ALGORITHM_ERRATA,
@@ -50,5 +43,14 @@ SCHEDULE = Schedule(
         *POPULATION_ERRATA,
         *ESCAPE_ERRATA,
         *OTHER_ERRATA,
+    ),
+    notes=(
+        "ER-05 prices the release that the text has, one Poisson-sampled increment; before, "
+        "an unsampled one.",
+        "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides any more: both sides "
+        "were the same, or a hypothesis.",
+        "ER-27 is OPEN, before REFUTED: no condition on the noise floor is printed that could "
+        "be refuted.",
+        "ER-76: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
     ),
 )

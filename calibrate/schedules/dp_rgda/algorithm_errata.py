@@ -90,7 +90,7 @@ ALGORITHM_ERRATA = errata_of(
             use: alpha/(2 L_Phi), normalized.
         ER-27 (algorithm; Algorithm 2, line 13): No condition makes the noise floor of v small
             enough ever to certify.
-            printed: u <= x  # floor <= sqrt(D)/eta_h
+            open: no condition on the noise floor is printed, so there is no formula to refute
             use: Check it, and refuse to certify otherwise.
     """,
 )

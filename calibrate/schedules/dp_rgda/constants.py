@@ -6,12 +6,6 @@ from dpcal.calibrate.auditing.language import Private, Release, claims_of
 
 CONSTANTS = (
     *claims_of(
-        "(35)",
-        """
-        C01: 3*(3*th + 6*L**2*dx) + 3*L**2*dx + 3*ga = 9*th + 21*L**2*dx + 3*ga
-        """,
-    ),
-    *claims_of(
         "(43)",
         """
         C02: 144*k/K*(2*L**2*dx + 2*ga) + (144*k/K + 120*ell1)*(3*th + 6*L**2*dx) +
@@ -27,13 +21,6 @@ CONSTANTS = (
             # contraction of an ascent step
         C03.kappa: 1 - 2/(6*L)*mu*L/(mu + L) = 36/37 at L = 34/3*mu
             # where the contraction is 36/37
-        """,
-    ),
-    *claims_of(
-        "(43), induction of B.2",
-        """
-        C04: 520 <= 4/9*(3*kappa + 2)*(3 + 390*ell1)/(kappa*ell1)
-            # the induction factor exceeds 520 with the stated batches
         """,
     ),
     *claims_of(
@@ -59,7 +46,7 @@ CONSTANTS = (
         ),
         """
         D07.std: sigma_v*S1/(2*C1) = multiplier  # multiplier of a refresh
-        D08.std: sigma_u*S2/(2*C2) = multiplier; free S2  # of an increment
+        D08.std: sigma_u*S2/(2*C2) = multiplier; free S2; definition  # of an increment
         """,
     ),
     *claims_of(

@@ -14,9 +14,9 @@ ERM = (
         E04: sqrt(F0*L*eb)/(M*eb) = sqrt(F0*L)/(M*sqrt(eb)); free eb
         E04.T1: T1 <= T; free eb T1  # T is at least the balance
         E04.T2: 1/eb <= T; free eb T1  # T is at least 1/eb
-        E04.cap: T <= x/eb where 1 <= x, T1*eb <= x; free eb T1  # T is no larger than its branches
+        E04.max: T = Max(T1, 1/eb); definition; free eb T1  # no larger than its branches
         E18: T1*eb = (sqrt(L*F0)/M)**(2/3)*eb**(-1/3); free eb  # which branch of T is active
-        E25: eb = rr/n at rr = sqrt(d*ell)/epsilon  # rate variable
+        E25: eb = rr/n at rr = sqrt(d*ell)/epsilon; definition  # rate variable
         """,
     ),
     *claims_of(
@@ -25,9 +25,8 @@ ERM = (
         E05: L**2/B2_sq = q; free T eb  # period from the increments' error
         E05.eta: 1/(B2_sq/(2*L)**2) = 4*q; free T eb  # the same
         E05.B1: B1_sq = M**2*(T*eb**2)**2; free T eb  # refresh error
-        E10: T/q = (T*eb)**2; free T eb  # T >= q iff T >= 1/eb
+        E10: T/q = (T*eb)**2; free T eb; definition  # T >= q iff T >= 1/eb
         E10.order: q <= T; free eb T1  # a period is at most the whole run
-        E15: 1 <= q where eb <= 1, eb*sqrt(F0*L) <= M; free eb  # a period is at least 1
         """,
     ),
     *claims_of(
@@ -56,8 +55,6 @@ ERM = (
             # second branch of S2 is at most n
         E17.S2: S2 <= n, 1 <= S2 where eb <= 1, 1 <= n, 1 <= T, T*eb**2 <= 1, 2 <= K; free eb T
             # 1 <= S2 <= n
-        E17.branch: n/sqrt(T*K) <= S2 where 1 <= T, 1 <= K; free T eb
-            # amplified branch of the noise
         E17.period: Min(n, q) <= S2; free T eb  # increments are at least as many as the period
         E17.value: S2 = n/(1 + u) at T = (1 + u)**2/K, eb = sqrt((1 + x)*(1 + u)/(n*T)); free T eb
             # S2 where the amplified branch decides
@@ -67,18 +64,14 @@ ERM = (
     *claims_of(
         "Theorem 1, gradient complexity",
         """
-        E19: T1/(T1*eb**2) = eb**(-2); free eb  # gradient count
+        E19: T1/(T1*eb**2) = eb**(-2); free eb; definition  # gradient count
         """,
     ),
     *claims_of(
         "Theorem 1, units",
         """
         E24.T: [T] = 1  # rounds are a number
-        E24.q: [q] = 1  # the period is a number
         E24.S2: [S2] = 1  # the batch is a number
-        E24.B1: [B1_sq] = loss**2/parameter**2  # squared refresh error
-        E24.B2: [B2_sq] = loss**2/parameter**4  # squared increment error
-        E24.eta: [eta] = parameter  # length of a normalized step
         """,
     ),
 )

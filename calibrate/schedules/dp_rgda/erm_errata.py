@@ -48,11 +48,9 @@ ERM_ERRATA = errata_of(
             use: Phi(x0) - inf Phi.
         ER-38 (rate; Lemmas 1 and 3 to 5): (v, -u) is treated as the gradient of F; the y-part
             has the opposite sign.
-            claim: -y = -y  # F = -y^2/2: derivative in y
             printed: y = -y; points y = 1  # estimate -u equals the derivative
             use: Estimator error plus tracking error, through (7).
         ER-39 (rate; B.1): A logarithm above 1 multiplies a bracket that may be negative.
-            claim: u <= w*u where 1 <= w  # for a positive bracket
             printed: p <= w*p where 1 <= w; points p = -1, w = 2  # any
             use: Logarithms on B1 and B2 only.
         ER-42 (minor; Lemma 5): The final rate drops M, L and the second branch.

@@ -8,8 +8,6 @@ ESCAPE = (
     *claims_of(
         "Lemma 7, coupled runs",
         """
-        X02: u*((1 + u*g)**4 - 1)/(u*g) = ((1 + u*g)**4 - 1)/g
-            # the escape step cancels in the accumulated error (four steps)
         X14: r0*sqrt(d)/delta2 = R/2  # coupling gap and radius
         """,
     ),
@@ -18,8 +16,7 @@ ESCAPE = (
         """
         X05: 3/2*eta_h*t_thres*rho_phi*R = 1/4; free eta_h  # Hessian drift of a phase
         X11: D_bar = (eta_h*alpha/(192*iota**2))**2; free eta_h  # allowed movement of a phase
-        X15: eta_h*L_Phi <= 1  # escape step is stable
-        X15.cap: eta_h*L_Phi = 1  # escape step at its cap
+        X15.cap: eta_h*L_Phi = 1; definition  # escape step at its cap
         X16: t_thres*eta_h*alpha_h = 4*iota; free eta_h  # phase length
         X17: x/2 <= log(1 + x) where x in [1/100, 1]  # log(1 + x) >= x/2, growth of a phase
         """,
@@ -49,9 +46,7 @@ ESCAPE = (
         "Lemmas 6 and 7, units",
         """
         X18.R: [R] = parameter  # escape radius
-        X18.eta: [eta_h] = parameter**2/loss  # escape step
         X18.D: [D_bar] = parameter**2  # allowed squared movement
-        X18.t: [t_thres] = 1  # phase length
         """,
     ),
 )

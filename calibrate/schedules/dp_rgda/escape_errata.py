@@ -38,7 +38,7 @@ ESCAPE_ERRATA = errata_of(
                 perturbation plus movement stay within R
             use: r = R/2 and D = ((R - r)/t_thres)^2.
         ER-76 (minor; Lemma 10): Lemma 10 drops log(1/delta).
-            claim: eb = sqrt(d*ell)/(n*epsilon)  # rate variable
+            claim: eb = sqrt(d*ell)/(n*epsilon); definition  # rate variable
             printed: eb = sqrt(d)/(n*epsilon)  # rate variable
             use: eb.
         ER-77 (rate; Lemmas 7, 10): No condition keeps eta_h L_Phi bounded.

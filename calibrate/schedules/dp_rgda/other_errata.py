@@ -8,7 +8,8 @@ OTHER_ERRATA = errata_of(
     """
         ER-80 (rate; Assumptions 1 and 4): Lipschitz and strongly concave in y force a bounded
             Y.
-            claim: mu*x <= 2*M where x <= 2*M/mu  # diameter at most 2M/mu
+            claim: mu*x <= 2*M where mu*x <= u, u <= 2*M  # gradients differ by u over a
+                diameter x
             printed: mu*x <= 2*M  # any diameter x
             use: A bounded Y, or clipping.
         ER-81 (rate; Definition 4): With a bounded Y the value function need not have a
@@ -78,7 +79,6 @@ OTHER_ERRATA = errata_of(
             open: a symbol's index
             use: delta.
         ER-62 (minor; Lemmas 2, 8): 'For all t' without a union bound.
-            claim: u*(x/u) <= x  # failure x/u per event, u events
             printed: u*x <= x; points u = 2  # failure x per event, u events
             use: log(4 T K/delta1).
         ER-79 (minor; Lemmas 6, 9, and misprints in (19), (24), (55), (60), Theorems 2, 3,

@@ -16,9 +16,10 @@ POPULATION_ERRATA = errata_of(
             use: The batch of ER-54.
         ER-52 (privacy; Lemma 8): Dropping kappa and the logarithms hides a condition of the
             sample budget.
-            claim: kappa**2*ell1**2*n/rr <= n where kappa**2*ell1**2 <= rr  # increments fit
-                when rr >= kappa^2 ell1^2
-            printed: kappa**2*ell1**2*n/rr <= n  # increments fit
+            claim: eb**(-2/3)*kappa*(ell1**2*kappa*eb**(-1/3)) <= n where kappa**2*ell1**2 <= rr
+                at eb = rr/n; free eb  # increments fit when rr >= kappa^2 ell1^2
+            printed: eb**(-2/3)*kappa*(ell1**2*kappa*eb**(-1/3)) <= n at eb = rr/n; free eb  #
+                increments fit
             use: Check the budget.
         ER-53 (rate; B.2): T = eb^(-2/3) steps of length eb^(1/2) descend by eb^(1/3), which
             goes to 0.
@@ -31,13 +32,13 @@ POPULATION_ERRATA = errata_of(
             printed: rr**2/u**2 <= rr/n at u = n**(2/3)  # S1 = n^(2/3)
             use: max(n^(2/3), sqrt(n rr)).
         ER-55 (rate; Theorem 2): With honest noise the exponent is 3/7, not 1/2.
-            claim: (rr/n)**(3/7) = u at u = (rr/n)**(3/7)  # one pass
+            claim: rr*u**(-7/3) <= n at u = (rr/n)**(3/7)  # records of the one-pass schedule at
+                alpha = (rr/n)^(3/7)
             printed: eb**(-1/3)*eb*rr**2/eb**(-2/3) <= eb where 1 <= rr, rr <= n at eb = rr/n;
                 free eb; points rr = 1000, n = 1000000  # accumulated noise q alpha^2 rr^2/S2^2
                 fits eb
             use: The one-pass schedule, or a tree-structured estimator.
         ER-56 (minor; (33)-(37)): The squared norm of the noise lacks the dimension.
-            claim: d*u**2 = u**2*d  # E ||N(0, s^2 I_d)||^2
             printed: d*u**2 = u**2  # E ||N(0, s^2 I_d)||^2
             use: d sigma^2.
         ER-57 (minor; Lemma 8, (44)): The allowed movement lacks kappa.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from dpcal.accountants.events import DpEvent, dpsgd
@@ -39,6 +40,15 @@ def _rounds(noise_multiplier: Fraction) -> DpEvent:
     """100 Poisson-sampled Gaussian releases at rate 0.05."""
     sigma = float(noise_multiplier)
     return dpsgd(sampling_probability=0.05, noise_multiplier=sigma, steps=100)
+
+
+def _sampled_increment() -> DpEvent:
+    """One increment with the noise of Theorem 2 at epsilon 1/2, delta 1e-5, n = 1e4, S2 = 22.
+
+    A record changes the mean over S2 records by L times the movement over S2.
+    """
+    deviation = 2 * math.sqrt(math.log(1.25e5)) / (1e4 * 0.5)
+    return dpsgd(sampling_probability=22 / 1e4, noise_multiplier=22 * deviation, steps=1)
 
 
 _COUNTS = [(4, 5, 2), (6, 2, 3), (10, 5, 4)]
@@ -146,12 +156,12 @@ PRIVACY_ERRATA = errata_of(
             rho="1/(2*z**2)",
             statement="one pass, noise at the scale of the batch",
         ),
-        printed=Private(
+        printed=Priced(
             "",
-            (Release("2*L*x/22", "2*L*x*sqrt(log(125/100*10**5))/(10**4*(1/2))"),),
-            epsilon="1/2",
-            delta="1/10**5",
-            statement="one unsampled increment, n = 1e4, S2 = 22",
+            _sampled_increment,
+            epsilon=0.5,
+            delta=1e-5,
+            statement="one increment, Poisson-sampled at S2/n, n = 1e4, S2 = 22",
         ),
         use="Noise at 1/S2 over one pass, or exact accounting of several.",
         severity="privacy",
@@ -188,7 +198,6 @@ PRIVACY_ERRATA = errata_of(
     """
         ER-08 (rate; Lemma 1, Algorithm 3): Noise of fixed size does not vanish with movement,
             as Lemma 1 needs.
-            claim: (z*2*L*x/u)**2 <= (2*z*L/u)**2*x**2  # scaled noise
             printed: C**2 <= v*x**2  # fixed noise is at most B2^2 movement^2
             use: Movement-scaled clip and noise.
         ER-09 (minor; (31)): 2 sqrt(2) L for a sensitivity of 2 L per unit of movement.

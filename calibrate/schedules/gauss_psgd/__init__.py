@@ -10,23 +10,16 @@ oracle alone equals alpha.
 ('REFUTED', 'by the power 1/42 more than claimed')
 """
 
-from typing import Any
-
 from dpcal.calibrate.auditing.language import Schedule
-from dpcal.calibrate.schedules.gauss_psgd import quantities
 from dpcal.calibrate.schedules.gauss_psgd.e_rates import E_RATES
 from dpcal.calibrate.schedules.gauss_psgd.errata import ERRATA
 from dpcal.calibrate.schedules.gauss_psgd.escape import ESCAPE
 from dpcal.calibrate.schedules.gauss_psgd.quantities import QUANTITIES
 from dpcal.calibrate.schedules.gauss_psgd.selection import SELECTION
 from dpcal.calibrate.schedules.gauss_psgd.settings import SETTINGS
+from dpcal.calibrate.schedules.gauss_psgd.theorems import THEOREMS
 
 __all__ = ["SCHEDULE"]
-
-
-def __getattr__(name: str) -> Any:
-    """Return a symbol of the paper."""
-    return getattr(quantities, name)
 
 
 SCHEDULE = Schedule(
@@ -38,6 +31,11 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ESCAPE, *E_RATES, *SELECTION),
+    claims=(*ESCAPE, *E_RATES, *SELECTION, *THEOREMS),
     errata=ERRATA,
+    notes=(
+        "E11 has no corrected side any more: it was true for any noise; claim C7 has the "
+        "exact composition.",
+        "E16: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
+    ),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from dpcal.calibrate.auditing.language import Enumeration, claims_of
-from dpcal.calibrate.schedules.gauss_psgd.quantities import drift_window
 
 
 def _crossings_are_optimal(a: Fraction) -> bool:
@@ -32,33 +31,32 @@ E_RATES = (
     *claims_of(
         "Theorem 2, (98)-(101), four error terms",
         """
-        B2.1: G**2/(m*b1) = 2*G**2*U*eta/(m*n*kappa); free eta  # sampling error of a refresh
+        B2.1: G**2/(m*b1) = 2*G**2*U*eta/(m*n*kappa); free eta; definition
+            # sampling error of a refresh
         B2.2: G**2*d/(m*b1**2*epsilon**2) = 4*G**2*d*U**2*eta**2/(m*n**2*epsilon**2*kappa**2); free
             eta  # privacy error of a refresh
-        B2.3: M**2*kappa/(m*b2) = 2*M**2*U*kappa/(m*n*eta*chi**2); free eta chi
+        B2.3: M**2*kappa/(m*b2) = 2*M**2*U*kappa/(m*n*eta*chi**2); free eta chi; definition
             # sampling error of the differences
         B2.4: M**2*d*kappa/(m*b2**2*epsilon**2) =
             4*M**2*d*U**2*kappa/(m*n**2*epsilon**2*eta**2*chi**4); free eta chi
             # privacy error of the differences
         B3.1: G**2*U*u/(m*n*kappa) = G**2*U*sqrt(rho*alpha)/(m*M**2*n*kappa) at u =
-            sqrt(rho*alpha)/M**2; free alpha  # first error with the step size put in
+            sqrt(rho*alpha)/M**2; free alpha; definition  # first error with the step size put in
         B3.4: M**2*d*U**2*kappa/(m*n**2*epsilon**2*u**2*alpha**4) =
             M**6*d*U**2*kappa/(m*rho*n**2*epsilon**2*alpha**5) at u = sqrt(rho*alpha)/M**2; free
             alpha  # fourth error with the step size put in
         """,
-        Enumeration("B20", drift_window, list(range(2, 8)), statement="drift of answered calls"),
     ),
     *claims_of(
         "Theorem 2, proof, balance in kappa",
         """
         B4.1: e1**2 = G**2*U*sqrt(rho*e1)/(m*M**2*n*kappa)
-        B4.2: e2**2 = G**2*d*U**2*rho*e2/(m*M**4*n**2*epsilon**2*kappa**2)
+        B4.2: e2**2 = G**2*d*U**2*rho*e2/(m*M**4*n**2*epsilon**2*kappa**2); definition
         B4.3: e3**2 = M**4*U*kappa/(m*sqrt(rho)*n*e3**(5/2))
         B4.4: e4**2 = M**6*d*U**2*kappa/(m*rho*n**2*epsilon**2*e4**5)
         B5: e1 = e3 at kappa = k13  # where e1 and e3 cross
         B5.alpha: e1 = a13 at kappa = k13  # accuracy there
         B6: e2 = e4 at kappa = k24  # where e2 and e4 cross
-        B6.alpha: e2 = a24 at kappa = k24  # accuracy there
         B7: e1 = e4 at kappa = k14  # where e1 and e4 cross
         B7.alpha: e1 = a14 at kappa = k14  # accuracy there
         B8: e2 = e3 at kappa = k23  # where e2 and e3 cross
@@ -129,7 +127,6 @@ E_RATES = (
     *claims_of(
         "Theorem 3, rates for m clients",
         """
-        D1: k13 = v at v = k13  # m n in place of n, by B5 with symbolic m
         X9: a14/u = m**(-4/17) at u = (G**2*M**4*U**3*d/(sqrt(rho)*n**3*epsilon**2))**(2/17)
             # gain from m clients in the mixed regime
         """,

@@ -91,7 +91,6 @@ ERRATA = errata_of(
             use: Stop when the pool is exhausted.
         E11 (privacy; Theorem 4, Algorithm 4): Advanced composition needs two logarithms and log
             T more than the stated noise.
-            claim: 16*T*z**2 <= u*T at u = 16*z**2  # exact composition needs T times a constant
             printed: 16*2*T*log(2/w)*log(5*T/w) <= 16*T*log(1/w) where w in [1/100000000, 1/10],
                 T in [10, 1000]  # Lemma 16 fits the stated variance
             use: sigma_1 = sqrt(2T) z 2G/n, sigma_2 = sqrt(2T) z 2M sqrt(d)/n.
@@ -118,7 +117,7 @@ ERRATA = errata_of(
             printed: x**(2/5) <= x**(3/7) where x <= 1
             use: The new rate is weaker and repairs an over-optimistic one.
         E16 (minor; (77)): The number of escapes is printed 8 times too large.
-            claim: saddles = U/Phi; free alpha iota  # escapes
+            claim: saddles = U/Phi; definition; free alpha iota  # escapes
             printed: 8*iota**3*U/s*sqrt(rho/chi**3) = U/(s/(8*iota**3)*sqrt((4*chi)**3/rho));
                 free chi iota  # escapes with the printed decrease
             use: U/Phi.

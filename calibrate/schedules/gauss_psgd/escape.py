@@ -20,7 +20,6 @@ ESCAPE = (
     *claims_of(
         "Lemma 4, (71)-(72), decrease of a round",
         """
-        A4: R**2/(4*eta*Gamma) = 2*Phi; free alpha eta  # twice the guaranteed decrease of an escape
         A5: c*eta*psi**2*2*Gamma = 2*c*psi**2*iota/(s*sqrt(rho*alpha)); free alpha eta
             # noise term of a round
         A6: 2*c*psi**2*iota/(s*sqrt(rho*alpha)) = s/(8*iota**4)*sqrt(alpha**3/rho) at alpha =
@@ -45,7 +44,7 @@ ESCAPE = (
         "Lemma 2, rounds until an escape",
         """
         A12: 1 <= 26/5*log(8/7)/log(2)  # 26/5 rounds per bit suffice with base-2 logarithms
-        A12.Q: Q*log(8/7) = log(1/omega)  # rounds until failure omega
+        A12.Q: Q*log(8/7) = log(1/omega); definition  # rounds until failure omega
         """,
     ),
     *claims_of(
@@ -70,7 +69,6 @@ ESCAPE = (
         "Lemma 20, (41)-(53), growth of the difference",
         """
         A16: 2*c*eta*rho*R*Gamma*sqrt(iota) = 2*c/s; free alpha eta  # (41) with sqrt(iota)
-        A17: eta*M*sqrt(Gamma)*iota = 1/sqrt(s)  # stochastic-gradient part of the induction
         A18: v*sqrt(eta)*r/(40*sqrt(2*g)) = v/sqrt(2*eta*g)*eta*r/40; free eta
             # noise reaches this fraction of the growth (v = (1 + eta g)^Gamma)
         A19: 1 + x <= 2*mu where x <= 1, 1 <= mu  # growth increases with the curvature

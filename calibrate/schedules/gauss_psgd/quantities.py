@@ -7,9 +7,9 @@ from dpcal.calibrate.auditing.language import Quantity, auxiliary
 GRADIENT = {"loss": 1, "parameter": -1}
 
 QUANTITIES = (
-    Quantity("n", "records per client"),
-    Quantity("m", "clients"),
-    Quantity("d", "dimension"),
+    Quantity("n", "records per client", range="[1, oo)"),
+    Quantity("m", "clients", range="[1, oo)"),
+    Quantity("d", "dimension", range="[1, oo)"),
     Quantity("epsilon", "target epsilon"),
     Quantity("G", "Lipschitz constant", GRADIENT),
     Quantity("M", "smoothness constant", {"loss": 1, "parameter": -2}),
@@ -18,11 +18,11 @@ QUANTITIES = (
     Quantity("psi", "size of the oracle's error", GRADIENT),
     Quantity("r", "noise per coordinate", GRADIENT),
     Quantity("kappa", "drift after which the oracle refreshes", {"parameter": 2}),
-    Quantity("mu", "logarithmic factor"),
+    Quantity("mu", "logarithmic factor", range="[1, oo)"),
     Quantity("s", "absolute constant"),
     Quantity("C", "absolute constant"),
-    Quantity("omega", "failure probability"),
-    Quantity("T", "oracle calls"),
+    Quantity("omega", "failure probability", range="(0, 1)"),
+    Quantity("T", "oracle calls", range="[1, oo)"),
     *auxiliary("A L Lam N c g t u v w x z"),
 )
 

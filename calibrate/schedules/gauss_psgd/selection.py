@@ -61,12 +61,6 @@ SELECTION = (
         """,
     ),
     *claims_of(
-        "Lemma 9, clients' average",
-        """
-        X4: m*x**2/m**2 = x**2/m  # variance of the clients' average
-        """,
-    ),
-    *claims_of(
         "Theorem 2, privacy, several passes",
         Private(
             "X5",

@@ -8,10 +8,7 @@ Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the samplin
 'REFUTED'
 """
 
-from typing import Any
-
 from dpcal.calibrate.auditing.language import Schedule
-from dpcal.calibrate.schedules.kan import quantities
 from dpcal.calibrate.schedules.kan.analysis import ANALYSIS
 from dpcal.calibrate.schedules.kan.correlated import CORRELATED
 from dpcal.calibrate.schedules.kan.errata import ERRATA
@@ -19,13 +16,9 @@ from dpcal.calibrate.schedules.kan.noise import NOISE
 from dpcal.calibrate.schedules.kan.privacy import PRIVACY
 from dpcal.calibrate.schedules.kan.quantities import QUANTITIES
 from dpcal.calibrate.schedules.kan.settings import SETTINGS
+from dpcal.calibrate.schedules.kan.theorems import THEOREMS
 
 __all__ = ["SCHEDULE"]
-
-
-def __getattr__(name: str) -> Any:
-    """Return a symbol of the paper."""
-    return getattr(quantities, name)
 
 
 SCHEDULE = Schedule(
@@ -37,6 +30,13 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*NOISE, *ANALYSIS, *PRIVACY, *CORRELATED),
+    claims=(*NOISE, *ANALYSIS, *PRIVACY, *CORRELATED, *THEOREMS),
     errata=ERRATA,
+    notes=(
+        "E06 and E11 are LOOSE, before REFUTED: the noise of Theorem F.12 is enough, and "
+        "larger than needed.",
+        "E21 and E26 are claims (I18.redundant, I32.small) and no errata: a redundant term "
+        "and large widths are printed nowhere as something else.",
+        "E22 is OPEN, before REFUTED: an assumption is missing, and no formula is wrong.",
+    ),
 )

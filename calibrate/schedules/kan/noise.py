@@ -113,7 +113,8 @@ NOISE = (
         Enumeration("I05", _prefix_noise, _SIZES, statement="noise of prefix sums"),
         Enumeration("I06", _spectral, _SIZES, statement="spectral norm"),
         """
-        I02.square: growth_sq*(1 - lam)**2 = (1 - lam**T)**2  # squared bound on the row sums
+        I02.square: growth_sq*(1 - lam)**2 = (1 - lam**T)**2; definition
+            # squared bound on the row sums
         """,
     ),
     *claims_of(
@@ -151,6 +152,7 @@ NOISE = (
         """
         I18: ((1 - lam)*kappa*eta*sqrt(m*d)/(B**(3/2)*sqrt(T)))**2 = (1 -
             lam)**2*eta*kappa**2*m*d/B**2*(eta/(B*T))  # cross term is a geometric mean
+        I18.redundant: 2*sqrt(x*u) <= x + u  # the cross term is at most the sum of the two others
         """,
     ),
 )

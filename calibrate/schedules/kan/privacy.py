@@ -16,17 +16,17 @@ PRIVACY = (
     *claims_of(
         "Lemma D.7, first coefficient",
         """
-        I13: 16*exp(4*x) = 16*exp(4*x)
-            # first coefficient of the amplification bound at x = 1/kappa^2
-        I13.eight: 1/(order - 1)*q**2*order*(order - 1)/2*16/kappa**2 = 8*order*q**2/kappa**2
-            # where the 8 comes from
+        I13: 16*x <= 4*(exp(4*x) - 1)  # first coefficient of the amplification bound, x = 1/kappa^2
+        I13.eight: q**2/(order - 1)*order*(order - 1)/2*16/kappa**2 = 8*order*q**2/kappa**2 where 1
+            < order  # where the 8 comes from
         """,
     ),
     *claims_of(
         "Lemma F.10, Chernoff bound",
         """
-        I14: u/(r*T)*r*T/3 = Lam + log(2) at u = 3*(Lam + log(2))  # Chernoff exponent
-        I14.tau: (taus - r*T)**2 = 3*r*T*(Lam + log(2))  # deviation of the participations
+        I14: u/(r*T)*r*T/3 = Lam + log(2) at u = 3*(Lam + log(2)); definition  # Chernoff exponent
+        I14.tau: (taus - r*T)**2 = 3*r*T*(Lam + log(2)); definition
+            # deviation of the participations
         """,
     ),
     *claims_of(

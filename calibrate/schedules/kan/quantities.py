@@ -7,16 +7,16 @@ from fractions import Fraction
 from dpcal.calibrate.auditing.language import Quantity, auxiliary
 
 QUANTITIES = (
-    Quantity("n", "number of records"),
-    Quantity("d", "input dimension"),
-    Quantity("B", "batch size"),
-    Quantity("T", "steps"),
+    Quantity("n", "number of records", range="[1, oo)"),
+    Quantity("d", "input dimension", range="[1, oo)"),
+    Quantity("B", "batch size", range="[1, oo)"),
+    Quantity("T", "steps", range="[1, oo)"),
     Quantity("epsilon", "target epsilon"),
     Quantity("Lam", "log(1/delta)"),
-    Quantity("gamma", "margin, a public number"),
-    Quantity("lam", "correlation of the noise", range="[0, 1)"),
-    Quantity("r", "sampling rate B/n"),
-    Quantity("relation", "1 for zero-out, 2 for replace-one"),
+    Quantity("gamma", "margin, a public number", range="(0, 1]"),
+    Quantity("lam", "correlation of the noise", range="(0, 1)"),
+    Quantity("r", "sampling rate B/n", range="(0, 1]"),
+    Quantity("relation", "1 for zero-out, 2 for replace-one", range="[1, 2]"),
     *auxiliary("C D G L beta c ell eta kappa m nu order p q rho t u v w x"),
     *auxiliary("De U Ws Wt Z Zp gr", range="(-oo, oo)"),
 )

@@ -8,13 +8,10 @@ ADAPTIVE = (
     *claims_of(
         "Lemma 12, descent of Algorithm 3",
         """
-        D1: 3*G**2/(8*L1) + inner/(4*L1) - noise/(8*L1) = (G**2 - noise)/(4*L1) + (G**2 + 2*inner +
-            noise)/(8*L1)  # exact descent with step 1/(2 L1); noise = ||e||^2, inner = <grad F, e>
         D2: 3*G**2/(8*L1) + inner/(4*L1) - noise/(8*L1) = 0 at inner = -G**2, noise = G**2
             # no step, no descent
         D3: (G**2 - s**2)/(8*L1) <= (G**2 - v**2)/(4*L1) at v = sqrt((G**2 + s**2)/2)
             # halved noise gives the claimed descent
-        D3.square: (G + s)**2 <= 2*G**2 + 2*s**2  # square of a sum
         D10: sigma_t**2*d*ell = N_t**2  # gradient noise follows the norm
         """,
     ),

@@ -15,12 +15,9 @@ LOWER = (
         F2: u**tau*2**(tau - 2)*tau*(tau - 1)*v**(tau - 2) = u**(tau/(tau - 1))*L0**((tau - 2)/(tau
             - 1))*(tau**(1/(tau - 1))*(tau - 1)) where tau in [1, oo] at v =
             (L0/(2*tau*u**tau*2**(tau - 2)))**(1/(tau - 1))  # smoothness of a level
-        F3: (L0/(2*tau*u**tau*2**(tau - 2)))**(1/(tau - 1)) = 2*(1/(2*tau**(1/(tau - 1))))*((tau -
-            1)/tau)**(1/tau)*4**(-(tau - 1)/tau)*L0**(1/(tau - 1))*D/Delta**(1/tau) where tau in [1,
-            oo] at u = (1/2*4**((tau - 1)/tau)*(tau/(tau - 1))**(1/tau)*Delta**(1/tau)/D)**((tau -
-            1)/tau)  # radius of a level
-        F4: D*Delta**((tau - 1)/tau) = L0*D*sqrt(d)/(n*epsilon) at Delta =
-            (L0*sqrt(d)/(n*epsilon))**(tau/(tau - 1))  # Delta of Theorem 6
+        F3: (L0*2**(2 - tau)/(2*tau*u**tau))**(1/(tau - 1)) = D*4**((1 - tau)/tau)*L0**(1/(tau -
+            1))*Delta**(-1/tau)*tau**(-1/(tau - 1))*((tau - 1)/tau)**(1/tau) at u = (1/2*4**((tau -
+            1)/tau)*(tau/(tau - 1))**(1/tau)*Delta**(1/tau)/D)**((tau - 1)/tau)  # radius of a level
         """,
     ),
     *claims_of(

@@ -12,8 +12,9 @@ LOWER_ERRATA = errata_of(
             printed: 2*4*D <= 4*D  # slope inside is at most the slope outside
             use: H = 8 D ||w|| - 16 D^2 outside the ball of radius 4 D.
         EL2 (minor; Theorem 7): F(w) - F(w*) is printed without the factor 1/2.
-            claim: u = Nz*L0/(2*n*D) at u = Nz*L0/(2*n*D)
-            printed: u = Nz*L0/(n*D) at u = Nz*L0/(2*n*D)
+            claim: u*w**2 + s*w + s**2/(4*u) = u*(w + s/(2*u))**2  # F(w) - F(w*) in one
+                coordinate, u = Nz L0/(2 n D)
+            printed: u*w**2 + s*w + s**2/(4*u) = 2*u*(w + s/(2*u))**2  # without the factor 1/2
             use: Nz L0/(2 n D) ||w - w*||^2.
         EL3 (minor; Theorem 6): Delta of Theorem 6 lacks the exponent tau/(tau - 1).
             claim: D*Delta**((tau - 1)/tau) = L0*D*sqrt(d)/(n*epsilon) at Delta =
@@ -41,8 +42,8 @@ LOWER_ERRATA = errata_of(
             use: State the condition, and Omega~ for the logarithm.
         EL8 (rate; Theorem 6, Corollary 1): gamma and L1 are not free: smooth and PL force
             gamma^2 L1 >= 1/2.
-            claim: 1/2 <= gamma**2*L1 where G**2/(2*L1) <= gamma**2*G**2  # descent G^2/(2 L1)
-                within the KL bound gamma^2 G^2 forces it
+            claim: 1/2 <= gamma**2*L1 where G**2/(2*L1) <= Phi, Phi <= gamma**2*G**2  # descent
+                and the KL bound force it
             printed: 1/2 <= gamma**2*L1  # for all gamma and L1
             use: Evaluate the lower bound at feasible tuples only.
         EL9 (rate; Theorem 8): The growth of the Theorem 8 instance fails beyond distance 1.

@@ -50,10 +50,6 @@ PRIVACY = (
             where="2 <= T",
             statement="Algorithm 4 with exact noise is rho-zCDP under replace-one",
         ),
-        """
-        B7.exact: (T - 1)*D0**2/(2*sigma_in**2) = rho where 1 < T
-            # Algorithm 4 with exact noise spends all of rho
-        """,
     ),
     *claims_of(
         "Theorem 3, privacy of Algorithm 3, cost of each answer",
@@ -68,8 +64,8 @@ PRIVACY = (
     *claims_of(
         "Theorem 5, exponential mechanism of the selection",
         """
-        B9: n*sqrt(rho)/(2*L0)*2*D0_ar = sqrt(rho)  # selection, AR
-        B9.ro: n*sqrt(rho)/(2*L0)*2*D0 = 2*sqrt(rho)  # selection, RO
+        B9: n*sqrt(rho)/(2*L0)*2*D0_ar = sqrt(rho); definition  # selection, AR
+        B9.ro: n*sqrt(rho)/(2*L0)*2*D0 = 2*sqrt(rho); definition  # selection, RO
         """,
     ),
 )

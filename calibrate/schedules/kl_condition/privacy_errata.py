@@ -72,7 +72,8 @@ PRIVACY_ERRATA = errata_of(
     """
         EP2 (privacy; Lemma 8, Theorem 3): Algorithms 1 and 3 use sensitivity L0/n, half of what
             replacing one record can do.
-            claim: 2*L0/n <= D0  # replacing a record moves the mean gradient by 2 L0/n
+            claim: D0 = 2*L0/n; definition  # replacing a record moves the mean gradient by 2
+                L0/n
             settings: D0
             use: An explicit neighboring relation everywhere; 2 L0/n for replace-one.
         EP3 (minor; Lemma 8): The sensitivity of a gradient difference lacks 1/gamma.
@@ -80,13 +81,14 @@ PRIVACY_ERRATA = errata_of(
             settings: D_k
             use: 2 L1 h/n with the actual step length h = Phi^(1/kappa)/(4 gamma L1).
         EP4 (minor; Lemma 8): The budget per release is printed as 1/K instead of rho/K.
-            claim: K*(rho/K) = rho; free K  # the rounds' budgets sum to rho
-            printed: K*(1/K) = rho; free K  # rounds at 1/K sum to rho
+            claim: D0_ar**2/sigma_hat**2 = rho/K; free K  # budget of a round start, as the
+                paper charges it
+            printed: D0_ar**2/sigma_hat**2 = 1/K; free K  # as printed
             use: rho/K.
         EP5 (minor; Lemma 8, Theorem 3): A Gaussian release is charged (D/s)^2 instead of
             (D/s)^2/2.
-            claim: 1/2*(1/s)**2 = 1/(2*s**2)  # zCDP of a Gaussian release
-            printed: (1/s)**2 = 1/(2*s**2)  # zCDP as charged
+            claim: K*D0_ar**2/(2*sigma_hat**2) = rho/2; free K  # zCDP of all round starts
+            printed: K*D0_ar**2/(2*sigma_hat**2) = rho; free K  # as charged
             use: (D/s)^2/2; it partly hides EP2.
     """,
     erratum(
@@ -152,7 +154,6 @@ PRIVACY_ERRATA = errata_of(
     ),
     """
         EP11 (minor; Algorithm 3): A vector of noise is added to a scalar norm.
-            claim: 1*u**2 = u**2  # variance of one scalar draw
             printed: d*u**2 = u**2  # squared size of a d-dimensional draw
             use: One scalar Gaussian.
         EP12 (privacy; Algorithm 3, its filter): rho_t depends on N_t, which is released in the
@@ -161,7 +162,8 @@ PRIVACY_ERRATA = errata_of(
             use: Norm and gradient as two rounds of the filter.
         EP13 (minor; Algorithm 3, budget of the last gradient): Half of the budget of Algorithm
             3 is kept for a gradient that no guarantee uses.
-            printed: rho <= rho/2  # useful steps may spend rho
+            printed: u <= rho where u <= rho/2; loose 2  # useful steps spend what is not
+                reserved
             use: The strict filter spends all of rho on useful steps.
     """,
     erratum(
@@ -181,9 +183,10 @@ PRIVACY_ERRATA = errata_of(
     ),
     """
         EP15 (minor; Theorem 9): Algorithm 4's printed noise is twice as large as replace-one
-            needs.
+            needs; its claim holds.
             claim: (T - 1)*D0**2/(2*sigma_in**2) = rho where 1 < T  # exact noise spends rho
-            settings: sigma_in
+            printed: (T - 1)*D0**2/(2*sigma_in**2) <= rho where 1 <= T; loose 2; printed
+                sigma_in  # printed noise is within rho
             use: sigma^2 = 2 L0^2 (T - 1)/(n^2 rho).
         EP16 (minor; Theorem 5, sampling): Lemma 8 assumes regularity on a ball around the
             data-dependent minimizer.

@@ -33,7 +33,7 @@ PROXIMAL = (
         C10: Phi**((2 - kappa)/kappa)/(32*u*gamma**2)*Phi/2 = Phi**(2/kappa)/(64*u*gamma**2)
             # allowed error of the inner solver
         C10.floor: Phi**(2/kappa)/(64*gamma**2) = A*L0**2*X**2*T*Lam at Phi =
-            (8*sqrt(A)*gamma*L0*X*sqrt(T*Lam))**kappa
+            (8*sqrt(A)*gamma*L0*X*sqrt(T*Lam))**kappa; free X
             # the repaired floor is where the inner solver's error fits
         C10.level: level_prox**(2/kappa)/(64*gamma**2) = A*L0**2*d*T*Lam/(n**2*rho)
             # the floor setting is that value
@@ -52,8 +52,9 @@ PROXIMAL = (
         C6: t*(1/(2*eta_in) - Ltil/2) - (t - 1)/(2*eta_in)*t/(t + 1) = 0
             # the weighted descent sum telescopes
         C7.noise: u**2/2 = 2*L0**2*ell_in**2/d at u = 2*L0*ell_in/sqrt(d)
-        C7.rate: 4*L0**2*ell_in**2/(Ltil*T_in) = 4*L0**2*d/(Ltil*n**2*rho)  # noise term of Lemma 3
-        C7.tail: L0**2/(Ltil*T_in) = L0**2*d/(Ltil*n**2*rho*ell_in**2)
+        C7.rate: 4*L0**2*ell_in**2/(Ltil*T_in) = 4*L0**2*d/(Ltil*n**2*rho); definition
+            # noise term of Lemma 3
+        C7.tail: L0**2/(Ltil*T_in) = L0**2*d/(Ltil*n**2*rho*ell_in**2); definition
             # deterministic term of Lemma 3
         C8: 2/3*-(1/2) + 1/3 = 0  # the distance cancels
         C13: 2*(4*L0**2 + d*2*L0**2*T_in/(n**2*rho))/(u*T_in) = (4 +

@@ -10,9 +10,6 @@ RATES = (
         """
         E1.one: 2*kappa/(4 - kappa) = 2/3 at kappa = 1
         E1.two: 2*kappa/(4 - kappa) = 2 at kappa = 2
-        E1.gap: 2*kappa/(4 - kappa) <= kappa where kappa in [1, 2]  # price of adaptivity
-        E2: (sqrt(d)/N)**(2*kappa/(4 - kappa)) + N**(-kappa/2) =O N**(-kappa/2) where kappa in [1,
-            2]; growth N = 1  # at fixed d the second term of Theorem 4 dominates
         E2.switch: (sqrt(d)/N)**(2*kappa/(4 - kappa)) = N**(-kappa/2) where kappa < 4 at d =
             N**(kappa/2)  # the terms meet at d = N^(kappa/2)
         E3: kappa/2 <= kappa/(2 - kappa) where kappa in [1, 199/100]  # E3

@@ -21,7 +21,6 @@ _SCHEDULE = (
     *claims_of(
         "Theorem 1, Algorithm 1, steps and noise of a round",
         """
-        A1: T_k*Phi**(2/kappa) = F0**((2 - kappa)/kappa)*Phi  # work of a round
         A2: T_k*Phi**(1/kappa) = F0**((2 - kappa)/kappa)*Phi**((kappa - 1)/kappa)  # path of a round
         A2.cap: T_k*Phi**(1/kappa) <= F0**(1/kappa) where Phi <= F0, kappa in [1, 2]
             # the path of a round is at most F0^(1/kappa)
@@ -42,12 +41,10 @@ _SCHEDULE = (
     *claims_of(
         "Lemma 9, descent, and contraction of a round in the proof of Theorem 1",
         """
-        A4: 4*L1*h = Phi**(1/kappa)/gamma  # step length, whatever the data
+        A4: 4*L1*h = Phi**(1/kappa)/gamma; definition  # step length, whatever the data
         A4.eta: h/(7/8*Phi**(1/kappa)/gamma) = 2/(7*L1)  # largest step size
         A5: 1/64 <= 7/8/16 - 1/256  # Lemma 9
         A6: 1 - (c - 1)/c = 1/c; free c  # contraction per round
-        A6.decrease: u/(1 + u)*Phi_before <= u*Phi where Phi_before/(1 + u) <= Phi
-            # the decrease of a round pays for its contraction (u = c - 1)
         A7: c/(c - 1) = 1 + 64*F0**(-(2 - kappa)/kappa)*gamma**2*L1  # rounds needed per factor e
         A8: u/(1 + u) <= log(1 + u) where u in [1/64, 64]
             # log(1 + u) >= u/(1 + u) makes K sufficient

@@ -39,12 +39,6 @@ UNITS = (
         """,
     ),
     *claims_of(
-        "Theorem 4, units",
-        """
-        G.thm4: [main_term] = loss where kappa < 4  # Theorem 4, first term
-        """,
-    ),
-    *claims_of(
         "Theorem 5, units",
         """
         G.thm5: [sqrt(L0*X*sqrt(F0*L1))] = loss/parameter  # Theorem 5, worst case

@@ -42,7 +42,7 @@ UTILITY_ERRATA = errata_of(
             use: sqrt(2 log(2 Mit/beta)) for norms, sqrt(d) + sqrt(2 log(Mit/beta)) for vectors.
         EU7 (minor; Lemma 10, appendix D): The error bound at the floor of sigma_t lacks a
             factor 2.
-            claim: sqrt(d*ell)*u = 2*L0*sqrt(d*ell)/N at u = 2*L0/N
+            claim: sqrt(d*ell)*u = 2*L0*sqrt(d*ell)/N at u = 2*L0/N; definition
             printed: sqrt(d*ell)*u = L0*sqrt(d*ell)/N at u = 2*L0/N
             use: 2 L0 sqrt(d ell)/N.
         EU8 (rate; Theorem 4): K_j as the last index above the threshold gives the opposite of
@@ -115,7 +115,7 @@ UTILITY_ERRATA = errata_of(
             printed: 2*kappa/(4 - kappa) + 1/1000 <= kappa where kappa in [1, 2]
             use: Not faster at kappa = 2.
         EU20 (minor; Theorem 9): rho is missing in the logarithm of Theorem 9.
-            claim: 2*T_in/beta = 2*n**2*rho*ell_in**2/(d*beta)
+            claim: 2*T_in/beta = 2*n**2*rho*ell_in**2/(d*beta); definition
             printed: 2*T_in/beta = 2*n**2*ell_in**2/(d*beta)
             use: n^2 rho log^2(2/beta)/(d beta).
     """,

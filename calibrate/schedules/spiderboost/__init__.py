@@ -10,10 +10,7 @@ variable.
 'REFUTED'
 """
 
-from typing import Any
-
 from dpcal.calibrate.auditing.language import Schedule
-from dpcal.calibrate.schedules.spiderboost import quantities
 from dpcal.calibrate.schedules.spiderboost.algorithm_1 import ALGORITHM_1
 from dpcal.calibrate.schedules.spiderboost.algorithm_1_errata import ALGORITHM_1_ERRATA
 from dpcal.calibrate.schedules.spiderboost.glm import GLM
@@ -24,15 +21,11 @@ from dpcal.calibrate.schedules.spiderboost.quantities import QUANTITIES
 from dpcal.calibrate.schedules.spiderboost.recursive import RECURSIVE
 from dpcal.calibrate.schedules.spiderboost.recursive_errata import RECURSIVE_ERRATA
 from dpcal.calibrate.schedules.spiderboost.settings import SETTINGS
+from dpcal.calibrate.schedules.spiderboost.theorems import THEOREMS
 from dpcal.calibrate.schedules.spiderboost.tree import TREE
 from dpcal.calibrate.schedules.spiderboost.tree_errata import TREE_ERRATA
 
 __all__ = ["SCHEDULE"]
-
-
-def __getattr__(name: str) -> Any:
-    """Return a symbol of the paper."""
-    return getattr(quantities, name)
 
 
 SCHEDULE = Schedule(
@@ -44,12 +37,19 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ALGORITHM_1, *TREE, *RECURSIVE, *GLM, *LOWER),
+    claims=(*ALGORITHM_1, *TREE, *RECURSIVE, *GLM, *LOWER, *THEOREMS),
     errata=(
         *ALGORITHM_1_ERRATA,
         *TREE_ERRATA,
         *RECURSIVE_ERRATA,
         *GLM_ERRATA,
         *OTHER_ERRATA,
+    ),
+    notes=(
+        "E10 and E23 have no corrected sides any more: u/u = 1, and a product in another "
+        "order, say nothing.",
+        "E8 and E18: their corrected sides repeat a definition, and say so (DEFINITION, "
+        "before PROVED).",
+        "E38 spoke of the rounds of Algorithm 1; it speaks of those of Algorithm 3.",
     ),
 )

@@ -13,7 +13,7 @@ ALGORITHM_1 = (
         S3: sqrt(F0*L1/T1) = (sqrt(F0*L1*L0)*abar)**(2*(1/3))
         S4: sqrt(F0*L1*L0)*sqrt(d*Lam)/(n*epsilon) = sqrt(F0*L1*L0*d*Lam)/(n*epsilon)
             # Theorems 1 and 9 print the same rate
-        S5: L0*(1/abar)*abar**2 = L0*abar  # second branch
+        S5: L0*T*abar**2 = L0*abar at T = 1/abar; free T abar  # second branch
         S5.branch: sqrt(F0*L1/T) <= L0*abar where F0*L1 <= L0**2*abar; free abar
             # when the second branch is active it dominates
         S5.T1: T1 <= 1/abar where F0*L1 <= L0**2*abar; free abar  # switch
@@ -55,8 +55,6 @@ ALGORITHM_1 = (
         S11: d*L0**2*kappa**2*T/(q*n**2) = L0**2*T*abar**2/q at kappa = n*abar/sqrt(d); free T q
             abar  # squared refresh error when kappa = n abar/sqrt(d)
         S11.tau: tau1_sq = d*sigma1**2; definition; free sigma1  # isotropic noise
-        S11.sigma: sigma1 = L0*kappa*sqrt(T/q)/n at T = q*(1 + x); free T q
-            # refresh noise when T >= q
         S12: sigma2 = L1*kappa*sqrt(T)/n at b2 = n*(1 + x)/sqrt(T); free b2 T
             # difference noise per unit of movement when b2 >= n/sqrt(T)
         S13: cap2/sigma2 = 2*L0/L1; free b2 T  # constant multiplier
@@ -74,7 +72,7 @@ ALGORITHM_1 = (
         "Lemma 3, descent and constants",
         """
         S16: u/2 - L1*u**2/2 - u**3*x*v/2 = (1 - x*v/(2*L1**2))/(8*L1) at u = 1/(2*L1)  # descent
-        S16.eta: eta*L1 = 1/2  # step size
+        S16.eta: eta*L1 = 1/2; definition  # step size
         S17: u/2 - L1*u**2/2 - u**3*x*v/2 = 1/(16*L1) at u = 1/(2*L1), v = L1**2/x  # descent at q
         S17.zero: u/2 - L1*u**2/2 - u**3*x*v/2 = 0 at u = 1/(2*L1), v = 2*L1**2/x
             # no descent at twice q
@@ -102,14 +100,7 @@ ALGORITHM_1 = (
         S24.eta: [eta] = parameter/gradient  # step size
         S24.sigma1: [sigma1] = gradient  # refresh noise
         S24.sigma2: [sigma2] = gradient/parameter  # difference noise
-        S24.tau1: [tau1_sq] = gradient**2  # squared refresh error
         S24.abar: abar**2 = d*Lam/(n*epsilon)**2  # rate variable
-        """,
-    ),
-    *claims_of(
-        "Theorem 5.1, units",
-        """
-        S24.lam: [lam] = gradient/parameter  # regularization
         """,
     ),
     *claims_of(

@@ -83,7 +83,7 @@ ALGORITHM_1_ERRATA = errata_of(
             printed: T <= T - x; free T  # rounding down keeps a lower bound
             use: Round T and b2 up, q down.
         E8 (minor; Theorem 9): tau2^2 = O(L1^2/b2^2): the variance of a batch mean is L1^2/b2.
-            claim: u*(L1/u)**2 = L1**2/u  # variance of a mean of u terms
+            claim: u*(L1/u)**2 = L1**2/u; definition  # variance of a mean of u terms
             printed: u*(L1/u)**2 = L1**2/u**2  # variance of the mean
             use: L1^2/b2.
         E9 (minor; Theorem 9): The displays in the proof of Theorem 9 put abar under the root.
@@ -92,7 +92,6 @@ ALGORITHM_1_ERRATA = errata_of(
             settings: T1
             use: abar outside the root.
         E10 (privacy; Theorem 8): Theorem 8 divides the sum over a batch of size b by n.
-            claim: u*(1/u) = 1  # mean of a constant over a batch of u
             printed: u*(1/n) = 1  # mean of a constant as printed
             use: 1/b, and exact accounting in place of Theorem 8.
     """,

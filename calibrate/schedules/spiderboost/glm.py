@@ -8,7 +8,6 @@ GLM = (
     *claims_of(
         "Theorem 6, projected constants",
         """
-        S63: (sqrt(2)*Xn)**2*L1 = 2*L1*Xn**2  # projected smoothness
         S63.lipschitz: sqrt(2)*L0*Xn <= 2*L0*Xn  # projected Lipschitz
         """,
     ),
@@ -17,7 +16,7 @@ GLM = (
         """
         S64: k**(1/3)/N**(2*(1/3)) = k**(-(1/2)) at k = N**(4/5); balance of k
             # embedding dimension, nonconvex
-        S64.error: k**(-(1/2)) = N**(-2/5) at k = N**(4/5)
+        S64.error: k**(-(1/2)) = N**(-2/5) at k = N**(4/5); definition
         S65: sqrt(k)/N = k**(-(1/2)) at k = N; balance of k  # convex
         S66: (sqrt(rank*ell)/N)**(2*(1/3)) = (sqrt(rank)/N)**(2*(1/3))*ell**(1/3)  # rank branch
         S67: (sqrt(rank)/N)**(2*(1/3)) <= N**(-2/5) where rank <= N**(4/5)

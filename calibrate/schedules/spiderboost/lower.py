@@ -64,8 +64,6 @@ LOWER = (
         S79: sqrt(d)*epsilon = (sqrt(d)/(n*epsilon))**(1/2) at epsilon = d**(-1/6)*n**(-(1/3))
             # comparison with an earlier rate
         S80: x**(2*(1/3)) <= sqrt(x), sqrt(x) <= x**(2/5) where x <= 1  # order of the exponents
-        S81: n**(-(1/3)) <= sqrt(d/n) where n**(1/3) <= d
-            # faster than uniform convergence for d >= n^(1/3)
         """,
     ),
 )

@@ -30,25 +30,17 @@ RECURSIVE = (
             [(Fraction(a, 7), k) for a in (1, 2, 5) for k in (1, 4, 9)],
             statement="selector weights",
         ),
-        """
-        S49: log(u)/(v*u)*v*u = log(u)  # step times modulus times steps
-        S50: x*log(2*x*log(x)) <= 2*x*log(x) where x in [2, 1000]
-            # K = 2 kap log kap meets the step condition K/log K >= kap
-        """,
     ),
     *claims_of(
         "Theorem 5.1, noise of a round",
         """
-        S51: K_t*(2*L0*T/n)**2/(2*sigma_t**2) = epsilon**2/(32*Lam); free T
-            # budget of a round, zCDP
+        S51: K_t*(2*L0*rounds/n)**2/(2*sigma_t**2) = epsilon**2/(32*Lam)  # budget of a round, zCDP
         S51.budget: epsilon**2/(32*Lam) + epsilon/sqrt(8) <= epsilon where epsilon <= 20*Lam
             # the zCDP budget gives (epsilon, delta) for epsilon <= 20 Lam
-        S52: K_t*(2*L0*T/n)**2/(2*sigma_t**2) = T**2*epsilon**2/(32*K_t*Lam); free T; printed
-            sigma_t  # printed noise: private only for K of the order of T^2
-        S53: d*sigma_t**2/K_t = 64*d*L0**2*T**2*Lam/(n*epsilon)**2; free T
+        S52: K_t*(2*L0*rounds/n)**2/(2*sigma_t**2) = rounds**2*epsilon**2/(32*K_t*Lam); printed
+            sigma_t  # printed noise: private only for K of the order of rounds^2
+        S53: d*sigma_t**2/K_t = 64*d*L0**2*rounds**2*Lam/(n*epsilon)**2
             # noise part of the excess does not depend on K
-        S61: sqrt(K_t)*(2*L0/m)/(2*L0/m*sqrt(K_t)*z) = 1/z
-            # exact noise of noisy gradient descent: K cancels
         """,
     ),
     *claims_of(
@@ -56,13 +48,11 @@ RECURSIVE = (
         """
         S54: (2**j*u)**2*(2**(j/2)*W)**2 = 8**j*u**2*W**2  # bias
         S54.last: 8**j*u**2*W**2 = L1**3*W**2/u at L1 = 2**j*u
-        S55: (L0**2 + L1**3*W**2/u)/v = d*L0**2*T**2*Lam/(n*epsilon)**2 at v =
-            n**2*epsilon**2*(L0**2*u + L1**3*W**2)/(T**2*u*d*L0**2*Lam); free T
+        S55: (L0**2 + L1**3*W**2/u)/v = d*L0**2*rounds**2*Lam/(n*epsilon)**2 at v =
+            n**2*epsilon**2*(L0**2*u + L1**3*W**2)/(rounds**2*u*d*L0**2*Lam)
             # inner steps balance bias and noise
         S56: [L0**2*lam] = gradient**3/parameter  # unit of S55
         S56.second: [L1**3*W**2] = gradient**3/parameter  # unit of S55
-        S62: log(u)/(v*K_t)*4*d*L0**2*K_t*z**2/m**2 = 4*d*L0**2*z**2*log(u)/(v*m**2)
-            # noise part with the generalised step: K cancels
         """,
     ),
     *claims_of(
@@ -74,7 +64,8 @@ RECURSIVE = (
         S58: u*W + L1*v <= u*W + 4*u*v where L1 <= 4*u
             # gradient of the last center, one round (u = lam, v = its error)
         S59: u*x <= 2*sqrt(u*v) where u*x**2/4 <= v  # distance from excess, modulus at least lam/2
-        S60: lam*W = L0**2/(L1*W)*Min(1/n, d/(n*epsilon)**2)  # bias of the regularization
+        S60: lam*W = L0**2/(L1*W)*Min(1/n, d/(n*epsilon)**2); definition
+            # bias of the regularization
         """,
     ),
 )

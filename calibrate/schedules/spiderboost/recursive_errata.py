@@ -42,14 +42,14 @@ RECURSIVE_ERRATA = errata_of(
         "sigma_t^2 grows with K^2 instead of K T^2: the noise is too small for few steps.",
         Private(
             "",
-            (Release("2*L0*T/n", "sigma_t", "K_t"),),
+            (Release("2*L0*rounds/n", "sigma_t", "K_t"),),
             rho="epsilon**2/(32*Lam)",
             free="T",
             statement="every round fits epsilon^2/(32 Lam)",
         ),
         printed=Private(
             "",
-            (Release("2*L0*T/n", "sigma_t", "K_t"),),
+            (Release("2*L0*rounds/n", "sigma_t", "K_t"),),
             rho="epsilon**2/(32*Lam)",
             free="T",
             printed="sigma_t",

@@ -65,7 +65,7 @@ SETTINGS = (
     ),
     Setting(
         "sigma_t",
-        "8*L0*T*sqrt(K_t*Lam)/(n*epsilon)",
+        "8*L0*rounds*sqrt(K_t*Lam)/(n*epsilon)",
         printed="8*L0*K_t*sqrt(Lam)/(n*epsilon)",
         source="Theorem 5.1",
     ),

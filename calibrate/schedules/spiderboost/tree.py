@@ -41,10 +41,6 @@ TREE = (
         S26.node: 2*ell*(2*v*2**(D/2)/u)**2 = 8*2**D*v**2*ell/u**2  # node noise
         """,
         Enumeration("S27", _records_of_round, list(range(1, 9)), statement="records of a round"),
-        """
-        S27.cost: 2*(D + 1)/(D + 2) <= 2  # gradient evaluations per record
-        S28: n/(u*(D/2 + 1))*u*(D/2 + 1) = n  # budget of T rounds
-        """,
     ),
     *claims_of(
         "Section 4, tree of Algorithm 2",
@@ -56,8 +52,6 @@ TREE = (
     *claims_of(
         "Theorem 4, batch b and number of rounds",
         """
-        S31: (d + 1)/(b*epsilon)**2 <= sqrt(d + 1)/(n*epsilon) at d = x - 1
-            # privacy error of a round's root, x = d + 1
         S31.b: 1/b <= n**(-2*(1/3))  # sampling error of a round's root
         S32: n**(2*(1/3)) = sqrt(n)*u**(1/4)/sqrt(epsilon) at u = n**(2*(1/3))*epsilon**2
             # the two batch sizes meet
@@ -75,8 +69,6 @@ TREE = (
             # with all leaves counted the martingale part fits (log(1.25/delta) >= 1/3)
         S38: log(16) <= 4*ell*log(8) where 1/3 <= ell
             # the leaf count is absorbed when log(1.25/delta) >= 1/3
-        S39.late: (L0**2/b + beta**2/2)*Max(1, (d + 1)/(b*epsilon**2)) = alpha**2 at d =
-            b*epsilon**2*(1 + x) - 1; free b  # Lemma 5 balance
         S39.early: (L0**2/b + beta**2/2)*Max(1, (d + 1)/(b*epsilon**2)) = alpha**2 at d =
             b*epsilon**2/(1 + x) - 1; free b  # Lemma 5 balance
         S39.alpha: alpha**2 = 2*L0**2*(1 + x)/b at d = b*epsilon**2*(1 + x) - 1; free b
@@ -97,8 +89,6 @@ TREE = (
             T = n/(v*(D/2 + 1)); free T b  # contradiction threshold, v = b
         S42: n**(-(1/2))*x**(1/4) <= x where n**(-2*(1/3)) <= x
             # last step of Theorem 4's proof, x = sqrt(d)/(n epsilon)
-        S43: 8*L1*F0*sqrt(2*D)*(D/2 + 1)/(2*L0**2)*(2*L0**2) = 8*L1*F0*sqrt(2*D)*(D/2 + 1)
-            # second term of the constant
         S44: 2*x + sqrt(u*x) <= 3*x where u <= x  # final accuracy
         S45: 64*(D + 1) <= 64*2*D where D in [1, oo]  # a floored depth keeps the constant
         """,

@@ -71,8 +71,8 @@ TREE_ERRATA = errata_of(
             printed: d/(b*epsilon)**2 <= sqrt(d)/(n*epsilon); printed b
             use: sqrt(n) d^(1/4)/sqrt(epsilon).
         E18 (rate; Theorem 4): beta is printed with sqrt(b epsilon) for sqrt(b) epsilon.
-            claim: beta**2 = alpha**2*Min(1, b*epsilon**2/(d + 1)); free b alpha  # movement in
-                proportion to the accuracy
+            claim: beta**2 = alpha**2*Min(1, b*epsilon**2/(d + 1)); definition; free b alpha  #
+                movement in proportion to the accuracy
             settings: beta
             use: alpha min(1, sqrt(b) epsilon/sqrt(d + 1)).
         E19 (rate; Theorem 4): Lemma 5's condition involves d + 1 while alpha and beta use d.
@@ -110,7 +110,6 @@ TREE_ERRATA = errata_of(
     ),
     """
         E23 (minor; Lemma 5): The proof of Lemma 5 drops the factor D of the node variances.
-            claim: D*v**2 = v**2*D  # variance of D nodes
             printed: D*v**2 = v**2  # variance of D nodes
             use: beta^2 D 2^D/b, as in the statement.
         E24 (minor; Algorithm 2, and Theorem 3, index ranges): s in {0,1}^D for {0,1}^{<=D}, and
