@@ -67,9 +67,9 @@ CLAIMS = {
 
 # These are the corrected sides of errata, or held of any numbers whatever.
 SAID_BY_ERRATA = {
-    "kl_condition": [],
-    "spiderboost": ["S28", "S43", "S49", "S61", "S62", "S81"],
-    "gauss_psgd": ["A4", "A17", "B20", "D1", "X4"],
+    "kl_condition": ["A1", "D1", "F4"],
+    "spiderboost": ["S28", "S43", "S49", "S50", "S61", "S62", "S81"],
+    "gauss_psgd": ["A17", "A4", "B20", "D1", "X4"],
     "dp_rgda": ["C01", "C04", "E15", "P12", "X02"],
     "kan": [],
 }
