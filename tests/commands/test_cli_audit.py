@@ -77,7 +77,7 @@ def test_module_runs():
         "audit",
         "kan",
         "--explain",
-        "I33",
+        "I37",
     ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0
