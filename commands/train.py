@@ -87,6 +87,13 @@ def _add_table(parser: ArgumentParser) -> None:
         help="chance in [0, 1) that a record is held out (default: %(default)s)",
     )
 
+    table.add_argument(
+        "--held-out",
+        choices=("noisy", "unprotected", "none"),
+        help="scores of held-out records: with noise that they pay for, without noise, or none "
+        "(default: noisy; none with --budget, which then charges scores like a run)",
+    )
+
 
 def _add_model(parser: ArgumentParser) -> None:
     model = parser.add_argument_group("model and training")

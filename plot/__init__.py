@@ -19,7 +19,7 @@ from dpcal.plot.privacy import (
     renyi_curve,
     trade_off_curve,
 )
-from dpcal.plot.style import BLUE, INK, MUTED, RED, check_picture, png, save
+from dpcal.plot.style import BLUE, INK, MUTED, RED, check_picture, png, save, svg
 from dpcal.plot.utility import Point, along_run, strategies, utility
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "renyi_curve",
     "save",
     "strategies",
+    "svg",
     "trade_off_curve",
     "utility",
 ]

@@ -30,6 +30,7 @@ __all__ = [
     "plain_ticks",
     "png",
     "save",
+    "svg",
     "ticker",
 ]
 
@@ -95,6 +96,29 @@ def png(figure: Any) -> bytes:
     """Return a figure as a PNG picture."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": "dpcal"})
+    return buffer.getvalue()
+
+
+def svg(figure: Any, *, title: str, description: str) -> str:
+    """Return a figure as an SVG picture that says what it is about, in it and under it.
+
+    Parameters
+    ----------
+    figure
+        Of matplotlib.
+    title
+        What the picture shows.
+    description
+        Of what: mechanism, neighboring relation, version.
+    """
+    import matplotlib as module
+
+    figure.supxlabel(description, fontsize=7, color=MUTED)
+    buffer = io.StringIO()
+    metadata = {"Title": title, "Description": description, "Creator": "dpcal", "Date": None}
+    # Names inside the picture follow from its title, so that two pictures fit on one page.
+    with module.rc_context({"svg.hashsalt": title}):
+        figure.savefig(buffer, format="svg", metadata=metadata)
     return buffer.getvalue()
 
 

@@ -13,6 +13,7 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 """
 
 from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
+from dpcal.report.page import statement_page
 from dpcal.report.statement import fingerprint, privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon, verify
 
@@ -27,5 +28,6 @@ __all__ = [
     "replace_file",
     "replacing",
     "software",
+    "statement_page",
     "verify",
 ]

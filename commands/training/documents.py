@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -12,9 +13,16 @@ from dpcal import plot
 from dpcal.commands._output import dump
 from dpcal.commands.training.task import Task
 from dpcal.optim import Result
-from dpcal.report import FORMAT, fingerprint, privacy_statement, replacing
+from dpcal.report import (
+    FORMAT,
+    fingerprint,
+    privacy_statement,
+    replace_file,
+    replacing,
+    statement_page,
+)
 
-__all__ = ["opening", "write", "write_secret"]
+__all__ = ["add_pages", "opening", "write", "write_secret"]
 
 
 def opening(
@@ -86,7 +94,7 @@ def write(
     folder: Path,
     document: Mapping[str, Any],
     *,
-    pictures: Mapping[str, Any],
+    pictures: Mapping[str, Any] | None = None,
     files: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> None:
@@ -110,8 +118,44 @@ def write(
         for name, text in (files or {}).items():
             (temporary / name).write_text(text, encoding="utf-8")
     # What was paid for is on the disk before anything is drawn.
-    for name, figure in pictures.items():
+    for name, figure in (pictures or {}).items():
         plot.save(figure, folder / name)
+
+
+def add_pages(
+    folder: Path, document: Mapping[str, Any], pictures: Mapping[str, Callable[[], Any]]
+) -> None:
+    """Add pictures and the page of the statement to a report; a picture that fails is left out.
+
+    Parameters
+    ----------
+    folder
+        Where the report stands.
+    document
+        What ``report.json`` says.
+    pictures
+        What draws each of them, by file name.
+    """
+    drawn: dict[str, str] = {}
+    plan = document["runs"][0]["plan"]
+    asked = "; ".join(
+        f"{query['count']} x {query['kind']}, {query['sampler']}, noise multiplier "
+        f"{query['noise_multiplier']:.4g}"
+        for query in plan["queries"][:2]
+    ) + ("; ..." if len(plan["queries"]) > 2 else "")
+    about = (
+        f"{plan['optimizer']}: {asked} | {plan['neighboring_relation']}, epsilon = "
+        f"{plan['epsilon']:g} at delta = {plan['delta']:g} | dpcal {document['software']['dpcal']}"
+    )
+    for name, draw in pictures.items():
+        title = name.removesuffix(".svg").replace("-", " ").capitalize()
+        try:
+            drawn[title] = text = plot.svg(draw(), title=title, description=about)
+            replace_file(folder / name, text.encode())
+        except Exception as error:
+            print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
+    page = statement_page(document, pictures=drawn)
+    replace_file(folder / "statement.html", page.encode())
 
 
 def write_secret(path: Path, text: str) -> None:

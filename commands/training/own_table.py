@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import warnings
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,23 @@ from typing import Any
 import numpy as np
 
 from dpcal import plot
+from dpcal.accountants import true_positive_rate
 from dpcal.calibrate import Plan
 from dpcal.commands._output import present
 from dpcal.commands.training.booking import check_book, opened_book
 from dpcal.commands.training.data import Data, prepare, read
-from dpcal.commands.training.documents import opening, write, write_secret
+from dpcal.commands.training.documents import add_pages, opening, write, write_secret
+from dpcal.commands.training.evaluation import (
+    evaluate,
+    print_warnings,
+    warn_after,
+    warn_before,
+)
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
-from dpcal.errors import MissingExtra
-from dpcal.optim import BudgetBook, Ledger, Logistic
+from dpcal.errors import DrawsCannotTell, MissingExtra, UnsupportedEvent
+from dpcal.optim import BudgetBook, Ledger, Logistic, Result
 from dpcal.report import check_replaceable, composed_epsilon, released, software
 from dpcal.tables import Model
 
@@ -34,8 +42,7 @@ OUTSIDE = (
     "clipping norm and the other options are taken as public, but for what is listed as read from "
     "the data: the claim does not cover a choice that looked at records.",
     "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
-    "part in the parameters, and are not protected: the section 'evaluation' and accuracy.png are "
-    "computed from them without noise.",
+    "part in the parameters; the section 'evaluation' says how they are protected, if at all.",
     "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
     "published: with it, guesses of a record can be tested.",
 )
@@ -54,18 +61,21 @@ def fit_table(options: Namespace) -> int:
     check_book(options.budget, options.table)
     data = read(options)
     plan = calibrated(options, optimizer, data)
+    print_warnings(warn_before(options, plan.n))
     book = opened_book(options.budget, options.table, plan)
-    run = _train(data.task, plan, options.seed, book)
-    document = _document(options, data, run)
+    run = _train(options, data.task, plan, book)
+    evaluation = evaluate(options, data, run, book)
+    print_warnings(warn_after(evaluation, data))
+    document = _document(options, data, run, evaluation)
     write_secret(key, data.key.hex() + "\n")
     write(
         options.output,
         document,
-        pictures=_pictures(data.task, run),
         files={"model.json": _model_file(data, run, document).to_json()},
         force=options.force,
     )
-    lines = [summary(data.task, run), f"report written to {options.output}/"]
+    add_pages(options.output, document, _pictures(data.task, run))
+    lines = [summary(data.task, run, evaluation), f"report written to {options.output}/"]
     lines.append(
         f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it"
     )
@@ -95,17 +105,31 @@ def check_extras() -> None:
         )
 
 
-def _train(task: Task, plan: Plan, seed: int | None, book: BudgetBook | None) -> Run:
+def _train(options: Namespace, task: Task, plan: Plan, book: BudgetBook | None) -> Run:
     steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
     with progress_bar(int(steps), "training") as bar, warnings.catch_warnings():
         # A run that diverged says so in its message.
         warnings.simplefilter("ignore", RuntimeWarning)
-        return train(task, plan, seed=seed, advance=bar.update, store=book)
+        return train(
+            task,
+            plan,
+            seed=options.seed,
+            advance=bar.update,
+            store=book,
+            scored=options.held_out == "unprotected",
+        )
 
 
-def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
+def _document(
+    options: Namespace, data: Data, run: Run, evaluation: dict[str, Any]
+) -> dict[str, Any]:
     """Everything that ``report.json`` says."""
     task, result = data.task, run.result
+    everything = composed_epsilon([result], result.plan.delta)
+    if "epsilon" in evaluation:
+        # Each record pays for training or for scores: the larger price covers both.
+        prices = (everything["epsilon"], evaluation["epsilon"])
+        everything["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
     return {
         **opening(
             result,
@@ -126,12 +150,9 @@ def _document(options: Namespace, data: Data, run: Run) -> dict[str, Any]:
         },
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
-        "everything": composed_epsilon([result], result.plan.delta),
-        "evaluation": {
-            "covered_by_the_claim": False,
-            "metric": task.metric,
-            "held_out": task.score(result.w) if len(task.y_test) else None,
-        },
+        "everything": everything,
+        "risk": _risk(result),
+        "evaluation": evaluation,
         "software": software(),
     }
 
@@ -179,13 +200,33 @@ def _model(data: Data, run: Run) -> dict[str, Any]:
     return model
 
 
-def _pictures(task: Task, run: Run) -> dict[str, Any]:
-    """The privacy profile, and the score along the run, where each can be told."""
-    plan, pictures = run.result.plan, {}
+def _risk(result: Result) -> dict[str, float]:
+    """What an attacker finds who is wrong about one in a hundred of those who are not there."""
+    plan, rate = result.plan, 0.01
+    try:
+        power = float(
+            true_positive_rate(
+                result.event,
+                false_positive_rate=rate,
+                neighboring_relation=plan.neighboring_relation,
+            )
+        )
+    except (UnsupportedEvent, DrawsCannotTell):
+        # What one pair (epsilon, delta) implies (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        price = float(result.epsilon(plan.delta))
+        least = min(math.exp(price) * rate + plan.delta, 1.0)
+        power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
+    return {"false_positive_rate": rate, "true_positive_rate": power}
+
+
+def _pictures(task: Task, run: Run) -> dict[str, Callable[[], Any]]:
+    """How to draw the privacy profile, and the score along the run, where each can be told."""
+    plan = run.result.plan
+    pictures: dict[str, Callable[[], Any]] = {}
     if not any(query.correlation for query in plan.queries):
-        pictures["privacy-profile.png"] = plot.profile([_curve(plan)])
+        pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
     if run.scores and _evenly(plan):
-        pictures["accuracy.png"] = _along_run(task, run)
+        pictures["accuracy.svg"] = lambda: _along_run(task, run)
     return pictures
 
 

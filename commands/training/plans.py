@@ -65,7 +65,7 @@ def _choose_relation(options: Namespace, row: Optimizer) -> None:
     if given is None:
         wanted = "replace-special" if options.n is None else "add-or-remove-one"
         options.neighboring_relation = wanted if wanted in row.relations else row.relations[0]
-    elif given == "add-or-remove-one" and options.n is None:
+    elif given == "add-or-remove-one" and options.n is None and given in row.relations:
         raise ValueError(
             "--neighboring-relation add-or-remove-one needs --n, a public number of records that "
             "the table's own may differ from: that one is read from the data, and a record more "

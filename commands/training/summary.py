@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from dpcal.calibrate import Query
 from dpcal.commands._output import answer
 from dpcal.commands.training.task import Run, Task
@@ -10,19 +13,32 @@ from dpcal.optim import Result
 __all__ = ["summary"]
 
 
-def summary(task: Task, run: Run) -> str:
-    """Return what a run released, its epsilon, and its held-out score."""
+def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
+    """Return what a run released, its epsilon, and what held-out records say of it."""
     result = run.result
+    n = task.objective.n
     lines = [
-        f"{result.message}, {task.objective.n} training records",
+        f"{result.message}" + (f", {n} training records" if not result.plan.public_n else ""),
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
     if "label" in result.plan.parameters:
         lines.append(f"the price is {result.plan.parameters['label']}")
-    if len(task.y_test):
-        score = task.score(result.w)
-        lines.append(f"held-out {task.metric} (not private): {score:.4g}")
+    how = {"noisy": "noisy, paid by the held-out records", "unprotected": "not private"}
+    if "accuracy" in evaluation:
+        auc = evaluation["auc"]
+        lines.append(
+            f"held-out ({how[evaluation['held_out']]}): accuracy {evaluation['accuracy']:.3f} with "
+            f"standard error {evaluation['standard_error']:.3f}, larger class "
+            f"{evaluation['majority_baseline']:.3f}, AUC "
+            f"{'unknown' if auc is None else f'{auc:.3f}'}"
+        )
+    elif "baseline" in evaluation:
+        lines.append(
+            f"held-out ({how[evaluation['held_out']]}): root mean squared error "
+            f"{evaluation['root_mean_squared_error']:.4g}, of a constant "
+            f"{evaluation['baseline']:.4g}"
+        )
     return "\n".join(lines)
 
 

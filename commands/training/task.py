@@ -83,6 +83,7 @@ def train(
     seed: int | None,
     advance: Callable[[int], object],
     store: Store = None,
+    scored: bool = True,
 ) -> Run:
     """Spend a plan on a task.
 
@@ -94,6 +95,8 @@ def train(
         An integer >= 0, or None for fresh entropy.
     advance
         Told the number of steps since it was last called.
+    scored
+        Whether held-out scores are taken along the run, without noise.
     store
         What keeps the run: a budget book that it is charged to, for instance.
     """
@@ -105,7 +108,7 @@ def train(
         nonlocal done
         advance(progress.step - done)
         done = progress.step
-        if len(task.y_test):
+        if scored and len(task.y_test):
             scores.append((progress.step, task.score(progress.w)))
         return stopping.asked
 

@@ -294,8 +294,8 @@ def test_train(capsys, table, tmp_path):
     assert {path.name for path in folder.iterdir()} == {
         "report.json",
         "model.json",
-        "accuracy.png",
-        "privacy-profile.png",
+        "privacy-profile.svg",
+        "statement.html",
     }
     (run,) = answer["runs"]
     assert run["epsilon"]["upper"] <= 1.0
@@ -309,7 +309,9 @@ def test_train(capsys, table, tmp_path):
     ]
     assert set(answer["model"]["weights"]) == {"a", "b", "c"}
     assert answer["model"]["classes"] == ["no", "yes"]
-    assert answer["evaluation"]["held_out"] > 0.6
+    # Noise of standard deviation 5 on each count of about 40 held-out records tells little.
+    assert answer["evaluation"]["held_out"] == "noisy"
+    assert 0 <= answer["evaluation"]["accuracy"] <= 1
     assert main(["verify", str(folder)]) == 0
 
 
@@ -320,8 +322,8 @@ def test_train_squared_without_evaluation(capsys, table, tmp_path):
     asked = ["train", "--csv", numeric, "--target", "c", "--loss", "squared", *TARGET]
     bounds = ["--bounds", "0:10", "--target-bounds", "0:10", "--test-fraction", "0"]
     answer = ask(capsys, *asked, *bounds, "--epochs", "2", "-o", tmp_path / "report")
-    assert answer["evaluation"]["held_out"] is None
-    assert not (tmp_path / "report" / "accuracy.png").exists()
+    assert answer["evaluation"]["held_out"] == "left out"
+    assert not (tmp_path / "report" / "accuracy.svg").exists()
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])

@@ -131,7 +131,8 @@ def test_the_key_is_beside_the_folder_that_one_mails(trained):
 
 def test_a_privacy_engineer_checks_the_claim(trained, capsys):
     assert main(["verify", str(trained / "dpcal-report")]) == 0
-    assert capsys.readouterr().out.count("holds") == 2
+    # The run, the held-out scores, and both together.
+    assert capsys.readouterr().out.count("holds") == 3
     (run,) = report_of(trained)["runs"]
     (query,) = run["plan"]["queries"]
     mechanism = [
@@ -223,12 +224,84 @@ def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monke
     assert main(["verify", str(tmp_path / "report")]) == 0
 
 
-def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch):
-    monkeypatch.setattr(dpcal.plot, "save", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        main(asked_for(trained, tmp_path / "report", "--epochs", "1"))
-    assert (tmp_path / "report" / "model.json").exists()
+def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(dpcal.plot, "svg", lambda *_, **__: 1 / 0)
+    assert main(asked_for(trained, tmp_path / "report", "--epochs", "1")) == 0
+    assert "privacy-profile.svg could not be drawn" in capsys.readouterr().err
+    names = {path.name for path in (tmp_path / "report").iterdir()}
+    assert names == {"report.json", "model.json", "statement.html"}
     assert main(["verify", str(tmp_path / "report")]) == 0
+
+
+# -- evaluation and statement
+
+
+def test_noisy_scores_are_near_the_true_ones_and_paid(trained, tmp_path):
+    noisy = report_of(trained)["evaluation"]
+    assert noisy["held_out"] == "noisy"
+    (answer,) = noisy["ledger"]["entries"]
+    assert (answer["count"], answer["sampler"], answer["max_norm"]) == (1, "full", 1.0)
+    # One Gaussian answer at epsilon 1 and delta 1e-6, exactly (Balle and Wang 2018).
+    event = dpcal.accountants.events.GaussianDpEvent(answer["noise_multiplier"])
+    assert dpcal.accountants.epsilon(event, delta=1e-6) == pytest.approx(1.0, abs=1e-4)
+    words = ["--held-out", "unprotected", "--json"]
+    assert main(asked_for(trained, tmp_path / "report", *words)) == 0
+    true = json.loads((tmp_path / "report" / "report.json").read_text())["evaluation"]
+    assert not true["covered_by_the_claim"]
+    # About 600 records; another split and run, so that five standard errors are allowed.
+    error = noisy["standard_error"] + true["standard_error"]
+    assert abs(noisy["accuracy"] - true["accuracy"]) < 5 * error
+    assert true["majority_baseline"] < 0.65 < 0.75 < true["accuracy"]
+    assert true["auc"] > 0.85
+    assert (tmp_path / "report" / "accuracy.svg").exists()
+
+
+def test_a_report_whose_scores_claim_too_little_is_found_out(trained):
+    document = report_of(trained)
+    document["evaluation"]["epsilon"]["upper"] = 0.9
+    assert [row["holds"] for row in dpcal.report.verify(document)] == [True, False, True]
+    document = report_of(trained)
+    document["evaluation"]["ledger"]["entries"][0]["noise_multiplier"] /= 2
+    assert [row["holds"] for row in dpcal.report.verify(document)] == [True, False, False]
+
+
+def test_a_model_that_learned_nothing_is_called_so(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
+    rows = [f"{a:.3f},{b}" for a, b in zip(x, y, strict=True)]
+    (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows))
+    words = ["train", "--csv", tmp_path / "t.csv", "--target", "b", "--epochs", "2", "--json"]
+    more = ["--epsilon", "21", "--delta", "0.01", "--bounds", "0:5", "-o", tmp_path / "report"]
+    assert main([*map(str, [*words, *more])]) == 0
+    out, err = capsys.readouterr()
+    (sentence,) = json.loads(out)["evaluation"]["warnings"]
+    assert "no better than always answering the larger class" in sentence
+    for part in (sentence, "delta = 0.01 exceeds 1/n", "above 20", "the bound 5 of column 'a'"):
+        assert part in err
+    assert "never reached" not in (tmp_path / "report" / "report.json").read_text()
+
+
+def test_the_statement_is_one_page_without_a_network(trained):
+    page = (trained / "dpcal-report" / "statement.html").read_text()
+    assert page.startswith("<!doctype html>")
+    for outside in ("src=", "@import", "<script", "<link"):
+        assert outside not in page
+    for part in (
+        "no finding is more than 2.72 times as likely",
+        "wrong about 1% of those",
+        "range of &#x27;age&#x27;",
+        "replace-special",
+        "dpcal verify",
+        "<svg",
+        "noise multiplier",
+    ):
+        assert part in page, part
+
+
+def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
+    risk = report_of(trained)["risk"]
+    # No attack on a (1, 1e-6)-private model does better (Kairouz, Oh and Viswanath 2015).
+    assert 0.01 < risk["true_positive_rate"] <= np.e * 0.01 + 1e-6
 
 
 # -- relations

@@ -1,0 +1,199 @@
+"""How good is the model on held-out records, and what do these pay for being asked?
+
+``noisy``: one noisy table of counts, priced like the run, about records that the run never saw.
+``unprotected``: the same without noise, which the report says. ``none``: held-out records stay
+untouched.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants import events
+from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.commands.training.data import Data
+from dpcal.commands.training.task import Run
+from dpcal.optim import FromGradients
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.report.metrics import BINS, cells, metrics
+
+__all__ = ["evaluate", "print_warnings", "warn_after", "warn_before"]
+
+# A privacy loss that large protects nobody; published guidance calls anything above 10 to 20 weak.
+_WEAK_EPSILON = 20.0
+
+Vector = NDArray[np.float64]
+
+
+def evaluate(options: Namespace, data: Data, run: Run, book: Store) -> dict[str, Any]:
+    """Return the section ``evaluation`` of a report.
+
+    Parameters
+    ----------
+    options
+        ``held_out`` and ``seed`` of the command.
+    data, run
+        What was trained on, and what came of it.
+    book
+        What the noisy answer is charged to, if anything.
+    """
+    how = options.held_out or ("none" if book is not None else "noisy")
+    if how == "none" or not len(data.task.y_test):
+        return {"held_out": "left out", "covered_by_the_claim": True}
+    if not data.labels and how == "noisy" and data.target.range is None:
+        return {
+            "held_out": "left out",
+            "covered_by_the_claim": True,
+            "reason": "errors of a target without a range have no bound to scale noise by",
+        }
+    rows, bound = _contributions(data, run.result.w)
+    if how == "unprotected":
+        found, noise = rows.sum(axis=0), 0.0
+        told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
+    else:
+        found, noise, told = _noisy(options, run, rows, bound, book)
+    if data.labels:
+        told |= metrics(found.reshape(2, BINS), data.labels, noise=noise)
+    else:
+        n = run.result.plan.n if run.result.plan.public_n else len(rows)
+        told |= _errors(found, len(rows) if how == "unprotected" else n, data.task.unit)
+    return told
+
+
+def _contributions(data: Data, w: Vector) -> tuple[Vector, float]:
+    """Return what each held-out record adds to the sums, and the bound on its norm."""
+    task = data.task
+    scores = task.objective.decision(task.X_test, w)
+    if data.labels:
+        with np.errstate(over="ignore"):
+            probability = 1 / (1 + np.exp(-scores))
+        rows = np.zeros((len(scores), 2 * BINS))
+        rows[np.arange(len(scores)), cells(task.y_test, probability)] = 1.0
+        return rows, 1.0
+    # A scaled target is in [-4, 4]: squared errors beyond 16 count as that many.
+    squares = np.minimum((scores - task.y_test) ** 2, 16.0) / 16
+    rows = np.stack([squares, task.y_test / 4, task.y_test**2 / 16], axis=1)
+    return rows, 3.0**0.5
+
+
+def _noisy(
+    options: Namespace, run: Run, rows: Vector, bound: float, book: Store
+) -> tuple[Vector, float, dict[str, Any]]:
+    """Ask for the sums as an answer of an oracle, with a plan and a ledger of its own."""
+    trained = run.result.plan
+    sigma = noise_multiplier(
+        events.GaussianDpEvent,
+        epsilon=trained.epsilon,
+        delta=trained.delta,
+        neighboring_relation=trained.neighboring_relation,
+    )
+    query = Query(
+        name="scores",
+        kind="gradient",
+        sampler="full",
+        max_norm=bound,
+        noise_multiplier=sigma,
+        count=1,
+    )
+    plan = Plan(
+        optimizer="evaluation",
+        n=len(rows),
+        queries=(query,),
+        epsilon=trained.epsilon,
+        delta=trained.delta,
+        neighboring_relation=trained.neighboring_relation,
+    )
+    if trained.public_n:
+        plan = replace(plan, n=trained.n, public_n=True)
+    records = FromGradients(
+        lambda _, which: rows[which], n=len(rows), dimension=rows.shape[1], block=1 << 14
+    )
+    oracle = oracle_of(records, plan, options.seed, book)
+    answer = oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n
+    if hasattr(oracle, "close"):
+        oracle.close()
+    price = oracle.ledger.epsilon(plan.delta)
+    told = {
+        "held_out": "noisy",
+        "covered_by_the_claim": True,
+        "noise_standard_deviation": sigma * bound,
+        "plan": json.loads(plan.to_json()),
+        "ledger": json.loads(oracle.ledger.to_json()),
+        "epsilon": price.to_dict(),
+        "delta": plan.delta,
+    }
+    return answer, sigma * bound, told
+
+
+def _errors(sums: Vector, n: int, unit: float) -> dict[str, Any]:
+    """Return the root mean squared error, and that of the best constant, in the target's unit."""
+    square, first, second = (sums / n * np.array([16.0, 4.0, 16.0])).tolist()
+    spread = max(0.0, second - first**2)
+    return {
+        "root_mean_squared_error": unit * max(0.0, square) ** 0.5,
+        "baseline": unit * spread**0.5,
+        "records": n,
+    }
+
+
+def warn_before(options: Namespace, n: int) -> list[str]:
+    """Return warnings about a target that promises little, for n records."""
+    found = []
+    if options.delta > 1 / n:
+        found.append(
+            f"delta = {options.delta:g} exceeds 1/n = {1 / n:.2g}: publishing one whole record at "
+            "random would meet such a claim"
+        )
+    if options.epsilon > _WEAK_EPSILON:
+        found.append(
+            f"epsilon = {options.epsilon:g} is above {_WEAK_EPSILON:g}: an attacker may be all but "
+            "certain of a record"
+        )
+    return found
+
+
+def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
+    """Return warnings about a model that learned nothing, and about ranges that are too wide."""
+    found = evaluation.setdefault("warnings", [])
+    if "accuracy" in evaluation:
+        margin = evaluation["accuracy"] - evaluation["majority_baseline"]
+        if margin <= 2 * evaluation["standard_error"]:
+            found.append(
+                "the model is no better than always answering the larger class, as far as the "
+                f"held-out records tell: accuracy {evaluation['accuracy']:.3f} with a standard "
+                f"error of {evaluation['standard_error']:.3f}, against "
+                f"{evaluation['majority_baseline']:.3f}"
+            )
+    elif "baseline" in evaluation:
+        error, constant = evaluation["root_mean_squared_error"], evaluation["baseline"]
+        if error >= constant:
+            found.append(
+                f"the model is no better than a constant: root mean squared error {error:.4g}, "
+                f"against {constant:.4g}"
+            )
+    found = list(found)  # What follows looked at the records, and is no part of the report.
+    for name, (low, high) in data.reached.items():
+        ends = data.schema.column(name).range
+        if ends is not None and not np.isnan(low):
+            middle = ends[0] / 2 + ends[1] / 2
+            unused = ends[1] if high < middle else ends[0] if low > middle else None
+            if unused is not None:
+                found.append(
+                    f"the bound {unused:g} of column {name!r} was never reached, not even by half: "
+                    "a range that fits better leaves more signal (this looked at the records; it "
+                    "is not in the report)"
+                )
+    return found
+
+
+def print_warnings(sentences: list[str]) -> None:
+    """Print warnings on standard error."""
+    for sentence in sentences:
+        print(f"dpcal: warning: {sentence}.", file=sys.stderr)

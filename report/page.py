@@ -1,0 +1,298 @@
+"""What would a lawyer read? The statement of a report as one page of HTML, which needs no network.
+
+>>> page = statement_page({
+...     "written": "2026-01-01T00:00:00+00:00",
+...     "privacy": {"unit": "one record",
+...                 "neighboring_relation": "replace-special",
+...                 "mechanism": "Noise <was> added.", "covered": "the model",
+...                 "not_covered": ["x"]},
+...     "data": {"name": "a.csv", "read_from_data": []},
+...     "runs": [{"epsilon": {"upper": 1.0, "accountant": "characteristic", "method": "contour"},
+...               "delta": 1e-6, "complete": True, "message": "took all 3 planned steps"}],
+...     "risk": {"false_positive_rate": 0.01, "true_positive_rate": 0.03},
+...     "software": {"dpcal": "0.1.0"},
+... }, pictures={})
+>>> "Noise &lt;was&gt; added." in page, "at most 3.0 percent" in page, "http" in page
+(True, True, False)
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, Decimal
+from html import escape
+from typing import Any
+
+__all__ = ["statement_page"]
+
+# What each relation means, for people who have not met the word.
+RELATIONS = {
+    "add-or-remove-one": "the record is in the table, or it is not",
+    "replace-special": "the record is in the table, or it is blanked, so that it contributes "
+    "nothing; the number of records is the same",
+    "replace-one": "the record is in the table, or another one is in its place",
+}
+
+STYLE = """\
+:root { color-scheme: light dark; --ink: #1a1d21; --quiet: #5a6270; --line: #d5d9e0;
+  --paper: #ffffff; --soft: #f4f6f8; --mark: #005a9c; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e8eb; --quiet: #a3abb8; --line: #3a414c; --paper: #15181c; --soft: #1e2329;
+    --mark: #7cc0f5; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 52rem; padding: 2.5rem 1.5rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .25rem; }
+h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem;
+  border-top: 1px solid var(--line); }
+p, ul { margin: .5rem 0; }
+li { margin: .3rem 0; }
+.quiet { color: var(--quiet); font-size: .92rem; }
+.claim { background: var(--soft); border-left: 4px solid var(--mark); padding: 1rem 1.2rem;
+  margin: 1.4rem 0; font-size: 1.08rem; }
+.early { border-left-color: #b25000; }
+table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .95rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0;
+  border-bottom: 1px solid var(--line); }
+th { font-weight: 600; width: 36%; }
+table.grid th { width: auto; }
+code, pre { font: .9em/1.5 ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; }
+pre { background: var(--soft); padding: .8rem 1rem; overflow-x: auto; }
+figure { margin: 1rem 0; background: #ffffff; border: 1px solid var(--line); padding: .6rem; }
+figcaption { color: #5a6270; font-size: .92rem; }
+figure svg { display: block; width: 100%; height: auto; }
+@media print {
+  :root { --ink: #000; --quiet: #444; --line: #bbb; --paper: #fff; --soft: #fff; --mark: #000; }
+  body { max-width: none; padding: 0; font-size: 10.5pt; }
+  h2, figure, table, .claim { break-inside: avoid; }
+  h2 { break-after: avoid; }
+}
+"""
+
+
+def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) -> str:
+    """Return the statement of a report as a page of HTML.
+
+    Parameters
+    ----------
+    document
+        What ``report.json`` says.
+    pictures
+        SVG texts, by what they show.
+    """
+    name = document["data"]["name"]
+    parts = [
+        f"<h1>Privacy statement: {escape(name)}</h1>",
+        f'<p class="quiet">Written {escape(document["written"])} by dpcal '
+        f"{escape(document['software'].get('dpcal', ''))}</p>",
+        *_claim(document),
+        *_numbers(document),
+        *_risk(document),
+        *_read_from_data(document),
+        "<h2>What is covered</h2>",
+        f"<p>{escape(_sentence(document['privacy']['covered']))}</p>",
+        f"<p>{escape(document['privacy']['mechanism'])}</p>",
+        "<h2>What is not covered</h2>",
+        _listed(document["privacy"]["not_covered"]),
+        *_evaluation(document.get("evaluation", {})),
+        *(
+            f"<figure>{_inline(svg)}<figcaption>{escape(what)}</figcaption></figure>"
+            for what, svg in pictures.items()
+        ),
+        *_verifying(document),
+    ]
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Privacy statement: {escape(name)}</title>\n<style>\n{STYLE}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _claim(document: Mapping[str, Any]) -> list[str]:
+    """The claim in words."""
+    (run,) = document["runs"]
+    upper, delta = float(run["epsilon"]["upper"]), float(run["delta"])
+    relation = document["privacy"]["neighboring_relation"]
+    factor = math.exp(upper) if upper < 700 else math.inf
+    words = (
+        f"The trained model is ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
+        f"that differ in {document['privacy']['unit']}: {RELATIONS[relation]}. Whatever anybody "
+        "computes from the model, and whatever they know already, no finding is more than "
+        f"{_up(factor, 3)} times as likely in one world as in the other, apart from a probability "
+        f"of {delta:g}."
+    )
+    parts = [f'<p class="claim">{escape(words)}</p>']
+    if not run["complete"]:
+        early = f"The run ended early: it {run['message']}. It is charged as planned all the same."
+        parts.append(f'<p class="claim early">{escape(early)}</p>')
+    return parts
+
+
+def _numbers(document: Mapping[str, Any]) -> list[str]:
+    """The claim in numbers."""
+    (run,) = document["runs"]
+    privacy, price = document["privacy"], run["epsilon"]
+    relation = privacy["neighboring_relation"]
+    rows = [
+        ("Epsilon, at most", _up(float(price["upper"]), 6)),
+        ("Delta", f"{run['delta']:g}"),
+        ("Unit of privacy", privacy["unit"]),
+        ("Neighboring relation", f"{relation}: {RELATIONS[relation]}"),
+        ("Computed by", f"{price['accountant']} accountant ({price['method']}), rounded up"),
+    ]
+    if price.get("label"):
+        rows.append(("How sure the price is", str(price["label"])))
+    for key, words in (
+        ("public_training_records", "Public number of training records"),
+        ("training_records", "Training records"),
+        ("held_out_records", "Held-out records"),
+    ):
+        if key in document["data"]:
+            rows.append((words, str(document["data"][key])))
+    return ["<h2>The claim in numbers</h2>", _table(rows)]
+
+
+def _risk(document: Mapping[str, Any]) -> list[str]:
+    """What an attacker can achieve."""
+    risk = document.get("risk")
+    if not risk:
+        return []
+    rate, power = risk["false_positive_rate"], float(risk["true_positive_rate"])
+    words = (
+        f"An attacker who wants to tell who is in the table, and is wrong about {rate:.0%} of those "
+        f"who are not, finds at most {_up(100 * power, 2)} percent of those who are, whatever the "
+        f"attack is. Guessing finds {rate:.0%}."
+    )
+    return ["<h2>What an attacker can achieve</h2>", f"<p>{escape(words)}</p>"]
+
+
+def _read_from_data(document: Mapping[str, Any]) -> list[str]:
+    """What was read off the records without protection."""
+    listed = document["data"].get("read_from_data", [])
+    parts = ["<h2>What was read from the data</h2>"]
+    if not listed:
+        return [*parts, "<p>Nothing: everything else was given in public.</p>"]
+    return [*parts, "<p>These may tell of records, and no noise covers them:</p>", _listed(listed)]
+
+
+def _evaluation(found: Mapping[str, Any]) -> list[str]:
+    """How good the model is, and how that was found out."""
+    if not found:
+        return []
+    parts = ["<h2>How good the model is</h2>"]
+    how = found.get("held_out")
+    if how == "left out":
+        return [*parts, "<p>Held-out records were not asked.</p>"]
+    if how == "noisy":
+        words = (
+            "From noisy counts about records that played no part in training. These records are "
+            f"protected by an epsilon of at most {_up(float(found['epsilon']['upper']))} at delta "
+            f"{found['delta']:g}; each record pays for training or for this, never for both."
+        )
+    else:
+        words = (
+            "From held-out records without noise. These records are not protected: the numbers "
+            "below may tell of them."
+        )
+    parts.append(f"<p>{escape(words)}</p>")
+    rows = []
+    if "accuracy" in found:
+        error = f" (standard error {found['standard_error']:.3f})"
+        rows = [
+            ("Accuracy", f"{found['accuracy']:.3f}{error}"),
+            ("Always answering the larger class", f"{found['majority_baseline']:.3f}"),
+            ("Area under the ROC curve", _or_unknown(found["auc"])),
+        ]
+    elif "baseline" in found:
+        rows = [
+            ("Root mean squared error", f"{found['root_mean_squared_error']:.4g}"),
+            ("The same of a constant", f"{found['baseline']:.4g}"),
+        ]
+    parts.append(_table(rows))
+    for sentence in found.get("warnings", []):
+        parts.append(f'<p class="claim early">{escape(_sentence(sentence))}</p>')
+    if "confusion" in found:
+        said = list(found["confusion"])
+        head = ["true class", *(f"answered {label}" for label in said)]
+        cells = [
+            [true, *(f"{row[label]:.0f}" for label in said)]
+            for true, row in found["confusion"].items()
+        ]
+        parts.append(_grid(head, cells))
+        head = ["threshold", "recall", "false alarms", "precision"]
+        cells = [
+            [f"{row[key]:.2f}" for key in ("threshold", "recall", "false_alarms", "precision")]
+            for row in found["thresholds"][::2]
+        ]
+        parts.append(_grid(head, cells))
+        head = ["probability said", "share observed", "records"]
+        cells = [
+            [f"{row['predicted']:.2f}", f"{row['observed']:.2f}", f"{row['records']:.0f}"]
+            for row in found["calibration"]
+        ]
+        parts.append(_grid(head, cells))
+    return parts
+
+
+def _or_unknown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _verifying(document: Mapping[str, Any]) -> list[str]:
+    """How to check all of this."""
+    words = (
+        "report.json, beside this page, lists every noisy answer that was planned and every one "
+        "that was given. From it alone the claim can be computed again:"
+    )
+    parts = ["<h2>How to verify</h2>", f"<p>{escape(words)}</p>"]
+    parts.append("<pre>pip install dpcal\ndpcal verify FOLDER</pre>")
+    mark = document["data"].get("fingerprint")
+    if mark and mark["algorithm"].startswith("hmac"):
+        told = (
+            "Who holds the key of the fingerprint can show which records it was about: "
+            f"{mark['algorithm']} {mark['value']}."
+        )
+        parts.append(f'<p class="quiet">{escape(told)}</p>')
+    versions = ", ".join(f"{name} {version}" for name, version in document["software"].items())
+    parts.append(f'<p class="quiet">{escape(versions)}</p>')
+    return parts
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = [f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>" for name, value in rows]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _grid(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<table class="grid"><tr>{top}</tr>{body}</table>'
+
+
+def _listed(items: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
+
+
+def _inline(svg: str) -> str:
+    """Return an SVG text without what stands before its first element."""
+    return re.sub(r"^.*?(?=<svg)", "", svg, count=1, flags=re.DOTALL)
+
+
+def _up(value: float, digits: int = 4) -> str:
+    """Return a number to so many significant digits, rounded up."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    exact = Decimal(value)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    rounded = exact.quantize(step, rounding=ROUND_CEILING)
+    return f"{rounded:f}" if -5 < exact.adjusted() < 7 else f"{rounded:.{digits - 1}e}"
