@@ -164,9 +164,9 @@ def _risk(document: Mapping[str, Any]) -> list[str]:
         return []
     rate, power = risk["false_positive_rate"], float(risk["true_positive_rate"])
     words = (
-        f"An attacker who wants to tell who is in the table, and is wrong about {rate:.0%} of those "
-        f"who are not, finds at most {_up(100 * power, 2)} percent of those who are, whatever the "
-        f"attack is. Guessing finds {rate:.0%}."
+        f"An attacker who wants to tell who is in the table, and is wrong about {rate:.0%} of "
+        f"those who are not, finds at most {_up(100 * power, 2)} percent of those who are, "
+        f"whatever the attack is. Guessing finds {rate:.0%}."
     )
     return ["<h2>What an attacker can achieve</h2>", f"<p>{escape(words)}</p>"]
 
