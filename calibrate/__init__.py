@@ -29,6 +29,7 @@ from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
+from dpcal.calibrate.plans.second_order.distributed_psgd import distributed_psgd
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost
@@ -52,6 +53,7 @@ __all__ = [
     "compare",
     "compare_strategies",
     "correlated_dpsgd",
+    "distributed_psgd",
     "dp_rgda",
     "dpsgd",
     "gauss_psgd",

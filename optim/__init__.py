@@ -34,8 +34,10 @@ from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.run import Progress, Run
 from dpcal.optim.second_order.curvature import Curvature, curvature
+from dpcal.optim.second_order.distributed_psgd import DistributedResult, distributed_psgd
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult, gauss_psgd
 from dpcal.optim.second_order.select_point import Selection, select_point
+from dpcal.optim.silos import DaskSilos, Silo
 from dpcal.optim.spiderboost import spiderboost
 from dpcal.optim.tree_spider import tree_spider
 
@@ -46,6 +48,8 @@ __all__ = [
     "Cauchy",
     "Constants",
     "Curvature",
+    "DaskSilos",
+    "DistributedResult",
     "FromGradients",
     "Huber",
     "Ledger",
@@ -61,6 +65,7 @@ __all__ = [
     "SecondOrderResult",
     "Selection",
     "Sigmoid",
+    "Silo",
     "Softmax",
     "Squared",
     "Trace",
@@ -70,6 +75,7 @@ __all__ = [
     "check_objective",
     "correlated_dpsgd",
     "curvature",
+    "distributed_psgd",
     "dp_rgda",
     "dpsgd",
     "gauss_psgd",

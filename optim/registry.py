@@ -83,6 +83,23 @@ _FIXED = ("add-or-remove-one", "replace-one", "replace-special")
 # Under these a record stays in its part of a partition.
 _IN_PLACE = ("replace-one", "replace-special")
 
+_ESCAPING = (
+    "max_norm",
+    "learning_rate",
+    "batch_size",
+    "difference_batch_size",
+    "drift",
+    "period",
+    "threshold",
+    "escape_radius",
+    "escape_steps",
+    "escape_rounds",
+    "reset",
+    "passes",
+    "steps",
+    "failure_probability",
+)
+
 _ROWS = (
     Optimizer(
         name="dpsgd",
@@ -201,22 +218,21 @@ _ROWS = (
         measure="alpha of an alpha-second-order stationary point",
         theorem="Tao et al. 2025, Algorithms 1 and 2, Theorem 2 (corrected)",
         relations=_IN_PLACE,
-        options=(
-            "max_norm",
-            "learning_rate",
-            "batch_size",
-            "difference_batch_size",
-            "drift",
-            "period",
-            "threshold",
-            "escape_radius",
-            "escape_steps",
-            "escape_rounds",
-            "reset",
-            "passes",
-            "steps",
-            "failure_probability",
+        options=_ESCAPING,
+    ),
+    Optimizer(
+        name="distributed_psgd",
+        summary="gauss_psgd on the mean of many silos, each private by itself",
+        problem="smooth with smooth Hessians, not convex; mean of the silos' population risks",
+        needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
+        rate=(
+            "(m n)^(-1/3) + (sqrt(d) / (sqrt(m) n epsilon))^(2/5) + "
+            "(d / (m^2 n^3 epsilon^2))^(2/17)"
         ),
+        measure="alpha of an alpha-second-order stationary point",
+        theorem="Tao et al. 2025, Algorithm 3, Theorem 3 (corrected)",
+        relations=_IN_PLACE,
+        options=_ESCAPING,
     ),
     Optimizer(
         name="correlated_dpsgd",

@@ -36,7 +36,13 @@ from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Progress", "Run", "planned", "step_size"]
+__all__ = ["Progress", "Run", "RunOver", "planned", "step_size"]
+
+
+class RunOver(Exception):  # noqa: N818 -- how a run ends, and no error
+    """The run is over, for a reason that its ``status`` names; nothing was released for it."""
+
+    status = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,14 +14,14 @@ used.
 >>> refresh = Query(name="refresh", kind="gradient", batch_size=500, max_norm=2.0, **part)
 >>> change = Query(name="difference", kind="gradient difference", batch_size=50, max_norm=1.0,
 ...                proportional=True, **part)
->>> plan = Plan(optimizer="gauss_psgd", n=1_000, queries=(refresh, change), epsilon=1.0, delta=1e-6,
+>>> plan = Plan(optimizer="gauss_psgd", n=2_000, queries=(refresh, change), epsilon=1.0, delta=1e-6,
 ...             neighboring_relation="replace-one")
->>> objective = Trigonometric.drawn(1_000, 4, seed=0)
+>>> objective = Trigonometric.drawn(2_000, 4, seed=0)
 >>> spider = Spider(PrivateOracle(objective, plan, seed=0), drift=0.1)
 >>> for step in range(8):
 ...     estimate = spider.query(np.full(4, 0.1 * step))
 >>> spider.calls, spider.fresh_calls, spider.records_left
-(8, 2, (0,))
+(8, 3, (250,))
 """
 
 from __future__ import annotations
@@ -37,12 +37,15 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.run import RunOver
 
 __all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
 
 
-class PoolEmpty(Exception):  # noqa: N818 -- how a run ends, and no error
+class PoolEmpty(RunOver):
     """The records that are left are not enough for the next answer; none was touched."""
+
+    status = "budget_exhausted"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,14 +148,24 @@ class Spider:
             gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
             self.fresh_calls += 1
         elif moved > 0:
+            alive = self._alive
             change = self._oracle.difference(w, before.point, self._take(1))
-            gradient = before.gradient + change
             self.difference_calls += 1
+            gradient = before.gradient + change
+            if self._alive != alive:  # the estimate before was of other silos' mean
+                gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
+                self.fresh_calls += 1
         else:
             gradient = before.gradient
         self.calls += 1
         self.state = State(point=w, gradient=gradient, drift=drift)
         return gradient
+
+    @property
+    def _alive(self) -> tuple[int, ...]:
+        """Numbers of the silos that answer; who answers alone is number 0."""
+        alive: tuple[int, ...] = getattr(self._oracle, "alive", (0,))
+        return alive
 
     def _is_due(self, drift: float) -> bool:
         """Whether the next gradient is to be fresh."""
@@ -165,7 +178,8 @@ class Spider:
         while True:
             queries = [passes[self._pass][which] for passes in self._passes]
             sizes = [query.batch_size or 0 for query in queries]
-            if all(size <= left for size, left in zip(sizes, self.records_left, strict=True)):
+            left = self.records_left
+            if all(sizes[j] <= left[j] for j in self._alive):
                 self._used = [used + size for used, size in zip(self._used, sizes, strict=True)]
                 return queries[0].name
             if self._pass + 1 == len(self._passes[0]):

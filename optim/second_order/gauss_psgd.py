@@ -38,8 +38,8 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Callback, Run, step_size
-from dpcal.optim.second_order.estimators import Estimator, PoolEmpty, Spider
+from dpcal.optim.run import Callback, Run, RunOver, step_size
+from dpcal.optim.second_order.estimators import Estimator, Spider
 from dpcal.optim.second_order.fingerprints import fingerprint
 
 __all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
@@ -146,7 +146,7 @@ class Path:
     end
         The last iterate: of a certified point, the end of its last round.
     status
-        ``"certified"``, ``"budget_exhausted"``, ``"horizon"`` or ``"stopped"``.
+        ``"certified"``, ``"budget_exhausted"``, ``"horizon"``, ``"silo_lost"`` or ``"stopped"``.
     escapes
         Its escape phases, in order.
     """
@@ -191,6 +191,7 @@ _MESSAGES = {
     "certified": "ended at a point that no round escaped from",
     "budget_exhausted": "ended with the records used up, at a point that nothing is claimed for",
     "horizon": "ended after all planned estimates, at a point that nothing is claimed for",
+    "silo_lost": "ended because a silo was lost, at a point that nothing is claimed for",
 }
 
 
@@ -292,8 +293,11 @@ def concluded(run: Run, spider: Spider, path: Path, **more: Any) -> SecondOrderR
     )
 
 
-class _Ended(Exception):  # noqa: N818 -- how a walk ends
-    """The walk is over; the argument is its status."""
+class _Ended(RunOver):
+    """The walk is over, with a status of its own."""
+
+    def __init__(self, status: str) -> None:
+        self.status = status
 
 
 def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
@@ -337,10 +341,8 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
             else:
                 status = "certified"  # 14
                 break
-    except PoolEmpty:
-        status = "budget_exhausted"
-    except _Ended as ended:
-        status = str(ended)
+    except RunOver as over:
+        status = over.status
     w = escapes[-1].point if status == "certified" else run.w
     return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
 

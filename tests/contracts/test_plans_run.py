@@ -70,6 +70,7 @@ BUILT = {
         {**PROBLEM, "period": 4, "reset": "carry"},
         {**PROBLEM, "drift": 0.0, "failure_probability": 0.1},
     ],
+    "distributed_psgd": [PROBLEM],
     "correlated_dpsgd": [
         {"strategy": LambdaCGD(20, 0.5), "batch_size": 100, "statistics": False},
         {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full"},

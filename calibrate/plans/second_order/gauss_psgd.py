@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
@@ -36,7 +37,7 @@ from dpcal.calibrate.plans.common import known, promise, repeated, replaced_in_p
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 
-__all__ = ["RESETS", "errors_of", "gauss_psgd", "pool_queries", "settled"]
+__all__ = ["RESETS", "errors_of", "gauss_psgd", "planned", "pool_queries", "settled"]
 
 RESETS = ("rewind", "carry", "fresh")
 
@@ -156,19 +157,53 @@ def gauss_psgd(
     they leave constants open. Theorem 1 is proved for oracles with fresh noise of one size in every
     step, which ``drift=0`` is; for Ada-DP-SPIDER its guarantee is empirical (see the errata).
     """
+    options: dict[str, Any] = {**locals()}
+    return planned(options.pop("constants"), silos=1, **options)
+
+
+def planned(
+    constants: Constants,
+    *,
+    silos: int,
+    epsilon: float,
+    delta: float,
+    batch_size: int | None,
+    difference_batch_size: int | None,
+    threshold: float | None,
+    escape_radius: float | None,
+    escape_steps: int | None,
+    escape_rounds: int,
+    reset: str,
+    passes: int,
+    steps: int | None,
+    failure_probability: float | None,
+    neighboring_relation: str,
+    **sizes: Any,
+) -> Plan:
+    """Return the plan of Gauss-PSGD for estimates that are means over so many silos.
+
+    Parameters
+    ----------
+    silos
+        At least 1.
+    constants, epsilon, delta
+        As for :func:`gauss_psgd`.
+    batch_size, difference_batch_size, threshold, escape_radius, escape_steps, escape_rounds
+        As for :func:`gauss_psgd`.
+    reset, passes, steps, failure_probability, neighboring_relation
+        As for :func:`gauss_psgd`.
+    **sizes
+        The other arguments of :func:`errors_of`.
+    """
     replaced_in_place(neighboring_relation)
     _validate.choice(RESETS, reset=reset)
     E = _validate.count(passes=passes)
     errors = errors_of(
         constants,
-        n=n,
-        dimension=dimension,
         multiplier=repeated(single_release(epsilon, delta, neighboring_relation), E),
-        max_norm=max_norm,
-        learning_rate=learning_rate,
         batches=(batch_size, difference_batch_size),
-        drift=drift,
-        period=period,
+        silos=silos,
+        **sizes,
     )
     horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
     horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
@@ -184,7 +219,7 @@ def gauss_psgd(
         parameters={
             "learning_rate": errors.eta,
             "drift": errors.kappa,
-            "period": period,
+            "period": sizes["period"],
             "reset": reset,
             "passes": E,
             "steps": horizon,

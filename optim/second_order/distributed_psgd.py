@@ -1,0 +1,181 @@
+"""Gauss-PSGD over silos (Tao et al. 2025, Algorithm 3): records stay, noisy answers leave.
+
+Each silo answers about its own records with its own noise, and keeps its own ledger. The server
+averages, decides which gradients are fresh, and walks as :func:`dpcal.optim.gauss_psgd` does.
+
+>>> import numpy as np
+>>> from dpcal import calibrate, optim
+>>> from dpcal.optim.problems import Trigonometric
+>>> silos = [optim.Silo(Trigonometric.drawn(20_000, 5, seed=seed)) for seed in range(5)]
+>>> constants = silos[0].objective.constants
+>>> plan = calibrate.distributed_psgd(
+...     constants, silos=5, n=20_000, dimension=5, epsilon=1.0, delta=1e-6)
+>>> result = distributed_psgd(silos, plan, seed=0, initial=np.pi * np.eye(5)[0])
+>>> result.status, len(result.ledgers)
+('certified', 5)
+>>> print(f"epsilon <= {result.epsilon(1e-6):.4f} for {result.unit}")
+epsilon <= 1.0000 for one record of one silo, all other records fixed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.ledger import Ledger, check_ledger
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+from dpcal.optim.run import Callback, Run, step_size
+from dpcal.optim.second_order.fingerprints import fingerprint
+from dpcal.optim.second_order.gauss_psgd import (
+    SecondOrderResult,
+    Settings,
+    concluded,
+    spider_of,
+    walk,
+)
+from dpcal.optim.silos import Silo, SiloOracle
+from dpcal.optim.silos.local import Answerer
+
+__all__ = ["DistributedResult", "distributed_psgd"]
+
+OPTIMIZERS = ("distributed_psgd", "gauss_psgd")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DistributedResult(SecondOrderResult):
+    """Outcome of a run over silos.
+
+    Parameters
+    ----------
+    ledgers, plans
+        What was released and what was planned, for each silo. Nothing is summed over silos.
+    lost
+        Numbers of the silos that were lost on the way; their ledgers hold what they were asked for.
+    unit
+        Whose privacy the claim is about.
+    """
+
+    ledgers: tuple[Ledger, ...]
+    plans: tuple[Plan, ...]
+    lost: tuple[int, ...] = ()
+    unit: str = "one record of one silo, all other records fixed"
+
+    def verify(self) -> None:
+        """Check each silo's ledger against its plan.
+
+        Raises
+        ------
+        LedgerMismatch
+            If one of them is not within it.
+        """
+        for ledger, plan in zip(self.ledgers, self.plans, strict=True):
+            check_ledger(ledger, plan, exact=False)
+
+    def of_silo(self, number: int) -> Result:
+        """Return the result as one silo may report it: with its own ledger and its own plan.
+
+        Parameters
+        ----------
+        number
+            From 0 on.
+        """
+        return Result(
+            w=self.w,
+            trace=self.trace,
+            ledger=self.ledgers[number],
+            plan=self.plans[number],
+            complete=self.complete,
+            message=self.message,
+            early=True,
+            seed_given=self.seed_given,
+        )
+
+
+def distributed_psgd(
+    silos: Sequence[Answerer | Objective] | Objective,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    on_lost: str = "stop",
+    executor: Executor | None = None,
+    learning_rate: float | None = None,
+    reset: str | None = None,
+    initial: ArrayLike | None = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+) -> DistributedResult:
+    """Find a second-order stationary point of the mean of the silos' population risks.
+
+    Parameters
+    ----------
+    silos
+        :class:`dpcal.optim.Silo` for each, :class:`dpcal.optim.DaskSilos`, or objectives; all with
+        the same number of parameters, and with the plan's number of records at least.
+    plan
+        A plan for ``"distributed_psgd"``, as :func:`dpcal.calibrate.distributed_psgd` makes it;
+        for one silo also one for ``"gauss_psgd"``.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, of which each silo has a
+        child, or None for fresh entropy in each silo. A seed that others know voids the claim.
+    on_lost
+        Where a silo is lost: ``"stop"`` ends the run with the status ``"silo_lost"``;
+        ``"continue"`` goes on with a fresh gradient of the others' mean.
+    executor
+        Any ``concurrent.futures.Executor`` that asks the silos; threads when omitted. Iterates do
+        not depend on it, nor on how many workers there are.
+    learning_rate, reset, initial, callback, callback_every
+        As for :func:`dpcal.optim.gauss_psgd`.
+
+    Returns
+    -------
+    DistributedResult
+        With one ledger for each silo; ``epsilon`` is that of any one of them.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or these silos, or an argument is out of range.
+
+    References
+    ----------
+    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3. With one silo it is Algorithm 2, and
+    the same numbers.
+    """
+    if plan.optimizer not in OPTIMIZERS:
+        raise ValueError(
+            f"plan must be for optimizer 'distributed_psgd', got one for {plan.optimizer!r}."
+        )
+    given = [silos] if isinstance(silos, Objective) else list(silos)
+    with SiloOracle(given, plan, seed=seed, on_lost=on_lost, executor=executor) as server:
+        changes: dict[str, Any] = {"learning_rate": step_size(plan, server, learning_rate)}
+        settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
+        spider = spider_of(server, plan)
+        run = Run(
+            server,
+            steps=settings.steps,
+            initial=initial,
+            callback=callback,
+            callback_every=callback_every,
+        )
+        path = walk(spider, run, settings)
+        server.verify()
+        plain = concluded(run, spider, path, fingerprints=_fingerprints(given))
+    return DistributedResult(
+        **vars(plain),
+        ledgers=server.ledgers,
+        plans=server.plans,
+        lost=tuple(j for j in range(len(given)) if j not in server.alive),
+    )
+
+
+def _fingerprints(silos: Sequence[Any]) -> tuple[bytes, ...]:
+    """Of the records of silos in this process."""
+    objectives = [silo.objective if isinstance(silo, Silo) else silo for silo in silos]
+    return tuple(fingerprint(each) for each in objectives if isinstance(each, Objective))

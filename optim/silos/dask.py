@@ -1,0 +1,157 @@
+"""Silos on the workers of a Dask cluster: actors that hold records, and answer with noise.
+
+Each silo is an actor on one worker. A worker that dies takes its silo with it; what it released is
+in the server's ledger, which holds an answer from before it was asked for, and in the silo's own
+file where it has one. The example needs the extra ``dask``:
+
+>>> import importlib.util
+>>> importlib.util.find_spec("distributed") is None or callable(DaskSilos)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import MissingExtra
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.silos.local import Description, Silo, SiloLost
+
+__all__ = ["DaskSilos"]
+
+# Seconds that a silo may take for an answer: a batch takes milliseconds, and a worker that died is
+# noticed within a few seconds. A silo that is only slow is given up after so long.
+_PATIENCE = 120.0
+
+
+class DaskSilos(Sequence["RemoteSilo"]):
+    """Silos on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+    makers
+        One for each silo: a function without arguments that returns its objective, or a
+        :class:`Silo` with a file, where it is called, on the worker; or an objective, which is sent
+        there.
+    workers
+        The address of each silo's worker; by turns when omitted.
+    timeout
+        Seconds > 0 after which a silo that does not answer counts as lost.
+
+    Raises
+    ------
+    MissingExtra
+        If ``distributed`` is not installed.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        makers: Sequence[Callable[[], Objective | Silo] | Objective],
+        *,
+        workers: Sequence[str] | None = None,
+        timeout: float = _PATIENCE,
+    ) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra(
+                "DaskSilos needs distributed, which is not installed: pip install 'dpcal[dask]'."
+            ) from None
+        if not isinstance(client, Client):
+            raise TypeError(f"client must be a distributed.Client, got {client!r}.")
+        known = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        if not known:
+            raise ValueError("client must have workers, got a cluster with none.")
+        if workers is None:
+            workers = [known[j % len(known)] for j in range(len(makers))]
+        if len(workers) != len(makers):
+            raise ValueError(
+                f"workers must be one for each of {len(makers)} silos, got {len(workers)}."
+            )
+        timeout = _validate.positive(timeout=timeout)
+        placed = [
+            client.submit(_Actor, maker, actor=True, workers=[worker], pure=False)
+            for maker, worker in zip(makers, workers, strict=True)
+        ]
+        self._silos = [RemoteSilo(future.result(timeout), timeout) for future in placed]
+
+    def __len__(self) -> int:
+        return len(self._silos)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._silos[index]
+
+    def __iter__(self) -> Iterator[RemoteSilo]:
+        return iter(self._silos)
+
+
+class _Actor:
+    """A silo on a worker. What it raises is returned, to be told from the loss of the worker."""
+
+    def __init__(self, maker: Callable[[], Objective | Silo] | Objective) -> None:
+        made = maker if isinstance(maker, Objective) else maker()
+        self._silo = made if isinstance(made, Silo) else Silo(made)
+
+    def call(self, name: str, *arguments: Any) -> tuple[Any, Exception | None]:
+        """Call a method of the silo; return what it returned, or what it raised."""
+        try:
+            return getattr(self._silo, name)(*arguments), None
+        except Exception as error:
+            return None, error
+
+
+class RemoteSilo:
+    """A silo on a worker, asked from here.
+
+    Parameters
+    ----------
+    actor
+        The silo's.
+    timeout
+        Seconds after which it counts as lost.
+    """
+
+    def __init__(self, actor: Any, timeout: float) -> None:
+        self._actor, self._timeout = actor, timeout
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        try:
+            value, raised = self._actor.call(name, *arguments).result(timeout=self._timeout)
+        except Exception as error:  # whatever the transport says of a worker that is gone
+            raise SiloLost from error
+        if raised is not None:
+            raise raised
+        return value
+
+    def describe(self) -> Description:
+        """Return public numbers."""
+        described: Description = self._call("describe")
+        return described
+
+    def open(self, plan: Plan, seed: Seed = None) -> None:
+        """Make ready to answer a plan."""
+        self._call("open", plan, seed)
+
+    def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
+        """Return a noisy answer, or raise SiloLost."""
+        answered: Vector = self._call("answer", kind, query, w, v)
+        return answered
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._call("close")
+
+    def ledger(self) -> Ledger:
+        """Return what was released since the silo was opened."""
+        return Ledger.from_json(self._call("_ledger_json"))

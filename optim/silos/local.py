@@ -1,0 +1,166 @@
+"""What is a silo? Five methods: describe, open a plan, answer, close, ledger.
+
+Its records never leave it. What leaves is noised inside it, and stands in its own ledger before any
+record is read; its generator is its own.
+
+>>> from dpcal import calibrate
+>>> from dpcal.optim.problems import Trigonometric
+>>> records = Trigonometric.drawn(20_000, 3, seed=0)
+>>> plan = calibrate.distributed_psgd(
+...     records.constants, silos=5, n=20_000, dimension=3, epsilon=4.0, delta=1e-6)
+>>> silo = Silo(records)
+>>> silo.describe()
+Description(n=20000, dimension=3, l2=0.0)
+>>> silo.open(plan, seed=0)
+>>> silo.answer("gradient", "refresh", [0.0, 0.0, 0.0]).shape
+(3,)
+>>> silo.ledger().count("refresh")
+1
+>>> silo.close()
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.run import RunOver
+
+__all__ = ["Answerer", "Description", "Silo", "SiloLost"]
+
+KINDS = ("gradient", "difference")
+
+
+class SiloLost(RunOver):
+    """A silo is gone, or all are: its worker died, or did not answer in time."""
+
+    status = "silo_lost"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a silo tells of itself: public numbers.
+
+    Parameters
+    ----------
+    n
+        Number of records.
+    dimension
+        Number of parameters.
+    l2
+        Strength of the regulariser.
+    """
+
+    n: int
+    dimension: int
+    l2: float
+
+
+class Answerer(Protocol):
+    """The five methods of a silo, wherever it is."""
+
+    def describe(self) -> Description:
+        """Return public numbers."""
+        ...
+
+    def open(self, plan: Plan, seed: Seed = None) -> None:
+        """Make ready to answer a plan, with noise from the silo's own generator."""
+        ...
+
+    def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
+        """Return a noisy answer to a query of the plan."""
+        ...
+
+    def close(self) -> None:
+        """Answer no more."""
+        ...
+
+    def ledger(self) -> Ledger:
+        """Return what was released since the silo was opened."""
+        ...
+
+
+class Silo:
+    """A silo in this process.
+
+    Parameters
+    ----------
+    objective
+        Its records.
+    store
+        Path of a file that holds every answer before it leaves, and so the ledger; a silo of its
+        own each. None for memory alone.
+    """
+
+    def __init__(self, objective: Objective, *, store: Store = None) -> None:
+        if not isinstance(objective, Objective):
+            raise TypeError(f"objective must be an Objective, got {objective!r}.")
+        self.objective = objective
+        self._store = store
+        self._oracle: Oracle | None = None
+
+    def describe(self) -> Description:
+        """Return the number of records, of parameters, and the regulariser's strength."""
+        return Description(self.objective.n, self.objective.dimension, float(self.objective.l2))
+
+    def open(self, plan: Plan, seed: Seed = None) -> None:
+        """Make ready to answer a plan.
+
+        Parameters
+        ----------
+        plan
+            For this silo's number of records.
+        seed
+            Of this silo alone; None for fresh entropy.
+        """
+        self._oracle = oracle_of(self.objective, plan, seed, self._store)
+
+    def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
+        """Return a noisy answer, shape (dimension,).
+
+        Parameters
+        ----------
+        kind
+            ``"gradient"`` at ``w``, or ``"difference"``, at ``w`` minus at ``v``.
+        query
+            Of the plan.
+        w, v
+            Parameters, shape (dimension,).
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan does not allow it; no record is touched.
+        """
+        oracle = self._opened()
+        if _validate.choice(KINDS, kind=kind) == "gradient" or v is None:
+            return oracle.gradient(w, query)
+        return oracle.difference(w, v, query)
+
+    def close(self) -> None:
+        """Answer no more, and let go of the file; the ledger can still be read."""
+        if self._oracle is not None:
+            getattr(self._oracle, "close", lambda: None)()
+
+    def ledger(self) -> Ledger:
+        """Return what was released since the silo was opened."""
+        return self._opened().ledger
+
+    def _ledger_json(self) -> str:
+        """The ledger as a document, which goes from process to process."""
+        return self.ledger().to_json()
+
+    def _opened(self) -> Oracle:
+        if self._oracle is None:
+            raise ValueError("the silo must be opened with a plan before it is asked.")
+        return self._oracle

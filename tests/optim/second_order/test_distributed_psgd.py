@@ -1,0 +1,271 @@
+"""Silos: one is Algorithm 2, each has its own ledger, and one that dies leaves a true ledger."""
+
+import math
+import os
+import signal
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcal import calibrate, optim
+from dpcal.errors import LedgerMismatch, VacuousSchedule
+from dpcal.optim.boundary.store import read_ledger
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.silos import Silo, SiloLost, SiloOracle
+
+D, N = 3, 4_000
+SADDLE = math.pi * np.eye(D)[0]
+
+
+def records(number, n=N):
+    return Trigonometric.drawn(n, D, seed=100 + number)
+
+
+def planned(silos, *, build=calibrate.distributed_psgd, n=N, **changes):
+    given = {"batch_size": 400, "difference_batch_size": 40, "drift": 0.05, **changes}
+    if silos is not None:
+        given["silos"] = silos
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        return build(records(0, 10).constants, n=n, dimension=D, epsilon=4.0, delta=1e-6, **given)
+
+
+def same(one, other):
+    """Whether two runs released the same numbers."""
+    return (
+        np.array_equal(one.w, other.w)
+        and np.array_equal(one.end, other.end)
+        and one.status == other.status
+        and one.ledger.totals == other.ledger.totals
+    )
+
+
+def test_one_silo_is_algorithm_2_bit_for_bit():
+    plan = planned(None, build=calibrate.gauss_psgd)
+    alone = optim.gauss_psgd(records(0), plan, seed=7, initial=SADDLE)
+    silo = optim.distributed_psgd([Silo(records(0))], plan, seed=7, initial=SADDLE)
+    assert same(alone, silo)
+    assert alone.difference_calls == silo.difference_calls > 0
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_numbers_do_not_depend_on_workers(workers):
+    plan = planned(3)
+    given = [records(j) for j in range(3)]
+    first = optim.distributed_psgd(given, plan, seed=1, initial=SADDLE)
+    with ThreadPoolExecutor(workers) as executor:
+        again = optim.distributed_psgd(given, plan, seed=1, initial=SADDLE, executor=executor)
+    assert same(first, again)
+
+
+def test_each_silo_pays_for_itself_alone():
+    plan = planned(4)
+    silos = [Silo(records(j)) for j in range(4)]
+    result = optim.distributed_psgd(silos, plan, seed=2, initial=SADDLE)
+    z = planned(1).queries[0].noise_multiplier
+    assert len(result.ledgers) == 4
+    for silo, ledger, own in zip(silos, result.ledgers, result.plans, strict=True):
+        assert own.queries[0].noise_multiplier == z  # nothing is amplified by m
+        assert silo.ledger().totals == ledger.totals
+        assert ledger.epsilon(1e-6) == plan.price(1e-6)
+        used = sum(entry.count * entry.batch_size for entry in ledger.totals)
+        assert used <= N
+    assert result.epsilon(1e-6) == plan.price(1e-6)
+    assert result.unit.startswith("one record of one silo")
+    assert result.of_silo(3).epsilon(1e-6) == plan.price(1e-6)
+
+
+def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
+    """400 answers of 3 numbers at m = 4; a false alarm happens once in 10,000 times."""
+    m, count = 4, 200
+    plan = planned(m, n=80_000, batch_size=400)
+    # Records without a spread: what varies is noise.
+    silos = [Silo(Trigonometric(np.full((80_000, D), 0.1 * j))) for j in range(m)]
+    with SiloOracle(silos, plan, seed=3) as server:
+        answers = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
+    exact = np.mean([math.sin(0.1 * j) for j in range(m)])
+    query = plan.query("refresh")
+    s = query.noise_multiplier * query.max_norm / query.batch_size
+    square = ((answers - exact) ** 2).sum() / (s**2 / m)
+    chance = 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D))
+    assert chance > 1e-4
+    # A silo that divided its noise by m would be found: its answers are its own.
+    with SiloOracle(silos[:1], planned(1, n=80_000), seed=4) as server:
+        alone = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
+    square = (alone**2).sum() / s**2
+    assert 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D)) > 1e-4
+
+
+def test_silos_of_unequal_size_share_the_noise_multiplier():
+    plan = planned(2)
+    result = optim.distributed_psgd([records(0), records(1, 6_000)], plan, seed=5, initial=SADDLE)
+    small, large = result.plans
+    assert (small.n, large.n) == (4_000, 6_000)
+    assert [query.batch_size for query in large.queries] == [600, 60]
+    assert [query.noise_multiplier for query in large.queries] == [
+        query.noise_multiplier for query in small.queries
+    ]
+    for ledger in result.ledgers:
+        assert ledger.epsilon(1e-6) == plan.price(1e-6)
+
+
+class Mortal(Silo):
+    """A silo that is lost after so many answers."""
+
+    def __init__(self, objective, answers):
+        super().__init__(objective)
+        self.left = answers
+
+    def answer(self, *asked):
+        if not self.left:
+            raise SiloLost
+        self.left -= 1
+        return super().answer(*asked)
+
+
+@pytest.mark.parametrize("answers", [0, 1, 6])
+def test_a_lost_silo_stops_the_run_or_does_not(answers):
+    plan = planned(3)
+
+    def silos():
+        return [Silo(records(0)), Mortal(records(1), answers), Silo(records(2))]
+
+    stopped = optim.distributed_psgd(silos(), plan, seed=6, initial=SADDLE)
+    assert stopped.status == "silo_lost"
+    assert stopped.lost == (1,)
+    given = silos()
+    went_on = optim.distributed_psgd(given, plan, seed=6, initial=SADDLE, on_lost="continue")
+    assert went_on.status in ("certified", "budget_exhausted", "horizon")
+    assert went_on.lost == (1,)
+    for result in (stopped, went_on):
+        result.verify()
+        assert result.epsilon(1e-6) == plan.price(1e-6)
+    asked = sum(entry.count for entry in went_on.ledgers[1].totals)
+    released = sum(entry.count for entry in given[1].ledger().totals)
+    assert asked == answers + 1
+    assert released == answers
+
+
+def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
+    class Chatty(Silo):
+        def answer(self, *asked):
+            super().answer(*asked)
+            return super().answer(*asked)
+
+    with pytest.raises(LedgerMismatch, match="silo 1 is not what it was asked for"):
+        optim.distributed_psgd([records(0), Chatty(records(1))], planned(2, steps=4), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("silos", "sentence"),
+    [
+        (lambda: [records(0), Trigonometric.drawn(N, D + 1, seed=9)], "the same dimension"),
+        (lambda: [records(0), records(0)], "the same records twice"),
+        (lambda: [records(0)], "as many as the plan says, 2, got 1"),
+        (lambda: [records(0), records(1, N - 1)], "at least the plan's n=4000 records"),
+    ],
+)
+def test_wrong_silos_are_one_sentence(silos, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        optim.distributed_psgd(silos(), planned(2))
+
+
+def test_a_file_holds_what_a_silo_released(tmp_path):
+    silos = [Silo(records(j), store=tmp_path / f"{j}.db") for j in range(2)]
+    plain = optim.distributed_psgd([records(0), records(1)], planned(2), seed=8, initial=SADDLE)
+    stored = optim.distributed_psgd(silos, planned(2), seed=8, initial=SADDLE)
+    assert same(plain, stored)
+    for j, ledger in enumerate(stored.ledgers):
+        assert read_ledger(tmp_path / f"{j}.db").totals == ledger.totals
+
+
+# -- on a Dask cluster, in processes of its own
+
+
+class Maker:
+    """Makes a silo where it is called; with a file, and slow, if asked for."""
+
+    def __init__(self, number, folder=None, pause=0.0):
+        self.number, self.folder, self.pause = number, folder, pause
+
+    def __call__(self):
+        made = records(self.number)
+        if self.pause:
+            plain = made.clipped_sum
+
+            def slow(*asked):
+                time.sleep(self.pause)
+                return plain(*asked)
+
+            made.clipped_sum = slow
+        return made if self.folder is None else Silo(made, store=f"{self.folder}/{self.number}.db")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    cloudpickle = pytest.importorskip("cloudpickle")
+    import sys
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with (
+        distributed.LocalCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=50,
+        ) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+def test_dask_and_threads_release_the_same_numbers(cluster):
+    plan = planned(3, steps=20)
+    here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=21, initial=SADDLE)
+    silos = optim.DaskSilos(cluster, [Maker(j) for j in range(3)])
+    there = optim.distributed_psgd(silos, plan, seed=21, initial=SADDLE)
+    assert same(here, there)
+    assert [ledger.totals for ledger in there.ledgers] == [ledger.totals for ledger in here.ledgers]
+    # On two workers in place of three, with other noise only because no seed may be used twice.
+    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
+    fewer = optim.DaskSilos(
+        cluster, [Maker(j) for j in range(3)], workers=[workers[0], workers[1], workers[1]]
+    )
+    here = optim.distributed_psgd([records(j) for j in range(3)], plan, seed=22, initial=SADDLE)
+    assert same(here, optim.distributed_psgd(fewer, plan, seed=22, initial=SADDLE))
+
+
+@pytest.mark.slow
+def test_a_killed_worker_leaves_true_ledgers(cluster, tmp_path):
+    plan = planned(3, steps=40)
+    workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])
+    pids = cluster.run(os.getpid)
+    makers = [Maker(j, str(tmp_path), pause=0.02) for j in range(3)]
+    silos = optim.DaskSilos(cluster, makers, workers=workers[:3], timeout=30)
+    steps = []
+
+    def kill(progress):
+        steps.append(progress.step)
+        if len(steps) == 2:
+            os.kill(pids[workers[1]], signal.SIGKILL)
+
+    result = optim.distributed_psgd(
+        silos, plan, initial=SADDLE, on_lost="continue", callback=kill, callback_every=1
+    )
+    assert result.lost == (1,)
+    assert len(steps) > 2, "the run went on"
+    for j in range(3):
+        released = read_ledger(tmp_path / f"{j}.db")
+        for query in plan.queries:
+            asked, given = result.ledgers[j].count(query.name), released.count(query.name)
+            assert asked == given if j != 1 else given <= asked <= given + 1
+        assert released.epsilon(1e-6) <= plan.price(1e-6)
+    result.verify()
+    assert result.epsilon(1e-6) == plan.price(1e-6)
