@@ -27,6 +27,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
@@ -105,11 +106,11 @@ def distributed_psgd(
     seed: Seed = None,
     on_lost: str = "stop",
     executor: Executor | None = None,
-    learning_rate: float | None = None,
     reset: str | None = None,
     initial: ArrayLike | None = None,
     callback: Callback | None = None,
     callback_every: int | None = None,
+    store: Store = None,
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
@@ -130,8 +131,11 @@ def distributed_psgd(
     executor
         Any ``concurrent.futures.Executor`` that asks the silos; threads when omitted. Iterates do
         not depend on it, nor on how many workers there are.
-    learning_rate, reset, initial, callback, callback_every
+    reset, initial, callback, callback_every
         As for :func:`dpcal.optim.gauss_psgd`.
+    store
+        Where one objective is given in place of silos: its file or its budget, as of a
+        :class:`dpcal.optim.Silo`. Of several silos each has its own.
 
     Returns
     -------
@@ -152,9 +156,11 @@ def distributed_psgd(
         raise ValueError(
             f"plan must be for optimizer 'distributed_psgd', got one for {plan.optimizer!r}."
         )
-    given = [silos] if isinstance(silos, Objective) else list(silos)
+    if store is not None and not isinstance(silos, Objective):
+        raise ValueError("store is for one objective: give each silo a store of its own.")
+    given = [Silo(silos, store=store)] if isinstance(silos, Objective) else list(silos)
     with SiloOracle(given, plan, seed=seed, on_lost=on_lost, executor=executor) as server:
-        changes: dict[str, Any] = {"learning_rate": step_size(plan, server, learning_rate)}
+        changes: dict[str, Any] = {"learning_rate": step_size(plan, server, None)}
         settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
         spider = spider_of(server, plan)
         run = Run(
