@@ -11,7 +11,8 @@ Three rooms, each imported when it is first used:
 
 Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
 ``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
-``dpcal.load_model`` reads the model that a run has left.
+``dpcal.load_model`` reads the model that a run has left. ``dpcal.estimators`` are scikit-learn
+estimators that spend a budget (extra ``sklearn``), and ``dpcal.budget`` is one that many runs share.
 
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(
@@ -26,7 +27,8 @@ from typing import TYPE_CHECKING
 from dpcal import _lazy, _moved
 
 if TYPE_CHECKING:
-    from dpcal import accountants, calibrate, optim, plot, report, tables
+    from dpcal import accountants, calibrate, estimators, optim, plot, report, tables
+    from dpcal.optim.budget import budget
     from dpcal.tables import load_model
 
     __version__: str
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "accountants",
+    "budget",
     "calibrate",
+    "estimators",
     "load_model",
     "optim",
     "plot",
@@ -44,8 +48,12 @@ __all__ = [
 
 _moved.install()
 
-_ROOMS = ("accountants", "calibrate", "optim", "plot", "report", "tables")
-_HOMES = {**{room: f"dpcal.{room}" for room in _ROOMS}, "load_model": "dpcal.tables.model"}
+_ROOMS = ("accountants", "calibrate", "estimators", "optim", "plot", "report", "tables")
+_HOMES = {
+    **{room: f"dpcal.{room}" for room in _ROOMS},
+    "budget": "dpcal.optim.budget",
+    "load_model": "dpcal.tables.model",
+}
 _find, __dir__ = _lazy.attributes(__name__, _HOMES)
 
 

@@ -24,7 +24,17 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-ROOMS = ("_ext", "accountants", "calibrate", "commands", "optim", "plot", "report", "tables")
+ROOMS = (
+    "_ext",
+    "accountants",
+    "calibrate",
+    "commands",
+    "estimators",
+    "optim",
+    "plot",
+    "report",
+    "tables",
+)
 PACKAGES = ["dpcal"] + [
     f"dpcal.{name}" for name in find_packages(include=[*ROOMS, *(f"{room}.*" for room in ROOMS)])
 ]

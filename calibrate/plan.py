@@ -27,7 +27,7 @@ from dpcal import _validate
 from dpcal.accountants import Epsilon, events
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.directions import RELATIONS
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.query import CHOICES, Query
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RELATIONS", "Parameter", "Plan", "Query", "compose"]
@@ -215,6 +215,7 @@ def compose(
             if information > worst.get(key, 0):
                 worst[key], costs[key] = information, (gaussian, answers)
         else:
+            _check_choice(query, neighboring_relation)
             costs["sequence", len(costs)] = (query.event(n), count)
     parts = [
         event if count == 1 else events.SelfComposedDpEvent(event, count)
@@ -223,6 +224,14 @@ def compose(
     if not parts:
         return events.NoOpDpEvent()
     return parts[0] if len(parts) == 1 else events.ComposedDpEvent(parts)
+
+
+def _check_choice(query: Query, neighboring_relation: str) -> None:
+    if query.kind in CHOICES and neighboring_relation == "replace-one":
+        raise UnsupportedEvent(
+            f"query {query.name!r} of kind {query.kind!r} is priced for a record that is added, "
+            "removed or blanked, got neighboring_relation 'replace-one'."
+        )
 
 
 def _check_replaced_in_place(query: Query, neighboring_relation: str) -> None:

@@ -40,12 +40,25 @@ KINDS = (
 )
 # Kinds with Laplace noise, whose answers have one price together.
 LAPLACE = ("above threshold", "noisy max")
+# What is released is a choice, not a sum: labels, or a place on a line.
+CHOICES = ("labels", "selection")
 COMPOSITIONS = ("sequential", "disjoint")
 
 # Range of bounds on contributions, in the units of the answer. The noise is a bound times a
 # multiplier: far below 1e-140 it would round to zero, which releases the sum bare, and far above
 # 1e140 squared norms would be infinite.
 LEAST, MOST = 1e-140, 1e140
+
+
+def _above(threshold: float, noise_multiplier: float) -> float:
+    """Probability that a noisy count of 1 exceeds the threshold, rounded up.
+
+    A label that one record alone carries is released with it, and nothing else tells of it. A label
+    that others carry too has a count that this record moves by 1 (Wilkins et al. 2024, Exact
+    privacy analysis of the Gaussian sparse histogram mechanism, of which this is an upper bound).
+    """
+    share = 0.5 * math.erfc((threshold - 1) / (noise_multiplier * math.sqrt(2)))
+    return min(1.0, share * (1 + 1e-12) + 1e-300)
 
 
 def _in_range(**argument: float) -> None:
@@ -69,6 +82,10 @@ class Query:
         ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
         Hessian times a vector), ``"above threshold"`` (whether a score is the first below a noisy
         threshold) or ``"noisy max"`` (which of several scores is best, after noise).
+        Two kinds release a choice and no sum. ``"labels"`` releases the labels whose noisy counts
+        exceed ``threshold``; ``"selection"`` releases the candidate of the largest score after
+        Gumbel noise of scale ``noise_multiplier * max_norm`` was added to every score, which is the
+        exponential mechanism with epsilon ``2 / noise_multiplier``.
     sampler
         ``"poisson"`` (each record independently with ``sampling_probability``), ``"fixed-size"``
         (``batch_size`` distinct records, uniformly) or ``"full"`` (every record). With
@@ -125,6 +142,9 @@ class Query:
     participations
         Whole number >= 1, at most the strategy's number of steps; for ``"random-allocation"`` only:
         in how many answers a record takes part.
+    threshold
+        A number > 1 that a noisy count must exceed for its label to be released; for kind
+        ``"labels"`` only.
     """
 
     name: str
@@ -144,11 +164,12 @@ class Query:
     correlation: Correlation | None = None
     separation: int | None = None
     participations: int | None = None
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
-        _validate.choice(KINDS, kind=self.kind)
+        _validate.choice(KINDS + CHOICES, kind=self.kind)
         _in_range(max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(count=self.count)
@@ -158,6 +179,28 @@ class Query:
         self._check_laplace()
         self._check_budget()
         self._check_correlation()
+        self._check_choice()
+
+    def _check_choice(self) -> None:
+        labels = self.kind == "labels"
+        if labels != (self.threshold is not None):
+            raise ValueError(
+                "threshold is for kind='labels' and needed there, got "
+                f"threshold={self.threshold!r} with kind={self.kind!r}."
+            )
+        if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
+            raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
+        if labels and self.max_norm != 1:
+            raise ValueError(
+                f"max_norm must be 1 for kind='labels', got max_norm={self.max_norm!r}."
+            )
+        plain = (self.sampler, self.composition, self.budget) == ("full", "sequential", None)
+        if self.kind in CHOICES and not plain:
+            raise ValueError(
+                f"kind={self.kind!r} is for sampler='full' with composition='sequential' and no "
+                f"budget, got sampler={self.sampler!r} with composition={self.composition!r} and "
+                f"budget={self.budget!r}."
+            )
 
     def _check_scale(self) -> None:
         if self.proportional and self.kind != "gradient difference":
@@ -285,7 +328,14 @@ class Query:
             return events.AboveThresholdDpEvent(self.noise_multiplier, 2 * self.noise_multiplier)
         if self.kind == "noisy max":
             return events.ReportNoisyMaxDpEvent(self.noise_multiplier)
+        if self.kind == "selection":
+            return events.ExponentialMechanismDpEvent(
+                math.nextafter(2 / self.noise_multiplier, 9e9)
+            )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
+        if self.threshold is not None:
+            surprise = _above(self.threshold, self.noise_multiplier)
+            return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
         return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
 
     def participation(self) -> ParticipationLaw:

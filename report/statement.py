@@ -135,6 +135,18 @@ _LAPLACE = {
 
 def _answer(query: Query) -> str:
     """Say what one query releases, in words."""
+    if query.kind == "labels":
+        return (
+            f"Query {query.name!r}, at most {query.count} times: the labels are released whose "
+            "counts, with Gaussian noise of standard deviation "
+            f"{query.noise_multiplier!r}, exceed {query.threshold!r}."
+        )
+    if query.kind == "selection":
+        return (
+            f"Query {query.name!r}, at most {query.count} times: a candidate is drawn by the "
+            "exponential mechanism, from scores that one record moves by at most "
+            f"{query.max_norm!r}, with epsilon {2 / query.noise_multiplier!r}."
+        )
     records = query.sampling.sentence
     if query.kind in LAPLACE:
         return (

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext import grid
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
 from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream
 from dpcal.optim.boundary.one_pass import Pass
@@ -61,7 +62,7 @@ LARGEST_DISTANCE = -64.0
 LEAST_DELTA = 2.0**-44
 
 # Kinds of answers that are no sums of gradients, differences or losses with Gaussian noise.
-_NO_SUMS = ("one pass", "hessian", "hessian vector", "above threshold", "noisy max")
+_NO_SUMS = ("one pass", "hessian", "hessian vector", "above threshold", "noisy max", *CHOICES)
 
 
 class DiscreteMechanism:

@@ -59,6 +59,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim import budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
@@ -126,6 +127,8 @@ class Admitted:
         self._streams = streams
         self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
+        if budget.in_use():
+            budget.charge(plan.event, plan.neighboring_relation)
         mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._lock = Lock()

@@ -25,13 +25,13 @@ from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
-    classes,
     digest_of,
     parameters,
     records,
     row_norms,
     shrink_factors,
 )
+from dpcal.optim.objectives.arrays import classes as distinct
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import declared_norm
 
@@ -63,6 +63,9 @@ class Softmax(Objective):
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercepts out.
     fit_intercept
         Whether each record gets the constant feature 1. It counts in the record's gradient norm.
+    classes
+        The classes, where they were declared and a label may be missing from the records; those in
+        ``y`` when omitted.
 
     Attributes
     ----------
@@ -75,15 +78,25 @@ class Softmax(Objective):
     Raises
     ------
     ValueError
-        For empty or non-finite records, shapes that do not match, fewer than two classes, or
-        l2 < 0.
+        For empty or non-finite records, shapes that do not match, fewer than two classes, labels
+        that are no classes, or l2 < 0.
     """
 
     def __init__(
-        self, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, fit_intercept: bool = True
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
     ) -> None:
         X = records(X)
-        labels, self.classes_ = classes(y)
+        labels, self.classes_ = distinct(y)
+        if classes is not None:
+            found, (_, self.classes_) = self.classes_, distinct(classes)
+            if not np.isin(found, self.classes_).all():
+                raise ValueError("y must hold declared classes only, got other labels.")
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:

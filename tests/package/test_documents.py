@@ -24,7 +24,7 @@ def test_the_map_names_every_folder_of_code():
     page = (ROOT / "docs" / "architecture.md").read_text()
     folders = {
         path.parent.relative_to(ROOT).as_posix()
-        for room in ("accountants", "calibrate", "commands", "optim")
+        for room in ("accountants", "calibrate", "commands", "estimators", "optim")
         for path in (ROOT / room).rglob("__init__.py")
     }
     assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []

@@ -13,7 +13,7 @@ from dpcal._moved import MOVED
 # Names of each public module and of modules that have moved since, as of the first layout; without
 # those that were the inner business of losses.
 FORMER = json.loads((DATA / "public_names.json").read_text())
-FOLDERS = ("accountants", "calibrate", "optim", "plot", "report")
+FOLDERS = ("accountants", "calibrate", "estimators", "optim", "plot", "report")
 
 
 @pytest.mark.parametrize("module", FORMER)

@@ -1,0 +1,297 @@
+"""What do all private estimators share? A plan that is paid, a ledger, and what was spent.
+
+A fit makes one plan from public numbers, charges it to the budgets in use, and only then lets an
+oracle read the records.
+
+>>> from dpcal.estimators import StandardScaler
+>>> scaler = StandardScaler(bounds=(0.0, 10.0), epsilon=0.5).fit([[1.0], [4.0], [7.0]] * 100)
+>>> [query.name for query in scaler.ledger_.entries], bool(scaler.epsilon_spent_ <= 0.5)
+(['moments'], True)
+>>> scaler.report_["plan"]["n"]
+300
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from dpcal import _validate
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import events
+from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate.plans.common import repeated
+from dpcal.errors import BudgetExceeded
+from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
+from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.budget import Budget, in_use, prepaid
+from dpcal.report import statement
+
+__all__ = ["RELATION", "PrivateEstimator", "Table", "bounded", "single_release"]
+
+Table = NDArray[np.float64]
+
+# The neighboring relation of all estimators: their number of records is public.
+RELATION = "add-or-remove-one"
+
+# Share of an estimator's squared GDP parameter that is spent on learning classes, where none are
+# declared. Counts of labels need little; with much more the model has visibly more noise.
+_LABELS_SHARE = 0.1
+
+# Share of delta that a label of one record alone is released with.
+_LABELS_DELTA = 0.1
+
+# Relative: by so much more than the bound on a record's vector, no vector is ever shortened for
+# rounding alone. Far above the rounding of a norm, far below what noise tells apart.
+_ROOM = 1 + 1e-9
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base class: parameters ``epsilon``, ``delta``, ``budget``; what was spent, and on what.
+
+    Attributes
+    ----------
+    ledger_
+        The :class:`dpcal.optim.Ledger` of everything that the last fit released.
+    epsilon_spent_
+        Epsilon at ``delta`` of everything released since the last ``fit``, calls of
+        ``partial_fit`` included, computed from the ledgers.
+    report_
+        What the claim covers, with plan, ledger and price, as JSON values.
+    """
+
+    epsilon: float
+    delta: float
+    budget: Budget | None
+
+    _released: list[Ledger]
+
+    # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
+    # why there is no parameter ``random_state``.
+    _seed: int | None = None
+
+    def _read(self, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:
+        """Return records as finite float64, after scikit-learn's own checks of them.
+
+        A fit needs two records: of one, nothing could be told that noise does not hide.
+        """
+        if options.get("reset", True):
+            options.setdefault("ensure_min_samples", 2)
+        return validate_data(self, X, y, dtype=np.float64, **options)
+
+    def _target(self) -> tuple[float, float]:
+        """Return the checked target."""
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise TypeError(f"budget must be a dpcal.budget(...) or None, got {self.budget!r}.")
+        return _validate.positive(epsilon=self.epsilon), _validate.probability(delta=self.delta)
+
+    def _plan(self, n: int, *queries: Query, **parameters: Any) -> Plan:
+        epsilon, delta = self._target()
+        return Plan(
+            optimizer=type(self).__name__,
+            n=n,
+            queries=queries,
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=RELATION,
+            parameters=parameters,
+        )
+
+    @contextmanager
+    def _paid(self, plan: Plan) -> Iterator[None]:
+        """Charge a plan to the budgets before anything is read for it."""
+        left = self.__dict__.get("_left_budget_of")
+        if left is not None and left != os.getpid():
+            raise BudgetExceeded(
+                "This estimator was sent here from a process with a budget in use, which cannot be "
+                "charged from here. Use n_jobs=1, or threads; or clone the estimator to fit it "
+                "outside that budget."
+            )
+        with prepaid(plan.event, plan.neighboring_relation, self.budget):
+            yield
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if in_use() or self.__dict__.get("budget") is not None:
+            state["_left_budget_of"] = os.getpid()
+        return state
+
+    def _close(
+        self, plan: Plan, ledgers: Sequence[Ledger], w: Table, *, first: bool, complete: bool = True
+    ) -> None:
+        """Keep what was released: the ledger, its price, the report."""
+        entries = [entry for ledger in ledgers for entry in ledger.entries]
+        ledger = Ledger(plan.n, plan.neighboring_relation, entries=entries)
+        empty = np.empty(0)
+        result = Result(
+            w=np.ravel(w),
+            trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+            ledger=ledger,
+            plan=plan,
+            complete=complete,
+            message="released all that was planned"
+            if complete
+            else "stopped before its plan's end",
+            seed_given=self._seed is not None,
+        )
+        result.verify()
+        before = [] if first else list(self._released)
+        self._released = [*before, ledger]
+        self.ledger_ = ledger
+        together = events.ComposedDpEvent([each.event for each in self._released])
+        self.epsilon_spent_ = epsilon_of(
+            together, delta=plan.delta, neighboring_relation=plan.neighboring_relation
+        )
+        self.report_ = {
+            "privacy": statement.privacy_statement(result),
+            **statement.released(result),
+        }
+
+    def _noisy_mean(
+        self,
+        plan: Plan,
+        name: str,
+        vectors: Callable[[NDArray[np.intp]], Table],
+        dimension: int,
+        at: Table | None = None,
+    ) -> tuple[Table, Ledger]:
+        """Return a private mean of one vector a record, shortened to the query's bound."""
+        query = plan.query(name)
+        part = Plan(
+            optimizer="sum",
+            n=plan.n,
+            queries=(query.with_count(1),),
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+        )
+        objective = FromGradients(lambda w, rows: vectors(rows), n=plan.n, dimension=dimension)
+        oracle = PrivateOracle(objective, part, seed=self._seed)
+        return oracle.gradient(np.zeros(dimension), name), oracle.ledger
+
+    def _learned_labels(self, plan: Plan, y: NDArray[Any]) -> tuple[NDArray[Any], Ledger]:
+        """Return the labels that enough records carry, and the ledger of having asked."""
+        part = Plan(
+            optimizer="labels",
+            n=plan.n,
+            queries=(plan.query("labels"),),
+            epsilon=plan.epsilon,
+            delta=plan.delta,
+        )
+        choices = PrivateChoices(y, part, seed=self._seed)
+        return choices.labels("labels"), choices.ledger
+
+
+def single_release(
+    epsilon: float, delta: float, shares: Sequence[float], *, failure: float = 0.0
+) -> list[float]:
+    """Return noise multipliers of single Gaussian releases that together meet a target.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The target.
+    shares
+        Positive; which share of the squared GDP parameter each release has.
+    failure
+        Part of delta that is spent elsewhere.
+
+    >>> first, second = single_release(1.0, 1e-6, [1, 3])
+    >>> print(f"{first / second:.6f}")
+    1.732051
+    """
+    beside = events.EpsilonDeltaDpEvent(0.0, failure)
+
+    def event(sigma: float) -> events.DpEvent:
+        gaussian = events.GaussianDpEvent(sigma)
+        return gaussian if not failure else events.ComposedDpEvent([gaussian, beside])
+
+    whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
+    return [repeated(whole, 1) * math.sqrt(sum(shares) / share) for share in shares]
+
+
+def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
+    """Return the query of ``count`` noisy sums of one vector a record, over all records."""
+    return Query(
+        name=name,
+        kind="gradient",
+        sampler="full",
+        max_norm=norm * _ROOM,
+        noise_multiplier=multiplier,
+        count=count,
+    )
+
+
+def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
+    """Return the query that learns classes, what multiplier is left for a model, and its failure.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The target of labels and model together.
+    """
+    failure = _LABELS_DELTA * delta
+    labels, model = single_release(
+        epsilon, delta, [_LABELS_SHARE, 1 - _LABELS_SHARE], failure=failure * (1 + 1e-6)
+    )
+    query = Query(
+        name="labels",
+        kind="labels",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=labels,
+        threshold=1 + labels * normal_quantile(failure),
+        count=1,
+    )
+    return query, model, failure
+
+
+def normal_quantile(tail: float) -> float:
+    """Return the number that a standard normal exceeds with this probability."""
+    from scipy.special import ndtri
+
+    return -float(ndtri(tail))
+
+
+def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:
+    """Return lower and upper bounds as arrays, or say what they must be.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    bounds
+        A pair (low, high) of numbers, or of arrays of one number a column.
+    columns
+        How many columns there are; None for a single number.
+
+    >>> low, high = bounded("bounds", (-1, [1, 2]), 2)
+    >>> low.tolist(), high.tolist()
+    ([-1.0, -1.0], [1.0, 2.0])
+    """
+    told = "public numbers, known without a look at the records"
+    if bounds is None:
+        raise ValueError(f"{name} must be a pair (low, high) of {told}, got None.")
+    shape = () if columns is None else (columns,)
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, float), shape).copy() for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (low, high) of {told}, each a number or an array of shape "
+            f"{shape}, got {bounds!r}."
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+        raise ValueError(f"{name} must be finite with low < high, got {bounds!r}.")
+    return low, high

@@ -1,0 +1,43 @@
+"""Which of scikit-learn's checks cannot hold for a private estimator, and why? A table.
+
+``check_estimator`` is the contract of an estimator. Its records are few and of any kind, so that
+the instances here have wide bounds and an epsilon at which noise does not hide what is checked.
+
+>>> sorted({type(make()).__name__ for make, _ in ESTIMATORS})
+['LinearRegression', 'LogisticRegression', 'Ridge', 'StandardScaler']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpcal.estimators.base import PrivateEstimator
+from dpcal.estimators.linear import LinearRegression, Ridge
+from dpcal.estimators.logistic import LogisticRegression
+from dpcal.estimators.scaler import StandardScaler
+
+__all__ = ["ESTIMATORS"]
+
+# Little noise beside what is checked on a few dozen records, and quickly solved for.
+_EPSILON = 1e3
+_WIDE: dict[str, Any] = {
+    "bounds": (-10.0, 10.0),
+    "target_bounds": (-10.0, 10.0),
+    "epsilon": _EPSILON,
+}
+
+# Two fits of one table differ by their noise, and so does what they predict.
+_NOISE = {"check_fit_idempotent": "two fits have different noise"}
+_NOISE_OF_CLASSES = _NOISE | {"check_supervised_y_2d": "it compares two fits, of different noise"}
+_NOISE_OF_NUMBERS = _NOISE_OF_CLASSES | {
+    "check_regressor_data_not_an_array": "it compares two fits, of different noise",
+    "check_regressors_int": "it compares two fits, of different noise",
+}
+
+ESTIMATORS: tuple[tuple[Callable[[], PrivateEstimator], dict[str, str]], ...] = (
+    (lambda: LinearRegression(**_WIDE), _NOISE_OF_NUMBERS),
+    (lambda: Ridge(**_WIDE), _NOISE_OF_NUMBERS),
+    (lambda: LogisticRegression(epsilon=_EPSILON), _NOISE_OF_CLASSES),
+    (lambda: StandardScaler(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),
+)

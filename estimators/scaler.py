@@ -1,0 +1,132 @@
+"""How are columns brought to mean 0 and variance 1? By private moments, within declared bounds.
+
+>>> import numpy as np
+>>> X = np.random.default_rng(0).normal(50.0, 5.0, size=(20_000, 2))
+>>> scaler = StandardScaler(bounds=(0.0, 100.0), epsilon=1.0).fit(X)
+>>> scaler.mean_.round().tolist(), scaler.scale_.round().tolist()
+([50.0, 50.0], [5.0, 5.0])
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.optim.budget import Budget
+
+__all__ = ["StandardScaler"]
+
+
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Standardise columns by means and variances that are released with noise.
+
+    With u the value scaled to [-1, 1] by its column's bounds, each record gives the vector of all u
+    and ``u^2 - 1/2``, of norm ``sqrt(5 d / 4)`` at most. One noisy sum of it is all that is
+    released. A variance below its own noise is replaced by that noise.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
+        and the number of records is public.
+    delta
+        Privacy parameter in (0, 1).
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records. Values outside are moved to the nearer bound before anything is summed.
+        Needed.
+    with_mean, with_std
+        Whether columns are centred, and whether they are scaled.
+    budget
+        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
+
+    Attributes
+    ----------
+    mean_, var_, scale_
+        Shape (n_features,), private.
+    n_samples_seen_
+        Number of records.
+    ledger_, epsilon_spent_, report_
+        What was released, and what it cost.
+
+    Notes
+    -----
+    ``partial_fit`` averages the moments of its batches; each call costs (epsilon, delta), and all
+    calls are composed as if they were about the same records.
+    """
+
+    n_samples_seen_: int
+    _moments: Table
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
+        budget: Budget | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.budget = budget
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn private means and variances of records of shape (n, n_features)."""
+        return self._learn(self._read(X), first=True)
+
+    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Add the moments of further records, shape (n, n_features); costs a fit."""
+        first = not hasattr(self, "mean_")
+        return self._learn(self._read(X, reset=first), first=first)
+
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
+        low, high = bounded("bounds", self.bounds, d)
+        middle, half = (low + high) / 2, (high - low) / 2
+        (multiplier,) = single_release(*self._target(), [1.0])
+        bound = math.sqrt(1.25 * d)
+        plan = self._plan(n, sum_query("moments", bound, multiplier))
+        inside = np.clip((X - middle) / half, -1.0, 1.0)
+        vectors = np.hstack([inside, inside**2 - 0.5])
+        with self._paid(plan):
+            moments, ledger = self._noisy_mean(plan, "moments", lambda rows: vectors[rows], 2 * d)
+        seen = 0 if first else self.n_samples_seen_
+        if seen:
+            moments = (seen * self._moments + n * moments) / (seen + n)
+        self._moments, self.n_samples_seen_ = moments, seen + n
+        center = np.clip(moments[:d], -1.0, 1.0)
+        noise = multiplier * bound / (seen + n)
+        least = min(noise, 1.0)
+        spread = np.clip(moments[d:] + 0.5 - center**2, max(least, 1e-12), 1.0)
+        self.mean_ = middle + half * center
+        self.var_ = half**2 * spread
+        self.scale_ = np.sqrt(self.var_)
+        self._close(plan, [ledger], moments, first=first)
+        return self
+
+    def transform(self, X: ArrayLike) -> Table:
+        """Return records of shape (m, n_features), centred and scaled."""
+        check_is_fitted(self)
+        X = np.array(self._read(X, reset=False))
+        X -= self.mean_ if self.with_mean else 0.0
+        X /= self.scale_ if self.with_std else 1.0
+        return X
+
+    def inverse_transform(self, X: ArrayLike) -> Table:
+        """Return records of shape (m, n_features) as they were before they were scaled."""
+        check_is_fitted(self)
+        X = np.array(self._read(X, reset=False))
+        X *= self.scale_ if self.with_std else 1.0
+        X += self.mean_ if self.with_mean else 0.0
+        return X

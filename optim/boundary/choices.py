@@ -1,0 +1,170 @@
+"""Which labels are there, and where is the middle? The part of the boundary for noisy choices.
+
+An answer here is no sum with noise: it is one of many candidates. Like :class:`PrivateOracle`, a
+:class:`PrivateChoices` sees records and noise, and writes the ledger before it reads a record.
+
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="labels", kind="labels", sampler="full", max_norm=1.0, noise_multiplier=2.0,
+...               threshold=12.0, count=1)
+>>> plan = Plan(optimizer="labels", n=62, queries=(query,), epsilon=3.0, delta=1e-6)
+>>> choices = PrivateChoices(np.repeat(["no", "yes", "rare"], [30, 31, 1]), plan, seed=0)
+>>> choices.labels("labels").tolist()
+['no', 'yes']
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.optim import budget
+from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.noise import add_gaussian
+from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
+
+__all__ = ["PrivateChoices"]
+
+# Values are spread by so much of their column's range, each record's by itself. Columns often hold
+# one value many times, and no point between equal values would be left for a middle to lie at. A
+# larger spread moves quantiles; with a much smaller one the middle of equal values is hard to find.
+_SPREAD = 1e-3
+
+
+class PrivateChoices:
+    """Answers a plan's queries of kinds ``"labels"`` and ``"selection"`` about records.
+
+    Parameters
+    ----------
+    records
+        Labels, shape (n,), or numbers, shape (n, d), finite.
+    plan
+        What may be asked, for n records.
+    seed
+        As for :class:`dpcal.optim.PrivateOracle`.
+
+    Raises
+    ------
+    ValueError
+        If the plan is for another number of records.
+    """
+
+    def __init__(self, records: NDArray[Any], plan: Plan, *, seed: Seed = None) -> None:
+        if len(records) != plan.n:
+            raise ValueError(f"plan must be for n={len(records)} records, got one for n={plan.n}.")
+        self._records = records
+        self._streams = Streams(seed, plan, self._digest)
+        self._admission = Admission(plan)
+        if budget.in_use():
+            budget.charge(plan.event, plan.neighboring_relation)
+        self._spread: dict[int, Vector] = {}
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was released so far."""
+        return self._admission.ledger
+
+    def _digest(self) -> bytes:
+        kept = self._records
+        return digest_of(kept if kept.dtype.kind in "biuf" else np.array(kept, dtype=str))
+
+    def labels(self, query: str) -> NDArray[Any]:
+        """Return the labels whose noisy counts exceed the query's threshold, in sort order.
+
+        Parameters
+        ----------
+        query
+            Name of a query of kind ``"labels"`` in the plan.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan's count is used up; no record is touched.
+
+        References
+        ----------
+        Korolova, Kenthapadi, Mishra and Ntoulas 2009, Releasing search queries and clicks
+        privately, with Gaussian noise; Wilkins, Kifer, Zhang and Karrer 2024.
+        """
+        asked = self._admission.asked(query, "labels")
+        self._admission.spend(asked, 1)
+        found, counts = np.unique(self._records, return_counts=True)
+        noisy = counts.astype(np.float64)
+        add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
+        assert asked.threshold is not None
+        kept: NDArray[Any] = found[noisy > asked.threshold]
+        return kept
+
+    def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
+        """Return a private median of a column inside every interval between neighboring cuts.
+
+        A record lies in one interval at most, so that all of them together cost one answer. In an
+        interval that holds m values, a point t has the score ``-|#(values < t) - m / 2|``, which
+        one record moves by at most 1/2; t is drawn with a density proportional to ``exp(score /
+        (noise_multiplier * max_norm))``.
+
+        Parameters
+        ----------
+        column
+            Number of a column of the records.
+        cuts
+            Shape (k + 1,), nondecreasing; a function of what is public or was released.
+        query
+            Name of a query of kind ``"selection"`` in the plan, with ``max_norm`` at least 0.5.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (k,), each between its two cuts.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan's count is used up; no record is touched.
+
+        References
+        ----------
+        Smith 2011 (the exponential mechanism for a quantile); Kaplan, Schnapp and Stemmer 2022,
+        Differentially private approximate quantiles (many of them, over a tree).
+        """
+        edges = numbers("cuts", cuts)
+        if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) < 0).any():
+            raise ValueError("cuts must be two or more nondecreasing numbers.")
+        asked = self._admission.asked(query, "selection")
+        _validate.within(0.5, math.inf, max_norm=asked.max_norm)
+        self._admission.spend(asked, 1)
+        values = self._column(column, float(edges[-1] - edges[0]))
+        scale = asked.noise_multiplier * asked.max_norm
+        places = np.searchsorted(values, edges)
+        return np.array(
+            [
+                self._median(values[first:last], low, high, scale)
+                for first, last, low, high in zip(
+                    places, places[1:], edges, edges[1:], strict=False
+                )
+            ]
+        )
+
+    def _column(self, column: int, width: float) -> Vector:
+        """A column's values in order, spread once by numbers that do not depend on them."""
+        if column not in self._spread:
+            spread = self._streams.parting.uniform(-0.5, 0.5, len(self._records))
+            values = self._records[:, column] + _SPREAD * width * spread
+            self._spread[column] = np.sort(values)
+        return self._spread[column]
+
+    def _median(self, values: Vector, low: float, high: float, scale: float) -> float:
+        ends = np.concatenate([[low], np.clip(values, low, high), [high]])
+        lengths = np.diff(ends)
+        scores = -np.abs(np.arange(len(lengths)) - len(values) / 2)
+        noise = self._streams.noise
+        with np.errstate(divide="ignore"):
+            tops = scores / scale + np.log(lengths) + noise.gumbel(size=len(lengths))
+        chosen = int(np.argmax(tops))
+        return float(min(max(noise.uniform(ends[chosen], ends[chosen + 1]), low), high))

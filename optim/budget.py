@@ -1,0 +1,275 @@
+"""What may several private runs cost together? A budget that adds them up, or refuses the next one.
+
+Every run that opens while a budget is in use is charged to it before a record is read, wherever in
+the process it is opened: by an optimizer, or by an estimator inside cross-validation.
+
+>>> from dpcal.accountants import events
+>>> with budget(epsilon=1.0, delta=1e-6) as shared:
+...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
+...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
+...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
+Traceback (most recent call last):
+    ...
+dpcal.errors.BudgetExceeded: This would bring the budget to epsilon=1.239 at delta=1e-06, \
+and epsilon=1 is all there is; epsilon=0.9954 is spent, and nothing more was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import RLock
+from types import TracebackType
+from typing import Any, Self
+
+from dpcal import _validate
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import events
+from dpcal.accountants.directions import RELATIONS
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+
+__all__ = ["Budget", "budget", "charge", "in_use", "prepaid"]
+
+# Budgets in use, the innermost last. They belong to the process and not to a thread: a run in a
+# thread that does not know of a budget would otherwise cost nothing.
+_IN_USE: list[Budget] = []
+_LOCK = RLock()
+
+# Whether the runs that this thread opens were paid for together beforehand.
+_PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
+
+
+class Budget:
+    """A privacy budget that several runs about the same records are paid from.
+
+    The price is that of all runs together, composed exactly, and not the sum of their epsilons.
+    Runs are priced as if their settings had been fixed beforehand. For Gaussian mechanisms on all
+    records the same price holds if each is chosen from what the ones before released (Smith and
+    Thakurta 2022); where others are in play, do not choose an epsilon from released values.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number > 0.
+    delta
+        A number in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
+        are refused.
+    score_share
+        In (0, 1]: while the budget is in use, ``score`` of an estimator of
+        :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
+        share of the estimator's epsilon, and is paid from the budget too.
+
+    Attributes
+    ----------
+    epsilon, delta, neighboring_relation, score_share
+        As given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        neighboring_relation: str = "add-or-remove-one",
+        score_share: float = 0.1,
+    ) -> None:
+        self.epsilon = _validate.positive(epsilon=epsilon)
+        self.delta = _validate.probability(delta=delta)
+        self.neighboring_relation = _validate.choice(
+            RELATIONS, neighboring_relation=neighboring_relation
+        )
+        self.score_share = _validate.rate(score_share=score_share)
+        self._charged: list[events.DpEvent] = []
+        self._process = os.getpid()
+
+    @property
+    def event(self) -> events.DpEvent:
+        """Everything that was charged, as one event."""
+        return events.ComposedDpEvent(list(self._charged))
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of everything that was charged, at the budget's delta, rounded up."""
+        return self._price(self._charged)
+
+    def _price(self, charged: list[events.DpEvent]) -> float:
+        if not charged:
+            return 0.0
+        together = events.ComposedDpEvent(charged)
+        relation = self.neighboring_relation
+        return epsilon_of(together, delta=self.delta, neighboring_relation=relation).upper
+
+    def check(self, event: events.DpEvent, neighboring_relation: str) -> None:
+        """Refuse a run that the budget does not allow, and change nothing.
+
+        Parameters
+        ----------
+        event
+            What the run may release.
+        neighboring_relation
+            That the run's plan is for.
+
+        Raises
+        ------
+        BudgetExceeded
+            If all runs together would cost more than the budget, or it is another process's.
+        UnsupportedEvent
+            If the relation is not the budget's, or no theorem prices the event.
+        """
+        if os.getpid() != self._process:
+            raise BudgetExceeded(
+                "This budget was opened in another process and cannot be charged here. Use "
+                "n_jobs=1, or threads, while a budget is in use."
+            )
+        if neighboring_relation != self.neighboring_relation:
+            raise UnsupportedEvent(
+                f"The budget is for neighboring relation {self.neighboring_relation!r}, and the "
+                f"run is for {neighboring_relation!r}."
+            )
+        price = self._price([*self._charged, event])
+        if price > self.epsilon:
+            raise BudgetExceeded(
+                f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
+                f"epsilon={self.epsilon:g} is all there is; epsilon={self.spent:.4g} is spent, and "
+                "nothing more was."
+            )
+
+    def pay(self, event: events.DpEvent, neighboring_relation: str) -> None:
+        """Charge a run, or refuse it and change nothing; parameters and errors as for ``check``."""
+        with _LOCK:
+            self.check(event, neighboring_relation)
+            self._charged.append(event)
+
+    def __enter__(self) -> Self:
+        with _LOCK:
+            _IN_USE.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with _LOCK:
+            _IN_USE.remove(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        # A copy could be spent a second time. Cloned estimators share their budget.
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # In another process it is a record of what was spent: its process number is not that one's.
+        return dict(self.__dict__)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Budget of epsilon={self.epsilon:g} at delta={self.delta:g}, {self.spent:.4g} spent>"
+        )
+
+
+def budget(
+    *,
+    epsilon: float,
+    delta: float,
+    neighboring_relation: str = "add-or-remove-one",
+    score_share: float = 0.1,
+) -> Budget:
+    """Return a budget, to be used in a ``with`` statement or given to estimators as ``budget``.
+
+    Inside ``with dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is
+    charged before it reads a record, and the first one that the budget does not cover raises
+    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number > 0.
+    delta
+        A number in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
+        are refused.
+    score_share
+        In (0, 1]: which share of its epsilon an estimator's noisy ``score`` costs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+
+    >>> shared = budget(epsilon=2.0, delta=1e-6)
+    >>> shared
+    <Budget of epsilon=2 at delta=1e-06, 0 spent>
+    """
+    return Budget(
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=neighboring_relation,
+        score_share=score_share,
+    )
+
+
+def in_use() -> tuple[Budget, ...]:
+    """Return the budgets in use, the innermost last."""
+    return tuple(_IN_USE)
+
+
+def charge(event: events.DpEvent, neighboring_relation: str, also: Budget | None = None) -> None:
+    """Charge every budget in use, or refuse and charge none; nothing happens where there is none.
+
+    Parameters
+    ----------
+    event
+        What a run may release.
+    neighboring_relation
+        That its plan is for.
+    also
+        A further budget, which is charged once even if it is in use.
+
+    Raises
+    ------
+    BudgetExceeded, UnsupportedEvent
+        As for :meth:`Budget.check`.
+    """
+    if _PREPAID.get():
+        return
+    with _LOCK:
+        budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
+        for each in budgets:
+            each.check(event, neighboring_relation)
+        for each in budgets:
+            each.pay(event, neighboring_relation)
+
+
+@contextmanager
+def prepaid(
+    event: events.DpEvent, neighboring_relation: str, also: Budget | None = None
+) -> Iterator[None]:
+    """Charge several runs at once; the ones that this thread opens inside are not charged again.
+
+    Parameters
+    ----------
+    event
+        All that the runs inside may release, together.
+    neighboring_relation, also
+        As for :func:`charge`.
+    """
+    charge(event, neighboring_relation, also)
+    before = _PREPAID.set(True)
+    try:
+        yield
+    finally:
+        _PREPAID.reset(before)

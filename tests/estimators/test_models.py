@@ -1,0 +1,151 @@
+"""Do models learn what is there, and say so where they cannot?"""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.linear_model import LinearRegression as Exact
+from sklearn.linear_model import Ridge as ExactRidge
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from dpcal.accountants import events
+from dpcal.estimators import LinearRegression, LogisticRegression, Ridge, StandardScaler
+
+
+def seeded(model, seed):
+    """Return a model whose noise is that of a seed; in tests alone."""
+    model._seed = seed
+    return model
+
+
+def test_much_budget_gives_the_least_squares_of_everybody_else():
+    """With the noise all but gone, noisy moments are moments. Seed 0."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 3, (3_000, 4)) * [1.0, 2.0, 0.5, 1.0]
+    y = X @ [1.0, -2.0, 0.0, 3.0] + 7 + rng.standard_normal(3_000)
+    bounds = ([-1, -2, -0.5, -1], [3, 6, 1.5, 3])
+    settings = {"epsilon": 1e4, "bounds": bounds, "target_bounds": (-20, 30)}
+    private = seeded(LinearRegression(**settings), 0).fit(X, y)
+    exact = Exact().fit(X, y)
+    np.testing.assert_allclose(private.coef_, exact.coef_, atol=0.05)
+    np.testing.assert_allclose(private.intercept_, exact.intercept_, atol=0.1)
+    assert private.score(X, y) == pytest.approx(exact.score(X, y), abs=1e-3)
+
+
+def test_ridge_shrinks_by_alpha_as_everybody_elses_does():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, (2_000, 3))
+    y = X @ [1.0, -2.0, 0.5]
+    settings = {"epsilon": 1e4, "bounds": (-1, 1), "target_bounds": (-4, 4)}
+    for alpha in (10.0, 300.0):
+        private = seeded(Ridge(alpha=alpha, **settings), 1).fit(X, y)
+        exact = ExactRidge(alpha=alpha).fit(X, y)
+        np.testing.assert_allclose(private.coef_, exact.coef_, atol=0.03)
+
+
+def test_the_gradient_solver_and_the_statistics_agree_where_there_is_much_budget():
+    X, y = load_diabetes(return_X_y=True)
+    settings = {"epsilon": 50.0, "bounds": (-0.14, 0.14), "target_bounds": (25, 346), "row_norm": 2}
+    scores = [
+        seeded(LinearRegression(solver=solver, **settings), 2).fit(X, y).score(X, y)
+        for solver in ("statistics", "gradient")
+    ]
+    assert min(scores) > 0.43  # exact least squares has 0.518
+    assert abs(scores[0] - scores[1]) < 0.06
+
+
+def test_statistics_are_left_where_they_would_drown():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(-1, 1, (200, 60))
+    settings = {"bounds": (-1, 1), "target_bounds": (-1, 1)}
+    assert LinearRegression(**settings).fit(X, X[:, 0]).solver_ == "gradient"
+    assert LinearRegression(**settings).fit(X[:, :2], X[:, 0]).solver_ == "statistics"
+
+
+@pytest.mark.parametrize(("load", "least"), [(load_breast_cancer, 0.88), (load_wine, 0.75)])
+def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
+    """Seeds 0 to 3. Without privacy: 0.96 and 0.98. A mean below these limits was seen in none of
+    20 other choices of seeds.
+    """
+    X, y = load(return_X_y=True)
+    low, high = X.min(axis=0), X.max(axis=0)  # published by the makers of these tables
+    scores = []
+    for seed in range(4):
+        A, B, a, b = train_test_split(X, y, random_state=seed, stratify=y)
+        steps = (
+            StandardScaler(bounds=(low, high), epsilon=0.5),
+            LogisticRegression(epsilon=1.5, classes=sorted(set(y.tolist()))),
+        )
+        model = make_pipeline(*(seeded(step, seed) for step in steps)).fit(A, a)
+        scores.append(model.score(B, b))
+    assert np.mean(scores) > least
+
+
+def test_scaled_features_and_bounds_give_one_decision():
+    """Coefficients are in the units of the records, whatever they were scaled by inside."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform([0, 100], [10, 900], (4_000, 2))
+    y = X[:, 0] / 10 > X[:, 1] / 900
+    model = seeded(LogisticRegression(epsilon=20, bounds=([0, 100], [10, 900])), 3).fit(X, y)
+    scores = X @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_array_equal(model.predict(X), model.classes_[(scores > 0).astype(int)])
+    assert model.score(X, y) > 0.9
+    assert model.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
+
+
+def test_a_declared_class_that_no_record_has_is_a_class():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((300, 2))
+    model = seeded(LogisticRegression(classes=["a", "b"]), 4).fit(X, ["a"] * 300)
+    assert model.classes_.tolist() == ["a", "b"]
+    assert (model.predict(X) == "a").mean() > 0.9
+    three = LogisticRegression(classes=["a", "b", "c"]).fit(X, ["a"] * 300)
+    assert three.coef_.shape == (3, 2)
+    with pytest.raises(ValueError, match=r"declared classes only, \['a', 'b'\]"):
+        LogisticRegression(classes=["a", "b"]).fit(X, ["a"] * 299 + ["c"])
+
+
+def test_a_label_of_one_record_is_released_as_rarely_as_was_paid_for():
+    """The threshold's failure is what the ledger prices, and counts decide by the normal law."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 2))
+    y = np.array(["common"] * 90 + ["other"] * 109 + ["secret"])
+    model = LogisticRegression(epsilon=1.0, delta=1e-4).fit(X, y)
+    assert "secret" not in model.classes_
+    asked = model.ledger_.entries[0]
+    gaussian, surprise = asked.event(200).events
+    assert gaussian == events.GaussianDpEvent(asked.noise_multiplier)
+    tail = norm.sf((asked.threshold - 1) / asked.noise_multiplier)
+    assert tail <= surprise.delta <= tail * (1 + 1e-9) <= 1e-4
+
+
+def test_labels_that_are_too_few_are_a_sentence():
+    X = np.random.default_rng(6).standard_normal((20, 2))
+    with pytest.raises(ValueError, match=r"two classes or more.*fewer than about \d+ records"):
+        LogisticRegression(epsilon=0.1).fit(X, [0, 1] * 10)
+
+
+def test_moments_have_the_noise_that_was_paid_for():
+    """Means of 900 columns of records in the middle of their bounds: sigma sqrt(5 d / 4) / n.
+
+    The standard deviation of 900 normals is within 8 percent of sigma but for one time in 10^3.
+    Seed 7.
+    """
+    X = np.zeros((100, 900))
+    scaler = seeded(StandardScaler(bounds=(-1e3, 1e3), epsilon=2e3), 7).fit(X)
+    (entry,) = scaler.ledger_.entries
+    expected = 1e3 * entry.noise_multiplier * np.sqrt(1.25 * 900) / 100
+    assert expected < 500  # far from the bounds
+    assert np.std(scaler.mean_) == pytest.approx(expected, rel=0.08)
+
+
+def test_a_record_far_outside_moves_moments_by_no_more_than_its_bound():
+    X = np.random.default_rng(8).uniform(-1, 1, (50, 2))
+    far = np.vstack([X[:-1], [[1e300, -1e300]]])
+    settings = {"bounds": (-1, 1), "epsilon": 1.0}
+    one, two = (seeded(StandardScaler(**settings), 8) for _ in range(2))
+    one.fit(X)
+    two.fit(far)
+    assert np.isfinite(two.mean_).all()
+    assert np.isfinite(two.scale_).all()

@@ -1,0 +1,103 @@
+"""Choices follow the laws that their prices are about."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, norm
+
+from dpcal.accountants import epsilon, events
+from dpcal.calibrate import Plan, Query
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.optim import Logistic, PrivateOracle
+from dpcal.optim.boundary.choices import PrivateChoices
+
+
+def plan_of(n, relation="add-or-remove-one", **query):
+    fields = {"name": "asked", "sampler": "full", "max_norm": 1.0, "count": 1, **query}
+    return Plan(
+        optimizer="test", n=n, queries=(Query(**fields),), epsilon=9.0, delta=1e-6,
+        neighboring_relation=relation,
+    )  # fmt: skip
+
+
+def test_medians_are_drawn_with_the_density_that_was_promised():
+    """The chance of each gap between values, exp(score / scale) times its length, by brute force.
+
+    3000 draws, seed 0. A chi-square test rejects one right law in 10^4.
+    """
+    values = np.array([[1.0], [2.0], [4.0], [7.0], [9.0]])
+    plan = plan_of(5, kind="selection", max_norm=0.5, noise_multiplier=2.0, count=3000)
+    edges = np.array([0.0, 1.0, 2.0, 4.0, 7.0, 9.0, 10.0])
+    scores = -np.abs(np.arange(6) - 2.5)
+    law = np.exp(scores / 1.0) * np.diff(edges)
+    choices = PrivateChoices(values, plan, seed=0)
+    draws = [choices.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
+    seen, _ = np.histogram(draws, edges)
+    # Values are spread by half a thousandth of the range, which moves no edge of note.
+    assert chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-4
+
+
+def test_a_selection_costs_the_exponential_mechanism():
+    plan = plan_of(5, kind="selection", max_norm=0.5, noise_multiplier=4.0, count=3)
+    one = events.ExponentialMechanismDpEvent(0.5)
+    three = epsilon(events.SelfComposedDpEvent(one, 3), delta=1e-6)
+    assert plan.price() == pytest.approx(three, rel=1e-9)
+    assert plan.price() >= three
+
+
+def test_labels_cost_a_gaussian_and_the_chance_that_one_record_shows():
+    plan = plan_of(60, kind="labels", noise_multiplier=3.0, threshold=14.0)
+    surprise = norm.sf(13 / 3)
+    parts = [events.GaussianDpEvent(3.0), events.EpsilonDeltaDpEvent(0.0, surprise)]
+    delta = 2 * surprise
+    assert plan.price(delta) == pytest.approx(epsilon(events.ComposedDpEvent(parts), delta=delta))
+
+
+def test_a_label_passes_the_threshold_as_often_as_the_normal_law_says():
+    """1000 draws, seeds 0 to 999; five standard deviations, one false alarm in 10^6."""
+    labels = np.repeat(["a", "b"], [10, 50])
+    plan = plan_of(60, kind="labels", noise_multiplier=3.0, threshold=14.0)
+    kept = [PrivateChoices(labels, plan, seed=k).labels("asked").tolist() for k in range(1000)]
+    chance = norm.sf(4 / 3)
+    seen = sum("a" in each for each in kept)
+    assert abs(seen - 1000 * chance) < 5 * np.sqrt(1000 * chance * (1 - chance))
+    assert all("b" in each for each in kept)
+
+
+def test_choices_are_refused_where_no_theorem_covers_them():
+    for query in (
+        {"kind": "labels", "noise_multiplier": 3.0, "threshold": 14.0},
+        {"kind": "selection", "noise_multiplier": 3.0},
+    ):
+        with pytest.raises(UnsupportedEvent, match="added, removed or blanked"):
+            plan_of(60, relation="replace-one", **query).price()
+        X = np.zeros((60, 1))
+        objective = Logistic(X, [0, 1] * 30)
+        with pytest.raises(UnsupportedEvent, match="is for sums of whole numbers"):
+            PrivateOracle(objective, plan_of(60, **query), noise="discrete")
+
+
+def test_a_choice_is_asked_no_more_often_than_planned():
+    plan = plan_of(3, kind="selection", max_norm=0.5, noise_multiplier=4.0)
+    choices = PrivateChoices(np.zeros((3, 1)), plan, seed=0)
+    choices.medians(0, [-1, 1], "asked")
+    with pytest.raises(BudgetExceeded):
+        choices.medians(0, [-1, 1], "asked")
+    assert choices.ledger.count("asked") == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"kind": "labels"}, "threshold is for kind='labels' and needed there"),
+        ({"kind": "gradient", "threshold": 3.0}, "threshold is for kind='labels'"),
+        ({"kind": "labels", "threshold": 1.0}, "threshold must be a number > 1, got 1.0"),
+        ({"kind": "labels", "threshold": 9.0, "max_norm": 2.0}, "max_norm must be 1"),
+        (
+            {"kind": "selection", "sampler": "poisson", "sampling_probability": 0.1},
+            "kind='selection' is for sampler='full'",
+        ),
+    ],
+)
+def test_bad_choices_are_sentences(fields, told):
+    with pytest.raises(ValueError, match=told):
+        plan_of(9, noise_multiplier=2.0, **fields)
