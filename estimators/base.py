@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -260,8 +261,6 @@ def labels_query(epsilon: float, delta: float) -> tuple[Query, float, float]:
 
 def normal_quantile(tail: float) -> float:
     """Return the number that a standard normal exceeds with this probability."""
-    from scipy.special import ndtri
-
     return -float(ndtri(tail))
 
 
