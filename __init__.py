@@ -12,7 +12,7 @@ Three rooms, each imported when it is first used:
 Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
 ``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
 ``dpcal.load_model`` reads the model that a run has left. ``dpcal.estimators`` are scikit-learn
-estimators that spend a budget (extra ``sklearn``), and ``dpcal.budget`` is one that many runs share.
+estimators that spend a budget (extra ``sklearn``), and ``dpcal.budget`` is one that runs share.
 
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(
