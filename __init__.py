@@ -12,7 +12,8 @@ Three rooms, each imported when it is first used:
 Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
 ``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
 ``dpcal.load_model`` reads the model that a run has left. ``dpcal.estimators`` are scikit-learn
-estimators that spend a budget (extra ``sklearn``), and ``dpcal.budget`` is one that runs share.
+estimators that spend a budget (extra ``sklearn``), ``dpcal.adapters`` are switches for other libraries, and ``dpcal.budget`` is a budget
+that runs share.
 
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING
 from dpcal import _lazy, _moved
 
 if TYPE_CHECKING:
-    from dpcal import accountants, calibrate, estimators, optim, plot, report, tables
+    from dpcal import accountants, adapters, calibrate, estimators, optim, plot, report, tables
     from dpcal.optim.budget import budget
     from dpcal.tables import load_model
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "accountants",
+    "adapters",
     "budget",
     "calibrate",
     "estimators",
@@ -48,7 +50,7 @@ __all__ = [
 
 _moved.install()
 
-_ROOMS = ("accountants", "calibrate", "estimators", "optim", "plot", "report", "tables")
+_ROOMS = ("accountants", "adapters", "calibrate", "estimators", "optim", "plot", "report", "tables")
 _HOMES = {
     **{room: f"dpcal.{room}" for room in _ROOMS},
     "budget": "dpcal.optim.budget",

@@ -27,6 +27,7 @@ from setuptools.command.build_py import build_py
 ROOMS = (
     "_ext",
     "accountants",
+    "adapters",
     "calibrate",
     "commands",
     "estimators",

@@ -32,8 +32,8 @@ from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
-from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import Budget, in_use, prepaid
+from dpcal.optim.choices import PrivateChoices
 from dpcal.report import statement
 
 __all__ = ["RELATION", "PrivateEstimator", "Table", "bounded", "single_release"]

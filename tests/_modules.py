@@ -7,6 +7,7 @@
 
 import ast
 import functools
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from _tree import ROOT
 ROOMS = (
     "_ext",
     "accountants",
+    "adapters",
     "calibrate",
     "commands",
     "estimators",
@@ -23,6 +25,19 @@ ROOMS = (
     "report",
     "tables",
 )
+
+
+# Modules that stand on a package of an extra, which the tests' environment need not have.
+OPTIONAL = {
+    "dpcal.adapters.flower": "flwr",
+    "dpcal.adapters.opacus": "opacus",
+    "dpcal.adapters.torch": "torch",
+}
+
+
+def missing(module):
+    """Whether a module of the package stands on a package that is not installed."""
+    return module in OPTIONAL and importlib.util.find_spec(OPTIONAL[module]) is None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from _tree import ROOT
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 # A path in backticks that begins with a folder of the tree.
 FOLDERS = (
-    "_ext|accountants|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
+    "_ext|accountants|adapters|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
     "|tables|tests"
 )
 PATH = re.compile(rf"`((?:{FOLDERS})/[\w./-]*)`")

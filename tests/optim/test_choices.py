@@ -8,7 +8,7 @@ from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle
-from dpcal.optim.boundary.choices import PrivateChoices
+from dpcal.optim.choices import PrivateChoices
 
 
 def plan_of(n, relation="add-or-remove-one", **query):

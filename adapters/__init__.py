@@ -1,0 +1,22 @@
+"""One-line switches for other libraries: Opacus, Flower and PyTorch. Each is an extra.
+
+``dpcal.adapters.opacus``
+    ``PrivacyEngine(accountant="dpcal")``.
+``dpcal.adapters.flower``
+    ``Accountant(config)``, Flower's protocol of a privacy accountant.
+``dpcal.adapters.torch``
+    ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
+``dpcal.adapters.stepwise``
+    ``StepwiseOracle(plan, dimension=...)``, for a loop of another framework, in numpy.
+
+Accountants of dp-accounting's interface are in :mod:`dpcal.accountants`. Nothing here is imported
+by other rooms, and importing this package imports none of the libraries.
+"""
+
+from dpcal import _lazy
+
+__all__ = ["flower", "opacus", "stepwise", "torch"]
+
+__getattr__, __dir__ = _lazy.attributes(
+    __name__, {name: f"dpcal.adapters.{name}" for name in __all__}
+)

@@ -1,0 +1,209 @@
+"""How does a loop that owns its batches ask the oracle? It is given rows, and hands back gradients.
+
+Frameworks want to load a batch themselves and to see it in pieces. A :class:`StepwiseOracle` draws
+the batch after it wrote the ledger, sums the pieces clipped record by record, and adds the noise
+when the batch is complete.
+
+>>> from dpcal.calibrate import Plan, Query
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.5,
+...               max_norm=1.0, noise_multiplier=2.0, count=1)
+>>> plan = Plan(optimizer="dpsgd", n=8, queries=(query,), epsilon=3.0, delta=1e-6)
+>>> oracle = StepwiseOracle(plan, dimension=2, seed=0)
+>>> rows = oracle.draw()
+>>> oracle.add(np.ones((len(rows), 2)))
+>>> oracle.answer().shape, oracle.ledger.count("gradient"), oracle.remaining("gradient")
+((2,), 1, 0)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import DpcalError
+from dpcal.optim import Ledger, PrivateOracle
+from dpcal.optim.boundary import observers
+from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["OutOfTurn", "StepwiseOracle"]
+
+ClippedSum = Callable[[Rows, float], Vector]
+
+
+class OutOfTurn(DpcalError):  # noqa: N818 -- reads as what happened
+    """Gradients were handed in without a batch, or a batch was drawn before the last one's end."""
+
+
+class StepwiseOracle(PrivateOracle):
+    """An oracle for one query of gradients, whose batches are loaded by somebody else.
+
+    Parameters
+    ----------
+    plan
+        With one query, of kind ``"gradient"``.
+    dimension
+        Number of parameters.
+    seed, noise
+        As for :class:`dpcal.optim.PrivateOracle`. The noise of a seed does not depend on the
+        records here: use a seed for one data set only.
+    ledger
+        What was released already, within the plan.
+
+    Raises
+    ------
+    ValueError
+        If the plan has other queries.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        dimension: int,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        ledger: Ledger | None = None,
+        streams: Streams | None = None,
+    ) -> None:
+        if [query.kind for query in plan.queries] != ["gradient"]:
+            kinds = ", ".join(repr(query.kind) for query in plan.queries)
+            raise ValueError(f"plan must have one query of kind 'gradient', got {kinds}.")
+        objective = _Elsewhere(plan.n, _validate.count(dimension=dimension))
+        if streams is None:
+            streams = observers.streams(seed, plan, objective.digest)
+        self._open(objective, plan, streams, ledger=ledger, noise=noise)
+        self._elsewhere = objective
+        self._total: Any = None
+        if ledger is not None:
+            for name, rounds in self._batches.rounds.items():
+                rounds.skip_to(ledger.count(name))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether a batch was drawn and not yet answered for."""
+        return self._total is not None
+
+    def draw(self) -> Rows:
+        """Write the next answer into the ledger, and return the rows that it is about.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan is used up.
+        OutOfTurn
+            If the last batch was not answered for.
+        """
+        if self.drawn:
+            raise OutOfTurn("The last batch must be answered for before the next one is drawn.")
+        (query,) = self.plan.queries
+        with self._lock:
+            self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
+            if query.correlation is not None:
+                self._batches.rounds[query.name].begin()
+            self._total = 0
+            return self._batches.sample(query)
+
+    def add(self, gradients: NDArray[Any]) -> None:
+        """Add gradients of records of the batch, shape (m, dimension), each clipped."""
+        table = np.asarray(gradients, dtype=np.float64)
+        self.add_sums(len(table), lambda rows, bound: clipped_rows(table[rows], bound))
+
+    def add_sums(self, count: int, clipped_sum: ClippedSum) -> None:
+        """Add ``count`` records of the batch, by a function that sums their clipped gradients.
+
+        Parameters
+        ----------
+        count
+            Number of records, at least 0.
+        clipped_sum
+            ``clipped_sum(rows, bound)`` returns the sum of the gradients of some of them (numbers
+            from 0 to ``count - 1``), each clipped to ``bound`` first, shape (dimension,), float64.
+        """
+        if not self.drawn:
+            raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
+        (query,) = self.plan.queries
+        self._elsewhere.sums = clipped_sum
+        origin, rows = np.zeros(self.dimension), np.arange(count, dtype=np.intp)
+        self._total = self._total + self._mechanism.gradient_sum(
+            self._elsewhere, origin, rows, query.max_norm
+        )
+
+    def answer(self) -> Vector:
+        """Return the noisy mean gradient of the batch, shape (dimension,); the batch may be empty.
+
+        The divisor is the expected size of a batch, which is public.
+        """
+        if not self.drawn:
+            raise OutOfTurn("A batch must be drawn before it is answered for.")
+        if isinstance(self._total, int):
+            self.add(np.empty((0, self.dimension)))
+        (query,) = self.plan.queries
+        total, self._total = self._total, None
+        return self._noisy_mean(total, query, query.max_norm)
+
+    def give_up(self) -> None:
+        """Forget a batch that was drawn; its answer stays in the ledger."""
+        self._total = None
+
+    def state(self) -> dict[str, Any]:
+        """Return what :meth:`continued` needs, as JSON values. With a seed inside it is a secret.
+
+        Correlated noise goes on where it stopped; independent noise is drawn afresh.
+        """
+        correlated = any(query.correlation is not None for query in self.plan.queries)
+        return {
+            "plan": json.loads(self.plan.to_json()),
+            "ledger": json.loads(self.ledger.to_json()),
+            "seed": self._streams.root if correlated else None,
+            "noise": self.noise,
+            "dimension": self.dimension,
+        }
+
+    @classmethod
+    def continued(cls, state: Mapping[str, Any]) -> Self:
+        """Return an oracle that goes on where another one stopped. Go on from a state once.
+
+        Raises
+        ------
+        LedgerMismatch
+            If the state's ledger is not within its plan.
+        """
+        plan = Plan.from_json(json.dumps(state["plan"]))
+        streams = None if state["seed"] is None else Streams.restored(state["seed"], plan)
+        return cls(
+            plan,
+            dimension=state["dimension"],
+            noise=state["noise"],
+            ledger=Ledger.from_json(json.dumps(state["ledger"])),
+            streams=streams,
+        )
+
+
+class _Elsewhere(Objective):
+    """Records that somebody else holds: their clipped sums are handed in."""
+
+    sums: ClippedSum
+
+    def __init__(self, n: int, dimension: int) -> None:
+        self.n = n
+        self.dimension = self.penalized = dimension
+
+    def digest(self) -> bytes:
+        """Return the same bytes for all records, so that a seed is good for one data set."""
+        return b"records held elsewhere"
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`."""
+        return self.sums(rows, max_norm)
+
+    def loss(self, w: Any) -> float:
+        """Refuse: the records are held elsewhere."""
+        raise TypeError("Records that are held elsewhere give no losses.")

@@ -1,0 +1,287 @@
+"""A PyTorch loop that spends a plan: ``Guard(model, plan)``.
+
+>>> import torch  # doctest: +SKIP
+>>> from dpcal import calibrate  # doctest: +SKIP
+>>> plan = calibrate.dpsgd(n=1000, batch_size=100, epochs=5, epsilon=2.0, delta=1e-6)
+>>> guard = Guard(model, plan)  # doctest: +SKIP
+>>> for inputs, targets in guard.loader(dataset):  # doctest: +SKIP
+...     if guard.backward(inputs, targets):
+...         optimizer.step()
+>>> guard.epsilon(1e-6)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+from torch.utils.data import Dataset, default_collate
+
+from dpcal import _validate
+from dpcal.accountants import Epsilon
+from dpcal.adapters.stepwise import OutOfTurn, StepwiseOracle
+from dpcal.calibrate.plan import Plan
+from dpcal.errors import BudgetExceeded
+from dpcal.optim import Ledger
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Rows, Vector
+
+__all__ = ["Guard"]
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Gradients = Callable[[nn.Module, Any, Any], Mapping[str, Tensor]]
+
+# Relative slack of norms: gradients are summed in doubles, of which norms and factors are rounded.
+_SLACK = 1 + 1e-12
+
+# Modules whose output for one record depends on others in its batch. Clipping one record's gradient
+# would then not bound what it does to the sum.
+_MIXING = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
+
+
+class Guard:
+    """Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
+
+    The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
+    before the batch is loaded. Gradients are taken record by record, clipped, and summed on the
+    model's device; noise is independent, correlated or discrete, as the plan and ``noise`` say.
+
+    Parameters
+    ----------
+    model
+        A module. Parameters that require gradients are trained; none of its layers may mix the
+        records of a batch (batch normalisation does).
+    plan
+        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
+        :func:`dpcal.calibrate.correlated_dpsgd`.
+    loss
+        ``loss(output, target)`` of a batch of one record, a scalar; cross entropy when omitted.
+    gradients
+        ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
+        gradients of single records, shape (m, \\*shape); it takes the place of ``torch.func`` where
+        that cannot differentiate the model. A record's gradient must depend on that record alone.
+    noise
+        ``"gaussian"``, or ``"discrete"``: exact sums and noise from cryptographic bits, slowly.
+    seed
+        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
+        good for one data set.
+
+    Raises
+    ------
+    ValueError
+        If the plan asks for other than gradients, the model mixes records, or nothing is trained.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        plan: Plan,
+        *,
+        loss: Loss = nn.functional.cross_entropy,
+        gradients: Gradients | None = None,
+        noise: str = "gaussian",
+        seed: Seed = None,
+    ) -> None:
+        for name, module in model.named_modules():
+            if isinstance(module, _MIXING) and not (
+                isinstance(module, _MIXING[1]) and not module.track_running_stats
+            ):
+                raise ValueError(
+                    f"model must not mix the records of a batch, and its module {name!r} "
+                    f"({type(module).__name__}) does. Use group or layer normalisation."
+                )
+        self._trained = {
+            name: each for name, each in model.named_parameters() if each.requires_grad
+        }
+        if not self._trained:
+            raise ValueError("model must have parameters that require gradients, got none.")
+        self.model = model
+        self._loss = loss
+        self._gradients = self._by_torch if gradients is None else gradients
+        self._left = 0
+        dimension = sum(each.numel() for each in self._trained.values())
+        self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+
+    @property
+    def plan(self) -> Plan:
+        """What may be asked."""
+        return self._oracle.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was released so far."""
+        return self._oracle.ledger
+
+    @property
+    def remaining(self) -> int:
+        """Steps that the plan still allows."""
+        return self._oracle.remaining(self.plan.queries[0].name)
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
+        return self.ledger.epsilon(delta, **options)
+
+    def loader(
+        self,
+        dataset: Dataset[Any],
+        *,
+        at_most: int | None = None,
+        collate: Callable[[list[Any]], Any] = default_collate,
+    ) -> Iterator[Any]:
+        """Return an iterator over the batches of all remaining steps.
+
+        Parameters
+        ----------
+        dataset
+            With as many items as the plan has records.
+        at_most
+            Largest number of records in memory, at least 1: larger batches come in pieces, of which
+            :meth:`backward` returns True at the last one. All at once when omitted.
+        collate
+            Makes a batch of a list of items, as a ``DataLoader``'s ``collate_fn``.
+
+        Yields
+        ------
+        object
+            What ``collate`` makes of the records of a batch, or of a piece of it; of an empty batch
+            the same with length 0.
+        """
+        size = len(dataset)  # type: ignore[arg-type]
+        if size != self.plan.n:
+            raise ValueError(f"dataset must have the plan's n={self.plan.n} items, got {size}.")
+        piece = None if at_most is None else _validate.count(at_most=at_most)
+        return self._batches(dataset, piece, collate)
+
+    def _batches(self, dataset: Any, piece: int | None, collate: Any) -> Iterator[Any]:
+        while self.remaining:
+            rows = self._oracle.draw()
+            length = max(1, len(rows)) if piece is None else piece
+            pieces = [rows[i : i + length] for i in range(0, len(rows), length)] or [rows]
+            for left, some in reversed(list(enumerate(reversed(pieces)))):
+                self._left = left
+                yield _loaded(dataset, some, collate)
+            if self._oracle.drawn:
+                self._oracle.give_up()
+                raise OutOfTurn("backward must be called for every batch that the loader gave.")
+
+    def backward(self, inputs: Any, targets: Any) -> bool:
+        """Take gradients of a batch, or of a piece of one; fill ``.grad`` when it is complete.
+
+        Parameters
+        ----------
+        inputs, targets
+            As :meth:`loader` gave them, possibly moved to another device.
+
+        Returns
+        -------
+        bool
+            Whether ``.grad`` of every trained parameter now holds a noisy mean gradient, so that an
+            optimizer may take its step.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan is used up.
+        OutOfTurn
+            If the loader gave no batch.
+        """
+        if not self._oracle.drawn:
+            if not self.remaining:
+                raise BudgetExceeded(
+                    f"the plan's {self.plan.queries[0].count} steps are spent; no record is read."
+                )
+            raise OutOfTurn("backward needs a batch that guard.loader(dataset) gave.")
+        count = len(targets)
+        if count:
+            with torch.enable_grad():
+                table = self._table(self._gradients(self.model, inputs, targets), count)
+            self._oracle.add_sums(count, lambda rows, bound: _clipped(table, rows, bound))
+        if self._left:
+            return False
+        self._fill(self._oracle.answer())
+        return True
+
+    def _by_torch(self, model: nn.Module, inputs: Any, targets: Any) -> Mapping[str, Tensor]:
+        frozen = {name: each.detach() for name, each in model.named_parameters()}
+        buffers = dict(model.named_buffers())
+        trained = {name: frozen.pop(name) for name in self._trained}
+
+        def loss_of_one(parameters: Any, x: Tensor, y: Tensor) -> Tensor:
+            values = {**parameters, **frozen, **buffers}
+            output = functional_call(model, values, (x.unsqueeze(0),))
+            return self._loss(output, y.unsqueeze(0)).sum()
+
+        gradients = vmap(grad(loss_of_one), in_dims=(None, 0, 0), randomness="different")
+        found: Mapping[str, Tensor] = gradients(trained, inputs, targets)
+        return found
+
+    def _table(self, gradients: Mapping[str, Tensor], count: int) -> Tensor:
+        parts = []
+        for name, each in self._trained.items():
+            part = gradients[name].detach()
+            if part.shape != (count, *each.shape):
+                raise ValueError(
+                    f"gradients of {name!r} must have shape {(count, *each.shape)}, one a record, "
+                    f"got {tuple(part.shape)}."
+                )
+            parts.append(part.reshape(count, -1).double())
+        return torch.cat(parts, dim=1)
+
+    def _fill(self, gradient: Vector) -> None:
+        start = 0
+        for each in self._trained.values():
+            part = torch.from_numpy(gradient[start : start + each.numel()])
+            each.grad = part.reshape(each.shape).to(device=each.device, dtype=each.dtype)
+            start += each.numel()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return plan, ledger and, for correlated noise, its secret seed, as JSON values."""
+        return self._oracle.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken. Go on from a state once.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another plan or of a model of another size.
+        LedgerMismatch
+            If its ledger is not within its plan.
+        """
+        oracle = StepwiseOracle.continued(state)
+        if (oracle.plan, oracle.dimension) != (self.plan, self._oracle.dimension):
+            raise ValueError("state must be of a guard with the same plan and model size.")
+        self._oracle = oracle
+
+
+def _loaded(dataset: Any, rows: Rows, collate: Any) -> Any:
+    if len(rows):
+        return collate([dataset[int(row)] for row in rows])
+    return _emptied(collate([dataset[0]]))
+
+
+def _emptied(batch: Any) -> Any:
+    """Return a batch of one record without that record."""
+    if isinstance(batch, Tensor):
+        return batch[:0]
+    if isinstance(batch, Mapping):
+        return {name: _emptied(each) for name, each in batch.items()}
+    if isinstance(batch, list | tuple):
+        return [_emptied(each) for each in batch]
+    return batch
+
+
+def _clipped(table: Tensor, rows: Rows, bound: float) -> Vector:
+    """Return the sum of some rows, each clipped; rows that are not finite count as zero."""
+    some = table if len(rows) == len(table) else table[torch.from_numpy(np.ascontiguousarray(rows))]
+    finite = torch.isfinite(some).all(dim=1, keepdim=True)
+    some = torch.where(finite, some, torch.zeros_like(some))
+    largest = some.abs().amax(dim=1, keepdim=True).clamp(min=1e-300)
+    norms = largest[:, 0] * (some / largest).norm(dim=1) * _SLACK
+    factors = torch.clamp(bound / norms, max=1.0)
+    total: Vector = (factors @ some).cpu().numpy()
+    return total

@@ -1,0 +1,229 @@
+"""Where are the clusters? Lloyd's algorithm on noisy sums, from centres that a grid gives.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(0.0, 0.1, (9_000, 2)) + np.repeat([[-1, -1], [1, 1], [1, -1]], 3_000, axis=0)
+>>> model = KMeans(n_clusters=3, bounds=(-2, 2), epsilon=1.0).fit(X)
+>>> sorted(np.abs(model.cluster_centers_).round().tolist())
+[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
+>>> len(set(model.predict([[-1, -1], [1, 1], [1, -1]]).tolist()))
+3
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpcal import _validate
+from dpcal.calibrate.plans.common import repeated
+from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.optim import FromGradients, PrivateOracle
+from dpcal.optim.budget import Budget
+
+__all__ = ["KMeans"]
+
+# Rounds of Lloyd's algorithm. Centres settle in few, and every round needs more noise in all.
+_ROUNDS = 5
+
+# Share of the squared GDP parameter for the counts of the grid that the centres start from.
+_GRID_SHARE = 0.2
+
+# Largest number of cells of the grid. More cells hold fewer records each than there is noise.
+_CELLS = 4096
+
+# A centre whose noisy count is below this many standard deviations of its noise stays where it is.
+_FEW = 4.0
+
+
+class KMeans(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]
+    """K-means by noisy counts and sums of each cluster's records.
+
+    Centres start at the heaviest cells, by noisy counts, of a grid over the first coordinates that
+    have room for it, far from each other. Each of five rounds releases the clusters' counts and
+    sums in one noisy answer.
+
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters >= 1.
+    epsilon
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
+        and the number of records is public.
+    delta
+        Privacy parameter in (0, 1).
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records. Values outside are moved to the nearer bound. Needed.
+    budget
+        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
+
+    Attributes
+    ----------
+    cluster_centers_
+        Shape (n_clusters, n_features).
+    labels_
+        Shape (n,): the cluster of each record that was given, a function of that record and of the
+        private centres. It is not private: keep it with the records.
+    counts_
+        Shape (n_clusters,), the noisy counts of the last round.
+    ledger_, epsilon_spent_, report_
+        What was released, and what it cost.
+
+    References
+    ----------
+    Su, Cao, Li, Bertino and Jin 2016, Differentially private k-means clustering (noisy Lloyd and a
+    grid); here with Gaussian noise and one answer a round.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.budget = budget
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn private centres of records of shape (n, n_features)."""
+        table: Table = self._read(X)
+        n, d = table.shape
+        k = _validate.count(n_clusters=self.n_clusters)
+        if k > n:
+            raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
+        low, high = bounded("bounds", self.bounds, d)
+        middle, half = (low + high) / 2, (high - low) / 2
+        rows = np.clip((table - middle) / half, -1.0, 1.0)
+        grid, rounds = single_release(*self._target(), [_GRID_SHARE, 1 - _GRID_SHARE])
+        # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
+        # has as much weight as the count when it is divided by sqrt d.
+        sums = sum_query("clusters", math.sqrt(2), repeated(rounds, _ROUNDS), _ROUNDS)
+        plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
+        cells, places = _grid(rows)
+        with self._paid(plan):
+            one_of = np.eye(len(places)) if len(places) <= 64 else None
+            counts, first = self._noisy_mean(
+                plan,
+                "grid",
+                lambda some: _indicators(cells[some], len(places), one_of),
+                len(places),
+            )
+            centers = _heaviest(counts, places, k)
+            centers, told, second = self._lloyd(plan, rows, centers)
+        self.counts_ = told
+        self.cluster_centers_ = middle + half * centers
+        self._n_features_out = k
+        self._close(plan, [first, second], centers, first=True)
+        self.labels_ = self.predict(X)
+        return self
+
+    def _lloyd(self, plan: Any, rows: Table, centers: Table) -> tuple[Table, Table, Any]:
+        n, d = rows.shape
+        k, query = len(centers), plan.query("clusters")
+        weight = 1 / math.sqrt(d)
+
+        def vectors(w: Table, some: NDArray[np.intp]) -> Table:
+            nearest = _nearest(rows[some], w[: k * d].reshape(k, d))
+            table = np.zeros((len(some), k, d + 1))
+            table[np.arange(len(some)), nearest, :d] = rows[some] * weight
+            table[np.arange(len(some)), nearest, d] = 1.0
+            return table.reshape(len(some), -1)
+
+        part = type(plan)(
+            optimizer="lloyd", n=n, queries=(query,), epsilon=plan.epsilon, delta=plan.delta
+        )
+        objective = FromGradients(vectors, n=n, dimension=k * (d + 1))
+        oracle = PrivateOracle(objective, part, seed=self._seed)
+        few = _FEW * query.noise_multiplier * query.max_norm
+        counts = np.zeros(k)
+        for _ in range(query.count):
+            at = np.concatenate([centers.ravel(), np.zeros(k)])
+            told = n * oracle.gradient(at, "clusters").reshape(k, d + 1)
+            counts = told[:, d]
+            enough = counts > few
+            means = told[enough, :d] / weight / counts[enough, np.newaxis]
+            centers = centers.copy()
+            centers[enough] = np.clip(means, -1.0, 1.0)
+        return centers, counts, oracle.ledger
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int32]:
+        """Return the number of the nearest centre of each record of shape (m, n_features)."""
+        check_is_fitted(self)
+        table: Table = self._read(X, reset=False)
+        return _nearest(table / self._half(), self.cluster_centers_ / self._half()).astype(np.int32)
+
+    def fit_predict(self, X: ArrayLike, y: Any = None) -> NDArray[np.int32]:
+        """Learn centres, and return the cluster of each record; that is not private."""
+        labels: NDArray[np.int32] = self.fit(X).labels_
+        return labels
+
+    def transform(self, X: ArrayLike) -> Table:
+        """Return distances of records from the centres, shape (m, n_clusters)."""
+        check_is_fitted(self)
+        away = self._read(X, reset=False)[:, np.newaxis, :] - self.cluster_centers_
+        distances: Table = np.linalg.norm(away, axis=2)
+        return distances
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return names of the columns of :meth:`transform`."""
+        return np.array([f"kmeans{number}" for number in range(self._n_features_out)], dtype=object)
+
+    def _half(self) -> Table:
+        low, high = bounded("bounds", self.bounds, self.n_features_in_)
+        half: Table = (high - low) / 2
+        return half
+
+
+def _nearest(rows: Table, centers: Table) -> NDArray[np.intp]:
+    """Return the number of the nearest centre of each row."""
+    squares = (centers**2).sum(axis=1) - 2 * rows @ centers.T
+    nearest: NDArray[np.intp] = squares.argmin(axis=1)
+    return nearest
+
+
+def _grid(rows: Table) -> tuple[NDArray[np.intp], Table]:
+    """Return the cell of each row, and the middles of all cells of a grid over leading columns."""
+    d = rows.shape[1]
+    side = max(2, min(8, math.floor(_CELLS ** (1 / d))))
+    columns = min(d, math.floor(math.log(_CELLS, side)))
+    steps = np.minimum((side * (rows[:, :columns] + 1) / 2).astype(np.intp), side - 1)
+    cells = np.zeros(len(rows), dtype=np.intp)
+    for column in range(columns):
+        cells = cells * side + steps[:, column]
+    middles = (2 * np.arange(side) + 1) / side - 1
+    places = np.zeros((side**columns, d))
+    for number, axis in enumerate(np.meshgrid(*[middles] * columns, indexing="ij")):
+        places[:, number] = axis.ravel()
+    return cells, places
+
+
+def _indicators(cells: NDArray[np.intp], count: int, one_of: Table | None) -> Table:
+    """Return one row a record, with a 1 in the column of its cell."""
+    if one_of is not None:
+        return one_of[cells]
+    table = np.zeros((len(cells), count))
+    table[np.arange(len(cells)), cells] = 1.0
+    return table
+
+
+def _heaviest(counts: Table, places: Table, k: int) -> Table:
+    """Return k places, each the one of the largest count times its distance from those before."""
+    weights = np.maximum(counts, 0.0)
+    chosen = [int(weights.argmax())]
+    away = np.linalg.norm(places - places[chosen[0]], axis=1)
+    while len(chosen) < k:
+        chosen.append(int(((weights + 1e-12) * away**2).argmax()))
+        away = np.minimum(away, np.linalg.norm(places - places[chosen[-1]], axis=1))
+    return places[chosen].copy()

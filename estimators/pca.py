@@ -1,0 +1,143 @@
+"""Which directions hold most of the variance? Principal components of a noisy covariance.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(-1, 1, (5_000, 1)) * [0.6, 0.8, 0.0] + rng.uniform(-0.1, 0.1, (5_000, 3))
+>>> model = PCA(n_components=1, bounds=(-1, 1), epsilon=1.0).fit(X)
+>>> np.abs(model.components_).round(1).tolist()
+[[0.6, 0.8, 0.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpcal import _validate
+from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.optim.budget import Budget
+from dpcal.optim.objectives.arrays import row_norms, shrink_factors
+
+__all__ = ["PCA"]
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Principal components by the Gaussian mechanism on the covariance.
+
+    One noisy sum of records and of their products is all that is released ("Analyze Gauss"); means,
+    covariance and components are functions of it.
+
+    Parameters
+    ----------
+    n_components
+        Number of components, at least 1; as many as there are columns when omitted.
+    epsilon
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
+        and the number of records is public.
+    delta
+        Privacy parameter in (0, 1).
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records. Values outside are moved to the nearer bound. Needed.
+    row_norm
+        Bound > 0 on the L2 norm of a record's distance from the middle of its bounds; longer ones
+        are shortened. When omitted, half of the diagonal of the bounds, which shortens none.
+    budget
+        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
+
+    Attributes
+    ----------
+    components_
+        Shape (n_components, n_features), orthonormal.
+    mean_
+        Shape (n_features,).
+    explained_variance_, explained_variance_ratio_
+        Shape (n_components,): eigenvalues of the noisy covariance, at least 0, and their shares.
+    ledger_, epsilon_spent_, report_
+        What was released, and what it cost.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang 2014, Analyze Gauss, Algorithm 1; with means, in one release.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        row_norm: float | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.row_norm = row_norm
+        self.budget = budget
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn private components of records of shape (n, n_features)."""
+        table: Table = self._read(X)
+        n, d = table.shape
+        low, high = bounded("bounds", self.bounds, d)
+        count = d if self.n_components is None else self.n_components
+        if _validate.count(n_components=count) > d:
+            raise ValueError(f"n_components must be at most n_features={d}, got {count}.")
+        middle, half = (low + high) / 2, (high - low) / 2
+        norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
+        norm = _validate.positive(row_norm=norm)
+        rows = np.clip(table, low, high) - middle
+        rows = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis] / norm
+        upper = np.triu_indices(d)
+        weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
+        (multiplier,) = single_release(*self._target(), [1.0])
+        plan = self._plan(n, sum_query("moments", math.sqrt(2), multiplier))
+
+        def vectors(chosen: Any) -> Table:
+            some = rows[chosen]
+            return np.hstack([some[:, upper[0]] * some[:, upper[1]] * weights, some])
+
+        with self._paid(plan):
+            mean, ledger = self._noisy_mean(plan, "moments", vectors, len(weights) + d)
+        second = np.zeros((d, d))
+        second[upper] = mean[: len(weights)] / weights
+        second = second + second.T - np.diag(np.diag(second))
+        center = mean[len(weights) :]
+        values, directions = np.linalg.eigh(second - np.outer(center, center))
+        order = np.argsort(values)[::-1]
+        variances = np.maximum(values[order], 0.0) * norm**2
+        self.mean_ = middle + norm * center
+        self.components_ = _signed(directions[:, order[:count]].T)
+        self.n_components_ = self._n_features_out = count
+        self.explained_variance_ = variances[:count]
+        self.explained_variance_ratio_ = variances[:count] / max(variances.sum(), 1e-300)
+        self._close(plan, [ledger], mean, first=True)
+        return self
+
+    def transform(self, X: ArrayLike) -> Table:
+        """Return coordinates of records along the components, shape (m, n_components)."""
+        check_is_fitted(self)
+        found: Table = (self._read(X, reset=False) - self.mean_) @ self.components_.T
+        return found
+
+    def inverse_transform(self, X: ArrayLike) -> Table:
+        """Return the records that have such coordinates, shape (m, n_features)."""
+        check_is_fitted(self)
+        found: Table = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        return found
+
+
+def _signed(components: Table) -> Table:
+    """Return components whose entry of the largest size is positive."""
+    largest = np.abs(components).argmax(axis=1)
+    signs = np.sign(components[np.arange(len(components)), largest])
+    signed: Table = components * signs[:, np.newaxis]
+    return signed

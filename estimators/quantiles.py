@@ -1,0 +1,147 @@
+"""How are columns brought to a uniform law? By private quantiles, halved again and again.
+
+>>> import numpy as np
+>>> X = np.random.default_rng(0).exponential(size=(20_000, 1))
+>>> flat = QuantileTransformer(bounds=(0.0, 50.0), n_quantiles=15, epsilon=1.0).fit(X)
+>>> flat.transform([[0.0], [np.log(2)], [50.0]]).round(1).ravel().tolist()
+[0.0, 0.5, 1.0]
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.calibrate import Query, noise_multiplier
+from dpcal.estimators.base import RELATION, PrivateEstimator, Table, bounded
+from dpcal.optim.budget import Budget
+from dpcal.optim.choices import PrivateChoices
+
+__all__ = ["QuantileTransformer"]
+
+LAWS = ("uniform", "normal")
+
+# Ranks of the normal law end here, as scikit-learn's do: beyond, scores would be infinite.
+_END = 1e-7
+
+
+class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+    """Map each column to its rank among private quantiles.
+
+    Quantiles are found over a tree: the exponential mechanism draws the median of a column, then
+    the medians of both halves, and so on. The halves of a level share no record, so that a level
+    costs one answer; all answers together are calibrated to (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
+        and the number of records is public.
+    delta
+        Privacy parameter in (0, 1).
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records. Values outside are moved to the nearer bound. They may be wide: the price is in
+        the logarithm of their width. Needed.
+    n_quantiles
+        Number of quantiles between the bounds, 2^k - 1 with k >= 1.
+    output_distribution
+        ``"uniform"`` on [0, 1], or ``"normal"``.
+    budget
+        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
+
+    Attributes
+    ----------
+    quantiles_
+        Shape (n_quantiles + 2, n_features), bounds included, nondecreasing in each column.
+    references_
+        Shape (n_quantiles + 2,), the ranks of the quantiles.
+    ledger_, epsilon_spent_, report_
+        What was released, and what it cost.
+
+    References
+    ----------
+    Smith 2011 (the exponential mechanism for a quantile); Kaplan, Schnapp and Stemmer 2022,
+    Differentially private approximate quantiles, Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        n_quantiles: int = 15,
+        output_distribution: str = "uniform",
+        budget: Budget | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_quantiles = n_quantiles
+        self.output_distribution = output_distribution
+        self.budget = budget
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn private quantiles of records of shape (n, n_features)."""
+        table: Table = self._read(X)
+        n, d = table.shape
+        low, high = bounded("bounds", self.bounds, d)
+        _validate.choice(LAWS, output_distribution=self.output_distribution)
+        levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
+        if 2**levels - 1 != self.n_quantiles:
+            raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
+        query = _medians(*self._target(), levels * d)
+        plan = self._plan(n, query)
+        inside = np.clip(table, low, high)
+        with self._paid(plan):
+            choices = PrivateChoices(inside, plan, seed=self._seed)
+            columns = []
+            for column in range(d):
+                cuts = np.array([low[column], high[column]])
+                for _ in range(levels):
+                    middles = choices.medians(column, cuts, query.name)
+                    cuts = np.sort(np.concatenate([cuts, middles]))
+                columns.append(cuts)
+        self.quantiles_ = np.column_stack(columns)
+        self.references_ = np.linspace(0.0, 1.0, self.n_quantiles + 2)
+        self._close(plan, [choices.ledger], self.quantiles_, first=True)
+        return self
+
+    def transform(self, X: ArrayLike) -> Table:
+        """Return the ranks of records of shape (m, n_features), or their normal scores."""
+        check_is_fitted(self)
+        table: Table = self._read(X, reset=False)
+        ranks = np.column_stack(
+            [
+                np.interp(table[:, j], self.quantiles_[:, j], self.references_)
+                for j in range(table.shape[1])
+            ]
+        )
+        if self.output_distribution == "normal":
+            ranks = ndtri(np.clip(ranks, _END, 1 - _END))
+        return ranks
+
+
+def _medians(epsilon: float, delta: float, count: int) -> Query:
+    """Return the query of so many answers by the exponential mechanism that meets a target."""
+
+    def event(multiplier: float) -> events.DpEvent:
+        return events.SelfComposedDpEvent(events.ExponentialMechanismDpEvent(2 / multiplier), count)
+
+    found = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
+    return Query(
+        name="medians",
+        kind="selection",
+        sampler="full",
+        max_norm=0.5,
+        noise_multiplier=found * (1 + 1e-12),
+        count=count,
+    )
