@@ -12,8 +12,8 @@ Three rooms, each imported when it is first used:
 Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
 ``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
 ``dpcal.load_model`` reads the model that a run has left. ``dpcal.estimators`` are scikit-learn
-estimators that spend a budget (extra ``sklearn``), ``dpcal.adapters`` are switches for other libraries, and ``dpcal.budget`` is a budget
-that runs share.
+estimators that spend a budget (extra ``sklearn``), ``dpcal.adapters`` are switches for Opacus,
+Flower and PyTorch, and ``dpcal.budget`` is a budget that runs share.
 
 >>> import dpcal
 >>> event = dpcal.accountants.events.dpsgd(

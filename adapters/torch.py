@@ -44,7 +44,7 @@ _MIXING = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNor
 
 
 class Guard:
-    """Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
+    r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
     before the batch is loaded. Gradients are taken record by record, clipped, and summed on the
@@ -62,7 +62,7 @@ class Guard:
         ``loss(output, target)`` of a batch of one record, a scalar; cross entropy when omitted.
     gradients
         ``gradients(model, inputs, targets)`` returns, for each trained parameter's name, the
-        gradients of single records, shape (m, \\*shape); it takes the place of ``torch.func`` where
+        gradients of single records, shape (m, \*shape); it takes the place of ``torch.func`` where
         that cannot differentiate the model. A record's gradient must depend on that record alone.
     noise
         ``"gaussian"``, or ``"discrete"``: exact sums and noise from cryptographic bits, slowly.
@@ -150,7 +150,7 @@ class Guard:
             What ``collate`` makes of the records of a batch, or of a piece of it; of an empty batch
             the same with length 0.
         """
-        size = len(dataset)  # type: ignore[arg-type]
+        size = len(dataset)
         if size != self.plan.n:
             raise ValueError(f"dataset must have the plan's n={self.plan.n} items, got {size}.")
         piece = None if at_most is None else _validate.count(at_most=at_most)

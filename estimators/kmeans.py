@@ -113,12 +113,9 @@ class KMeans(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[
         plan = self._plan(n, sum_query("grid", 1.0, grid), sums, rounds=_ROUNDS)
         cells, places = _grid(rows)
         with self._paid(plan):
-            one_of = np.eye(len(places)) if len(places) <= 64 else None
+            size = len(places)
             counts, first = self._noisy_mean(
-                plan,
-                "grid",
-                lambda some: _indicators(cells[some], len(places), one_of),
-                len(places),
+                plan, "grid", lambda some: _indicators(cells[some], size), size
             )
             centers = _heaviest(counts, places, k)
             centers, told, second = self._lloyd(plan, rows, centers)
@@ -209,10 +206,8 @@ def _grid(rows: Table) -> tuple[NDArray[np.intp], Table]:
     return cells, places
 
 
-def _indicators(cells: NDArray[np.intp], count: int, one_of: Table | None) -> Table:
+def _indicators(cells: NDArray[np.intp], count: int) -> Table:
     """Return one row a record, with a 1 in the column of its cell."""
-    if one_of is not None:
-        return one_of[cells]
     table = np.zeros((len(cells), count))
     table[np.arange(len(cells)), cells] = 1.0
     return table

@@ -32,7 +32,7 @@ def split_budget(
     """Return a copy of a pipeline whose private steps share (epsilon, delta).
 
     The parts add up to the whole, which basic composition allows whatever the steps are. What a fit
-    really costs is less, for releases compose better than that: see :class:`dpcal.optim.budget.Budget`.
+    really costs is less, for releases compose better than that; :func:`dpcal.budget` says how much.
 
     Parameters
     ----------

@@ -158,8 +158,9 @@ def test_bad_input_is_a_sentence():
     next(batches)
     with pytest.raises(OutOfTurn, match="must be called for every batch"):
         next(batches)
+    wrong = Guard(network(), plan, gradients=lambda model, x, y: dict(model.named_parameters()))
+    batch = next(wrong.loader(dataset))
     with pytest.raises(ValueError, match="one a record"):
-        wrong = Guard(network(), plan, gradients=lambda model, x, y: dict(model.named_parameters()))
-        wrong.backward(*next(wrong.loader(dataset)))
+        wrong.backward(*batch)
     with pytest.raises(ValueError, match="same plan"):
         Guard(network(), planned(steps=9)).load_state_dict(guard.state_dict())
