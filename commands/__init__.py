@@ -27,6 +27,7 @@ COMMANDS = {
     "audit": "prove or refute the printed settings of five papers",
     "optimizers": "list the optimizers: problems, what must be known, rates",
     "schedule": "a paper's corrected setting as a calibrated plan (JSON)",
+    "attack": "attack runs: replays on neighbours, likelihood ratios, canaries",
     "verify": "recompute the claims of a report from its ledgers",
 }
 

@@ -27,6 +27,7 @@ from dpcal.plot.style import (
     INK,
     MUTED,
     ORDERED,
+    RED,
     TARGET,
     figure_and_axes,
     plain_ticks,
@@ -174,13 +175,19 @@ def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> Non
     axes.fill_between(x, lower, upper, color=color, alpha=0.25, linewidth=0, zorder=2)
 
 
-def trade_off_curve(curves: Sequence[tuple[str, TradeOff]]) -> Any:
+def trade_off_curve(
+    curves: Sequence[tuple[str, TradeOff]],
+    *,
+    attacks: Sequence[tuple[str, Vector, Vector]] = (),
+) -> Any:
     """Draw false-negative against false-positive rates, between their bounds.
 
     Parameters
     ----------
     curves
         At least one label and curve, ordered by privacy.
+    attacks
+        What attacks achieved: labels, false-positive and false-negative rates, shape (k,).
 
     Returns
     -------
@@ -195,6 +202,8 @@ def trade_off_curve(curves: Sequence[tuple[str, TradeOff]]) -> Any:
         upper = np.concatenate([[1.0], curve.upper, [0.0]])
         axes.plot(rates, lower, color=color, linewidth=2.0, label=label, zorder=3)
         _band(axes, rates, lower, upper, color)
+    for label, positives, negatives in attacks:
+        axes.plot(positives, negatives, color=RED, linewidth=1.2, label=label, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
     axes.annotate(
         "guessing", (0.5, 0.5), textcoords="offset points", xytext=(4, 4), rotation=-45,
@@ -205,7 +214,7 @@ def trade_off_curve(curves: Sequence[tuple[str, TradeOff]]) -> Any:
         aspect="equal",
     )  # fmt: skip
     axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
-    if any(label for label, _ in curves):
+    if attacks or any(label for label, _ in curves):
         axes.legend(loc="upper right", framealpha=1.0, edgecolor="none", fontsize=9)
     return figure
 

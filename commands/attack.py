@@ -1,0 +1,177 @@
+"""``dpcal attack``: try to tell a record from a run; the exit status is 1 if a claim breaks.
+
+replay: record a run and play it again on neighbouring tables. likelihood: bound epsilon from below
+by likelihood ratios of canaries. canaries: bound it from one run seen from outside.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dpcal
+from dpcal.commands._options import add_relation, number, required, whole
+from dpcal.commands._output import present
+
+if TYPE_CHECKING:
+    from dpcal.calibrate import Plan
+
+EXAMPLE = "likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5"
+ATTACKS = ("replay", "likelihood", "canaries")
+
+# Features of the random table that a plan's own optimizer is replayed on.
+_FEATURES = 5
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the attack, and what is attacked."""
+    parser.add_argument(
+        "attack",
+        choices=ATTACKS,
+        help="replay: on neighbouring tables; likelihood: all answers, many canaries; canaries: "
+        "one run, from outside",
+    )
+    parser.add_argument(
+        "--run",
+        dest="function",
+        metavar="FILE:FUNCTION",
+        help="for replay: a function of a table (X, y) that trains, in a Python file; otherwise "
+        "the plan's optimizer, on a logistic regression",
+    )
+    parser.add_argument("--plan", type=Path, metavar="FILE", help="a plan in JSON; or DP-SGD with:")
+    parser.add_argument("--records", type=whole, metavar="N", help="number of records")
+    parser.add_argument(
+        "--batch-size", type=number, metavar="B", help="expected, of Poisson samples"
+    )
+    parser.add_argument("--steps", type=whole, metavar="T", help="number of steps")
+    parser.add_argument("--epsilon", type=number, metavar="E", help="the claim")
+    parser.add_argument("--delta", type=number, metavar="D", help="the claim's delta")
+    add_relation(parser)
+    parser.add_argument(
+        "--samples", type=whole, default=400_000, metavar="M", help="canaries (default: 400000)"
+    )
+    parser.add_argument(
+        "--confidence", type=number, default=0.99, metavar="C", help="of bounds (default: 0.99)"
+    )
+    parser.add_argument("--seed", type=whole, metavar="S", help="to repeat an attack")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="for likelihood: draw a picture"
+    )
+
+
+def run(options: Namespace) -> int:
+    """Attack, and print what was found."""
+    if options.output is not None:
+        if options.attack != "likelihood":
+            raise ValueError(f"--output is for likelihood, got it with {options.attack}.")
+        dpcal.plot.check_picture(options.output)
+    if options.function is not None and options.attack != "replay":
+        raise ValueError(f"--run is for replay, got it with {options.attack}.")
+    attacks: dict[str, Callable[[Namespace], int]] = {
+        "replay": _replay,
+        "likelihood": _likelihood,
+        "canaries": _canaries,
+    }
+    return attacks[options.attack](options)
+
+
+def _plan(options: Namespace) -> Plan:
+    """Return the plan in a file, or one of DP-SGD."""
+    if options.plan is not None:
+        return dpcal.calibrate.Plan.from_json(options.plan.read_text())
+    names = ("records", "batch_size", "steps", "epsilon", "delta")
+    required(options, *names)
+    return dpcal.calibrate.dpsgd(
+        n=options.records,
+        batch_size=options.batch_size,
+        steps=options.steps,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        neighboring_relation=options.neighboring_relation,
+    )
+
+
+def _replay(options: Namespace) -> int:
+    import numpy as np
+
+    rng = np.random.default_rng(options.seed)
+    plan = None if options.function is not None else _plan(options)
+    if plan is None:
+        required(options, "records")
+    n = options.records if plan is None else plan.n
+    X = rng.standard_normal((n, _FEATURES))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X[:, 0] > 0).astype(int)
+    train = _optimizer(plan) if plan is not None else _function(options.function)
+    found = dpcal.optim.attacks.replay_table(train, X, y, seed=options.seed)
+    holds = all(each.holds for each in found)
+    verdict = "no violation found" if holds else "VIOLATIONS FOUND"
+    document = {"holds": holds, "replays": [each.to_dict() for each in found]}
+    present(options, document, "\n".join([*map(str, found), verdict]))
+    return 0 if holds else 1
+
+
+def _optimizer(plan: Plan) -> Callable[[Any], Any]:
+    """Return a run of the plan's optimizer on a logistic regression."""
+    optimizer = dpcal.optim.registry.find(plan.optimizer).optimizer()
+
+    def train(table: Any) -> Any:
+        return optimizer(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
+
+    return train
+
+
+def _function(place: str) -> Callable[[Any], Any]:
+    """Return the function that ``FILE:FUNCTION`` names."""
+    path, _, name = place.rpartition(":")
+    if not path or not Path(path).is_file():
+        raise ValueError(f"--run must be FILE:FUNCTION with a Python file, got {place!r}.")
+    spec = importlib.util.spec_from_file_location("attacked", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"--run must name a Python file, got {path!r}.")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ValueError(f"--run must name a function in {path!r}, got {name!r}.")
+    return function  # type: ignore[no-any-return]
+
+
+def _likelihood(options: Namespace) -> int:
+    plan = _plan(options)
+    found = dpcal.optim.attacks.likelihood(
+        plan, samples=options.samples, confidence=options.confidence, seed=options.seed
+    )
+    if options.output is not None:
+        curve = dpcal.accountants.trade_off(
+            plan.event, neighboring_relation=plan.neighboring_relation
+        )
+        rates = found.rates()
+        figure = dpcal.plot.trade_off_curve(
+            [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)],
+            attacks=[(f"likelihood ratios, {found.samples} canaries", *rates)],
+        )
+        dpcal.plot.save(figure, options.output)
+    return _said(options, found.holds, found.to_dict(), str(found))
+
+
+def _canaries(options: Namespace) -> int:
+    found, expected = dpcal.optim.attacks.plant(
+        plan := _plan(options), confidence=options.confidence, seed=options.seed
+    )
+    power = (
+        f"of a run that leaks all that it may, such an attack shows about epsilon "
+        f"{expected.epsilon:.4g}, mu {expected.expected_mu:.4g}"
+    )
+    document = {**found.to_dict(), "expected": vars(expected), "claim": plan.epsilon}
+    return _said(options, found.epsilon <= plan.epsilon, document, f"{found}\n{power}")
+
+
+def _said(options: Namespace, holds: bool, document: dict[str, Any], text: str) -> int:
+    """Print an outcome, and return the exit status."""
+    verdict = "the claim holds" if holds else "THE CLAIM DOES NOT HOLD"
+    present(options, {**document, "holds": holds}, f"{text}\n{verdict}")
+    return 0 if holds else 1

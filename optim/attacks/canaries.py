@@ -1,0 +1,287 @@
+"""What does one run tell, seen from outside? Canaries that are there by a coin, guessed afterwards.
+
+Each of m canaries is put into the data by a fair coin of its own. After one run, whoever sees its
+output alone scores the canaries, calls the highest ones present and the lowest ones absent, and
+abstains from the rest. If too many guesses are right, the run is less private than it claims:
+
+* for (epsilon, delta): no more guesses are right than a randomised response would get, up to delta
+  (Steinke, Nasr and Jagielski 2023, Theorem 5.2);
+* for a whole trade-off curve: the recursion of Mahloujifar, Melis and Chaudhuri 2024, Theorem 9,
+  here for Gaussian curves, of which the claimed one is the least that lies above the plan's.
+
+How many guesses are made is fixed before the run, by :func:`power`, which says what an attack of
+this size shows of a run that leaks all that it may.
+
+>>> expected = power(mu=2.0, canaries=1_000, delta=1e-5, seed=0)
+>>> rng = np.random.default_rng(1)
+>>> included = coins(1_000, seed=2)
+>>> scores = 2.0 * included + rng.standard_normal(1_000)  # of a run that leaks so much
+>>> found = one_run(included, scores, guesses=expected.guesses, delta=1e-5)
+>>> bool(1.0 < found.mu < 2.0), bool(found.epsilon > 0)
+(True, True)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from dpcal import _validate
+from dpcal.accountants.curves.tradeoff import gdp_mu
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.attacks.likelihood import Canaries, Flags
+from dpcal.optim.objectives.arrays import numbers
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import find
+
+__all__ = ["OneRun", "Power", "coins", "one_run", "plant", "power"]
+
+# Shares of the canaries that guesses are tried for. Few guesses are surer, many say more.
+_SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
+
+# Largest epsilon and mu that are searched for. Larger ones would need more than 2^50 canaries.
+_MOST = 40.0
+
+_PRECISION = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRun:
+    """What the guesses after one run showed.
+
+    Parameters
+    ----------
+    epsilon
+        The run is not (epsilon', delta)-private for any epsilon' below this.
+    delta
+        As given.
+    mu
+        The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this.
+    canaries, guesses, right
+        How many there were, were guessed, and guessed rightly.
+    confidence
+        With which each bound holds.
+    """
+
+    epsilon: float
+    delta: float
+    mu: float
+    canaries: int
+    guesses: int
+    right: int
+    confidence: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON values."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.right} of {self.guesses} guesses about {self.canaries} canaries are right: "
+            f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, mu at least "
+            f"{self.mu:.4g} (confidence {self.confidence:g} each)"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """What an attack may be expected to show of a run that leaks all that mu allows.
+
+    Parameters
+    ----------
+    guesses
+        How many guesses show most.
+    epsilon, expected_mu
+        Medians of the two bounds, with as many guesses.
+    """
+
+    guesses: int
+    epsilon: float
+    expected_mu: float
+
+
+def coins(canaries: int, *, seed: int | None = None) -> Flags:
+    """Return which canaries to put into the data, by fair coins, shape (canaries,).
+
+    Parameters
+    ----------
+    canaries
+        At least 1.
+    seed
+        An integer >= 0, or None for fresh entropy. Whoever guesses must not know it.
+    """
+    return np.random.default_rng(seed).random(_validate.count(canaries=canaries)) < 0.5
+
+
+def one_run(
+    included: ArrayLike,
+    scores: ArrayLike,
+    *,
+    guesses: int,
+    delta: float,
+    confidence: float = 0.95,
+) -> OneRun:
+    """Bound epsilon and mu of one run from below, by guesses about its canaries.
+
+    Parameters
+    ----------
+    included
+        Which canaries were in the data, by fair coins that the run did not see; shape (m,).
+    scores
+        Of each canary, larger where it is more likely to have been there; a function of the run's
+        output. Shape (m,), finite.
+    guesses
+        How many of the canaries are guessed, in [1, m], chosen before the run: half of them with
+        the largest scores, half with the smallest.
+    delta
+        In [0, 1).
+    confidence
+        In (0, 1), of each bound.
+    """
+    there, values = np.asarray(included, dtype=bool), numbers("scores", scores)
+    m = len(there)
+    if values.shape != (m,):
+        raise ValueError(f"scores must have shape ({m},), got {values.shape}.")
+    if not 1 <= guesses <= m:
+        raise ValueError(f"guesses must be in [1, {m}], got {guesses!r}.")
+    _validate.probability(confidence=confidence)
+    order = np.argsort(values, kind="stable")
+    highest, lowest = order[m - (guesses + 1) // 2 :], order[: guesses // 2]
+    right = int(there[highest].sum() + (~there[lowest]).sum())
+    chance = 1 - confidence
+    return OneRun(
+        epsilon=_largest(lambda e: _chance_of(m, guesses, right, e, delta) < chance),
+        delta=delta,
+        mu=_largest(lambda mu: _impossible(m, guesses, right, mu, chance)),
+        canaries=m,
+        guesses=guesses,
+        right=right,
+        confidence=confidence,
+    )
+
+
+def plant(
+    plan: Plan,
+    *,
+    run: Callable[[Objective, Plan], Any] | None = None,
+    confidence: float = 0.95,
+    seed: int | None = None,
+) -> tuple[OneRun, Power]:
+    """Run a plan once on canaries alone, and guess them from the parameters that it returns.
+
+    Parameters
+    ----------
+    plan
+        Any plan whose optimizer takes an objective of n records and n parameters.
+    run
+        Called with an objective and the plan; returns what has the final parameters as ``w``. The
+        plan's optimizer when omitted.
+    confidence
+        In (0, 1), of each bound.
+    seed
+        Of coins, an integer >= 0; fresh entropy when omitted.
+
+    Returns
+    -------
+    tuple
+        What the run showed, and what such an attack is expected to show at the plan's claim.
+    """
+    relation = plan.neighboring_relation
+    mu = float(gdp_mu(plan.event, neighboring_relation=relation))
+    expected = power(mu=mu, canaries=plan.n, delta=plan.delta, confidence=confidence, seed=0)
+    included = coins(plan.n, seed=seed)
+    run = find(plan.optimizer).optimizer() if run is None else run
+    result = run(Canaries(included, replaced=relation == "replace-one"), plan)
+    # Descent goes against the gradients of those who were there.
+    scores = -np.asarray(result.w)
+    found = one_run(
+        included, scores, guesses=expected.guesses, delta=plan.delta, confidence=confidence
+    )
+    return found, expected
+
+
+def power(
+    *,
+    mu: float,
+    canaries: int,
+    delta: float,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    trials: int = 5,
+) -> Power:
+    """Return how many guesses show most of a run that leaks as much as mu allows, and how much.
+
+    Parameters
+    ----------
+    mu
+        Of Gaussian privacy, > 0: scores of canaries that are there are mu higher, in units of their
+        standard deviation.
+    canaries
+        At least 1.
+    delta, confidence
+        As for :func:`one_run`.
+    seed, trials
+        Of simulated runs, and how many: an integer >= 0 or None, and at least 1.
+    """
+    rng = np.random.default_rng(seed)
+    included = rng.random((_validate.count(trials=trials), canaries)) < 0.5
+    scores = _validate.positive(mu=mu) * included + rng.standard_normal(included.shape)
+    best = Power(guesses=1, epsilon=0.0, expected_mu=0.0)
+    for share in _SHARES:
+        guesses = max(1, round(share * canaries))
+        found = [
+            one_run(i, s, guesses=guesses, delta=delta, confidence=confidence)
+            for i, s in zip(included, scores, strict=True)
+        ]
+        middle = float(np.median([each.mu for each in found]))
+        epsilon = float(np.median([each.epsilon for each in found]))
+        if (middle, epsilon) > (best.expected_mu, best.epsilon):
+            best = Power(guesses=guesses, epsilon=epsilon, expected_mu=middle)
+    return best
+
+
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """Return the largest number that is refuted, from 0 on, rounded down."""
+    low, high = 0.0, _MOST
+    if not refuted(low):
+        return 0.0
+    while high - low > _PRECISION:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _chance_of(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """Return the chance of so many right guesses under (epsilon, delta) (Steinke et al. 2023)."""
+    p = float(special.expit(epsilon))
+    numbers_right = np.arange(right + 1)
+    # P[Binomial >= v - i] for i = 0, ..., v
+    above = special.bdtrc(right - 1 - numbers_right, guesses, p)
+    above = np.where(right - 1 - numbers_right < 0, 1.0, above)
+    between = above[1:] - above[0]
+    slope = float((between / numbers_right[1:]).max(initial=0.0))
+    return float(min(1.0, above[0] + 2 * m * delta * slope))
+
+
+def _impossible(m: int, guesses: int, right: int, mu: float, chance: float) -> bool:
+    """Whether so many right guesses have a smaller chance under mu-Gaussian privacy.
+
+    Let p_i be the chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j that of
+    (guesses - i) p_i / m. Privacy says that the wrong are not too rare: h_j is at least G(r_j+1),
+    where G(x) = Phi(Phi^-1(x) - mu). If sums from `right` on hold a mass of `chance`, then the rest
+    of the recursion bounds r_0 + h_0 from below, which is guesses / m. Where it is more, the mass
+    must have been smaller.
+    """
+    r, h = chance * right / m, chance * (guesses - right) / m
+    for i in range(right - 1, -1, -1):
+        least = max(h, float(special.ndtr(special.ndtri(r) - mu)))
+        r, h = r + i / (guesses - i) * (least - h), least
+        if r + h > guesses / m:
+            return True
+    return False
