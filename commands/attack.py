@@ -95,16 +95,11 @@ def _plan(options: Namespace) -> Plan:
 
 
 def _replay(options: Namespace) -> int:
-    import numpy as np
-
-    rng = np.random.default_rng(options.seed)
     plan = None if options.function is not None else _plan(options)
     if plan is None:
         required(options, "records")
     n = options.records if plan is None else plan.n
-    X = rng.standard_normal((n, _FEATURES))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = (X[:, 0] > 0).astype(int)
+    X, y = dpcal.optim.attacks.random_table(n, _FEATURES, seed=options.seed)
     train = _optimizer(plan) if plan is not None else _function(options.function)
     found = dpcal.optim.attacks.replay_table(train, X, y, seed=options.seed)
     holds = all(each.holds for each in found)

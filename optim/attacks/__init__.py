@@ -9,7 +9,7 @@ from outside.
 from dpcal.optim.attacks.canaries import OneRun, Power, coins, one_run, plant, power
 from dpcal.optim.attacks.findings import VIOLATIONS, Finding, Replay
 from dpcal.optim.attacks.likelihood import Canaries, Likelihood, likelihood
-from dpcal.optim.attacks.neighbours import Neighbours, neighbours, without
+from dpcal.optim.attacks.neighbours import Neighbours, neighbours, random_table, without
 from dpcal.optim.attacks.replaying import replay, replay_table
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "one_run",
     "plant",
     "power",
+    "random_table",
     "replay",
     "replay_table",
     "without",

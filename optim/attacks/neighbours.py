@@ -22,10 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal import _validate
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Neighbours", "neighbours", "without"]
+__all__ = ["Neighbours", "neighbours", "random_table", "without"]
 
 # Lengths of rows that are sure to be clipped, and sure not to be. Squares of both stay normal
 # numbers, for some losses refuse what overflows.
@@ -126,6 +127,22 @@ def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
     if len(others) and (labels == labels[row]).sum() > 1:
         changed[row] = others[0]
     return changed
+
+
+def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
+    """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries.
+
+    Parameters
+    ----------
+    n, features
+        At least 1.
+    seed
+        An integer >= 0, or None for fresh entropy.
+    """
+    shape = (_validate.count(n=n), _validate.count(features=features))
+    X = np.random.default_rng(seed).standard_normal(shape)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, (X[:, 0] > 0).astype(np.intp)
 
 
 class _Without(Objective):
