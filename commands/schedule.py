@@ -10,36 +10,62 @@ from dpcal.commands._output import warnings_printed
 
 EXAMPLE = "spiderboost --n 60000 --d 784 --epsilon 1 --delta 1e-6 --L0 1 --L1 1 --F0 1"
 
+SCHEDULES = {
+    "spiderboost": ("Arora et al. 2022, Algorithm 1", "d L0 L1 F0"),
+    "tree_spider": ("Arora et al. 2022, Algorithm 2", "d L0 L1 F0 [beta]"),
+    "recursive_regularization": ("Arora et al. 2022, Algorithm 3", "d L0 L1 [W]"),
+    "jl_glm": ("Arora et al. 2022, Algorithm 4", "d L0 L1 F0 [rank]"),
+    "kl_condition": ("Menart et al. 2024, Algorithm 1", "d L0 L1 F0 gamma [kappa beta]"),
+    "proximal_point": ("Menart et al. 2024, Algorithm 2", "d L0 F0 gamma [kappa beta Ltil]"),
+    "adaptive_gd": ("Menart et al. 2024, Algorithm 3", "d L0 L1 F0 gamma [kappa beta]"),
+    "gauss_psgd": ("Tao et al. 2025, Algorithms 1 and 2", "d G M U rho"),
+    "select_point": ("Tao et al. 2025, Algorithm 4", "d G M rho candidates alpha [beta]"),
+    "dp_rgda": ("Xu et al. 2026, Theorem 1", "d M L F0 mu rho [d2 K]"),
+    "kan": ("Wang et al. 2026, Corollary 5.5", "d gamma [max_norm]"),
+}
+"""What may be asked for: source, and constants that it takes; those in brackets are optional."""
+
 CONSTANTS = {
     "d": "dimension",
+    "d2": "dimension of the maximized variable (dp_rgda)",
     "L0": "Lipschitz constant",
     "L1": "smoothness constant",
     "F0": "public bound on the initial gap",
     "gamma": "KL constant, or margin for kan",
-    "kappa": "KL exponent in [1, 2]",
+    "kappa": "KL exponent: in [1, 2], or at least 2 for proximal_point",
     "beta": "failure probability",
+    "Ltil": "weak convexity constant (proximal_point)",
+    "W": "public bound on the norm of a minimizer (recursive_regularization)",
+    "rank": "public bound on the rank of the features (jl_glm)",
     "G": "Lipschitz constant",
-    "M": "smoothness constant (gauss_psgd), Lipschitz constant (dp_rgda)",
+    "M": "smoothness constant (gauss_psgd, select_point), Lipschitz constant (dp_rgda)",
     "L": "smoothness constant",
     "U": "initial gap",
+    "mu": "strong concavity (dp_rgda)",
     "rho": "Lipschitz constant of the Hessian",
-    "mu": "strong concavity in the dual variable",
-    "d2": "dimension of the dual variable, of the d",
-    "K": "inner steps, at least 2",
-    "max_norm": "clipping norm",
+    "K": "inner steps, at least 2 (dp_rgda)",
+    "candidates": "number of points (select_point)",
+    "alpha": "accuracy of a candidate (select_point)",
+    "max_norm": "clipping norm (kan)",
 }
 """What planners may ask for besides n, epsilon and delta."""
+
+_WHOLE = ("d2", "rank", "K", "candidates")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paper, the sizes, the target and the problem's constants."""
-    parser.add_argument("paper", help="one paper")
+    known = "; ".join(
+        f"{name} ({source}) takes {needs}" for name, (source, needs) in SCHEDULES.items()
+    )
+    parser.add_argument("schedule", help=f"one of: {known}")
     parser.add_argument("--n", type=float, required=True, help="number of records")
     parser.add_argument("--epsilon", type=float, required=True, help="target epsilon")
     parser.add_argument("--delta", type=float, required=True, help="target delta")
     parser.add_argument("--neighboring-relation", help="relation of the guarantee")
     for name, meaning in CONSTANTS.items():
-        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=float, help=meaning)
+        kind = int if name in _WHOLE else float
+        parser.add_argument(f"--{name.replace('_', '-')}", dest=name, type=kind, help=meaning)
 
 
 def run(options: Namespace) -> int:
@@ -47,8 +73,8 @@ def run(options: Namespace) -> int:
     names = (*CONSTANTS, "neighboring_relation")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     with warnings_printed():
-        plan = dpcal.calibrate.schedules.load(options.paper).plan(
-            n=options.n, epsilon=options.epsilon, delta=options.delta, **given
+        plan = dpcal.calibrate.schedules.plan_of(
+            options.schedule, n=options.n, epsilon=options.epsilon, delta=options.delta, **given
         )
     document = json.loads(plan.to_json())
     print(json.dumps({**document, "priced_epsilon": float(plan.price())}, indent=2))

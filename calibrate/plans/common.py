@@ -132,14 +132,23 @@ def informative_from(accuracy: Callable[[float], float], trivial: float, n: int)
     return int(math.ceil(high / digits) * digits)
 
 
+_SAYS = {"guarantee": "it promises", "order": "it promises the order"}
+
+
 def promise(
     name: str,
     value: float,
     trivial: tuple[str, float],
     accuracy: Callable[[float], float],
     n: int,
+    *,
+    kind: str = "order",
 ) -> dict[str, Parameter]:
     """Return what a plan records of its theorem's accuracy, and warn where that says nothing.
+
+    ``accuracy`` and ``vacuous`` are of the kind ``accuracy_kind``: a ``"guarantee"`` is a bound
+    with all its constants, an ``"order"`` has the theorem's hidden constants and logarithms taken
+    as 1.
 
     Parameters
     ----------
@@ -153,6 +162,8 @@ def promise(
         About what is promised at other numbers of records.
     n
         Number of records.
+    kind
+        ``"guarantee"`` or ``"order"``.
 
     Warns
     -----
@@ -160,13 +171,14 @@ def promise(
         If the accuracy is no better than the trivial bound.
     """
     meaning, bound = trivial
+    record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
     if value < bound:
-        return {"accuracy": value, "vacuous": False}
+        return {**record, "vacuous": False}
     start = informative_from(accuracy, bound, n)
     warnings.warn(
-        f"the theorem of {name} is vacuous at n={n}: it promises {value:.3g}, no better than the "
+        f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
         f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}.",
         VacuousSchedule,
         stacklevel=4,
     )
-    return {"accuracy": value, "vacuous": True, "informative_from_n": start}
+    return {**record, "vacuous": True, "informative_from_n": start}

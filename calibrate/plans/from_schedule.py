@@ -23,6 +23,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +33,7 @@ from dpcal import _validate
 from dpcal.calibrate.auditing.language import Schedule, nearest
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
 from dpcal.calibrate.plans.common import (
     informative_from,
     promise,
@@ -40,14 +42,19 @@ from dpcal.calibrate.plans.common import (
     single_release,
 )
 from dpcal.calibrate.plans.dpsgd import dpsgd
+from dpcal.calibrate.plans.jl_glm import jl_glm
 from dpcal.calibrate.plans.kl_spider import checked_problem, kl_spider, theory_floor
 from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda as dp_rgda_plan
+from dpcal.calibrate.plans.proximal_point import proximal_point
+from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd_plan
+from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
+from dpcal.calibrate.plans.tree_spider import tree_spider
 from dpcal.calibrate.plans.variance_reduction import Target
 from dpcal.calibrate.query import Query
 
-__all__ = ["PLANNERS", "plan_from", "settle"]
+__all__ = ["ALGORITHMS", "PLANNERS", "algorithm_plan", "plan_from", "settle"]
 
 _ROUNDED: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {"up": rounded_up, "down": rounded_down}
@@ -419,3 +426,99 @@ def kan(
 PLANNERS: Mapping[str, Callable[..., Plan]] = MappingProxyType(
     {planner.__name__: planner for planner in (spiderboost, dp_rgda, kl_condition, gauss_psgd, kan)}
 )
+
+
+@dataclass(frozen=True)
+class _Algorithm:
+    """A builder whose preset is a theorem of a paper, and the paper's names for what it takes.
+
+    ``constants`` and ``options`` map the paper's symbols to fields of
+    :class:`~dpcal.calibrate.Constants` and to arguments of the builder; those in ``optional`` may
+    be left out.
+    """
+
+    source: str
+    builder: Callable[..., Plan]
+    constants: Mapping[str, str]
+    options: Mapping[str, str]
+    optional: tuple[str, ...] = ()
+    preset: Mapping[str, str] = field(default_factory=lambda: {"preset": "theory"})
+
+    def plan(self, name: str, given: Mapping[str, Any], **target: Any) -> Plan:
+        """Return the plan at the constants that are given."""
+        known = {**self.constants, **self.options}
+        for symbol in given:
+            if symbol not in (*known, "neighboring_relation"):
+                raise ValueError(f"constant of {name} {nearest(symbol, known)}")
+        missing = [symbol for symbol in known if symbol not in (*given, *self.optional)]
+        if missing:
+            raise ValueError(f"constants of {name} must include {', '.join(missing)}, got none.")
+        fields: dict[str, Any] = {
+            self.constants[s]: float(v) for s, v in given.items() if s in self.constants
+        }
+        options = {self.options[s]: v for s, v in given.items() if s in self.options}
+        if "neighboring_relation" in given:
+            options["neighboring_relation"] = given["neighboring_relation"]
+        fields.setdefault("smoothness", math.inf)
+        return self.builder(Constants(**fields), **target, **options, **self.preset)
+
+
+_SMOOTH = {"L0": "lipschitz", "L1": "smoothness"}
+_GAP = {**_SMOOTH, "F0": "gap"}
+_KL = {"gamma": "gamma", "kappa": "kappa", "beta": "beta"}
+_ARORA, _MENART = "Arora et al. 2022, Algorithm", "Menart et al. 2024, Algorithm"
+
+ALGORITHMS: Mapping[str, _Algorithm] = MappingProxyType(
+    {
+        "tree_spider": _Algorithm(
+            f"{_ARORA} 2", tree_spider, _GAP, {"beta": "failure_probability"}, ("beta",)
+        ),
+        "recursive_regularization": _Algorithm(
+            f"{_ARORA} 3", recursive_regularization, _SMOOTH, {"W": "distance"}, ("W",)
+        ),
+        "jl_glm": _Algorithm(f"{_ARORA} 4", jl_glm, _GAP, {"rank": "rank"}, ("rank",)),
+        "proximal_point": _Algorithm(
+            f"{_MENART} 2",
+            proximal_point,
+            {"L0": "lipschitz", "F0": "gap"},
+            {**_KL, "Ltil": "weak_convexity"},
+            ("kappa", "beta", "Ltil"),
+        ),
+        "adaptive_gd": _Algorithm(f"{_MENART} 3", adaptive_gd, _GAP, _KL, ("kappa", "beta")),
+        "select_point": _Algorithm(
+            "Tao et al. 2025, Algorithm 4",
+            select_point,
+            {"G": "lipschitz", "M": "smoothness", "rho": "hessian_lipschitz"},
+            {"candidates": "candidates", "alpha": "accuracy", "beta": "failure_probability"},
+            ("beta",),
+            {},
+        ),
+    }
+)
+
+
+def algorithm_plan(
+    name: str, *, n: int, d: float, epsilon: float, delta: float, **constants: Any
+) -> Plan:
+    """Return the plan of an algorithm that a paper has besides its first.
+
+    Parameters
+    ----------
+    name
+        One of ``ALGORITHMS``.
+    n, d
+        Records and dimension.
+    epsilon, delta
+        Target.
+    **constants
+        The paper's constants: ``L0``, ``L1``, ``F0`` and so on.
+
+    Raises
+    ------
+    ValueError
+        If a constant is missing, unknown or out of range.
+    """
+    if name not in ALGORITHMS:
+        raise ValueError(f"algorithm {nearest(name, ALGORITHMS)}")
+    target = {"n": _validate.count(n=n), "dimension": _validate.count(d=d)}
+    return ALGORITHMS[name].plan(name, constants, **target, epsilon=epsilon, delta=delta)

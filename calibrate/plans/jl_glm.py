@@ -179,7 +179,7 @@ def _embedded(constants: Constants) -> Constants:
 _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace-one"}
 # Parameters of the inner plan that are left out: its theorem's error is not that of the lifted
 # solution.
-_OWN = ("accuracy", "vacuous", "informative_from_n")
+_OWN = ("accuracy", "accuracy_kind", "vacuous", "informative_from_n")
 
 
 def _growth(inner: str, constants: Constants, C: float, a: float) -> float:

@@ -135,7 +135,12 @@ class Problem:
         """
         trivial = ("initial excess risk", self.F0)
         return promise(
-            name, accuracy(self), trivial, lambda size: accuracy(self.at_size(size)), self.n
+            name,
+            accuracy(self),
+            trivial,
+            lambda size: accuracy(self.at_size(size)),
+            self.n,
+            kind="guarantee",
         )
 
     def plan(

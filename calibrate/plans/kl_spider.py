@@ -342,7 +342,7 @@ def _practical(problem: Problem, per_distance: float) -> dict[str, Parameter]:
     if not rounds:
         return _cautious(problem, per_distance)
     settled = _settled(problem, per_distance, nu, c, rounds)
-    return {**settled, "accuracy": accuracy, "vacuous": False}
+    return {**settled, "accuracy": accuracy, "accuracy_kind": "guarantee", "vacuous": False}
 
 
 def _cautious(p: Problem, per_distance: float) -> dict[str, Parameter]:
@@ -364,6 +364,7 @@ def _cautious(p: Problem, per_distance: float) -> dict[str, Parameter]:
         "descent": work / _CAUTIOUS_STEPS,
         "least_norm": (error + p.L1 * length / 2) * (1 + 1e-9),
         "accuracy": p.F0,
+        "accuracy_kind": "guarantee",
         "vacuous": True,
     }
 

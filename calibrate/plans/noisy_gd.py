@@ -112,7 +112,7 @@ def noisy_gd(
     if constants.lipschitz <= C and eta * constants.smoothness <= 1 and constants.gap is not None:
         # Steps shorter than 1 / L1: F falls by eta / 2 ||grad F||^2 and the noise adds as much.
         bound = 2 * constants.gap / (eta * count) + count * rate**2
-        parameters["accuracy"] = math.sqrt(bound)
+        parameters |= {"accuracy": math.sqrt(bound), "accuracy_kind": "guarantee"}
     return Plan(
         optimizer="noisy_gd",
         n=n,

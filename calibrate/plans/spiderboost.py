@@ -154,11 +154,12 @@ def spiderboost(
     }
     accuracy = problem.bound(chosen)
     if preset == "theory":
+        trivial = ("Lipschitz constant", problem.C)
         parameters |= promise(
-            "spiderboost", accuracy, ("Lipschitz constant", problem.C), problem.promised, n
+            "spiderboost", accuracy, trivial, problem.promised, n, kind="guarantee"
         )
     elif accuracy < math.inf and constants.lipschitz <= problem.C:
-        parameters["accuracy"] = accuracy
+        parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
     return Plan(
         optimizer="spiderboost",
         n=problem.n,

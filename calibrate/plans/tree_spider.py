@@ -127,11 +127,12 @@ def tree_spider(
             ("Lipschitz constant", problem.L0),
             lambda size: problem.at(size).of_theorem(epsilon, delta)[1],
             n,
+            kind="guarantee",
         )
     else:
         tree = problem.best()
         if p is not None and constants.lipschitz <= problem.L0:
-            parameters["accuracy"] = 3 * tree.error
+            parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,

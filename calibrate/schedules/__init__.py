@@ -13,7 +13,7 @@ ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you me
 import dataclasses
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcal import _lazy
 from dpcal.calibrate.auditing.language import (
@@ -44,7 +44,8 @@ from dpcal.calibrate.auditing.language import (
     positive,
     real,
 )
-from dpcal.calibrate.plans.from_schedule import PLANNERS, plan_from
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.from_schedule import ALGORITHMS, PLANNERS, algorithm_plan, plan_from
 
 if TYPE_CHECKING:
     from dpcal.calibrate.schedules import dp_rgda, gauss_psgd, kan, kl_condition, spiderboost
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 
 __all__ = [
+    "ALGORITHMS",
     "PAPERS",
     "Balance",
     "Bound",
@@ -81,6 +83,7 @@ __all__ = [
     "kan",
     "kl_condition",
     "load",
+    "plan_of",
     "positive",
     "real",
     "spiderboost",
@@ -106,6 +109,41 @@ def load(name: str) -> Schedule:
     schedule: Schedule = import_module(f"dpcal.calibrate.schedules.{name}").SCHEDULE
     planner = partial(plan_from, schedule) if name in PLANNERS else None
     return dataclasses.replace(schedule, planner=planner)
+
+
+def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
+    """Return the calibrated plan of a paper's schedule, or of another algorithm of a paper.
+
+    Parameters
+    ----------
+    name
+        One of ``PAPERS``, for its first algorithm, or of ``ALGORITHMS``, such as
+        ``"tree_spider"``.
+    n
+        Number of records, at least 1.
+    epsilon, delta
+        The target.
+    **constants
+        The dimension ``d`` and the paper's constants.
+
+    Raises
+    ------
+    ValueError
+        For another name, or a constant that is missing, unknown or out of range.
+
+    Examples
+    --------
+    >>> plan_of("adaptive_gd", n=10**6, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1, gamma=1)
+    ...     # doctest: +ELLIPSIS
+    Plan(...)
+    """
+    if name in PAPERS:
+        return load(name).plan(n=n, epsilon=epsilon, delta=delta, **constants)
+    if name not in ALGORITHMS:
+        raise ValueError(f"schedule {nearest(name, (*PAPERS, *ALGORITHMS))}")
+    if "d" not in constants:
+        raise ValueError(f"constants of {name} must include d, got none.")
+    return algorithm_plan(name, n=n, epsilon=epsilon, delta=delta, **constants)
 
 
 # A paper's symbols take a while to build, and few questions are about all papers.

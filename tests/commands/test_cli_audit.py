@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dpcal.calibrate.plans.from_schedule import PLANNERS
-from dpcal.calibrate.schedules import PAPERS
+from dpcal.calibrate.schedules import ALGORITHMS, PAPERS
 from dpcal.cli import main
-from dpcal.commands.schedule import CONSTANTS
+from dpcal.commands.schedule import CONSTANTS, SCHEDULES
 
 SIZES = ["--n", "60000", "--d", "784", "--epsilon", "1", "--delta", "1e-6"]
 
@@ -58,6 +58,48 @@ def test_schedule_prints_a_plan_that_meets_its_target(capsys):
     document = json.loads(captured.out)
     assert 0.999 < document["priced_epsilon"] <= 1
     assert captured.err == ""
+
+
+BALL = "--L0 1 --L1 1 --F0 1"
+SCHEDULED = {
+    "spiderboost": BALL,
+    "tree_spider": BALL,
+    "recursive_regularization": "--L0 1 --L1 1",
+    "jl_glm": BALL,
+    "kl_condition": f"{BALL} --gamma 1",
+    "proximal_point": "--L0 1 --F0 1 --gamma 1 --Ltil 1",
+    "adaptive_gd": f"{BALL} --gamma 1",
+    "gauss_psgd": "--G 1 --M 1 --U 0.5 --rho 1 --neighboring-relation replace-one",
+    "select_point": "--G 1 --M 1 --rho 1 --candidates 10 --alpha 0.3",
+    "dp_rgda": "--M 1 --L 1 --F0 1 --mu 1 --rho 1",
+    "kan": "--gamma 0.5",
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_schedule_that_help_names_prints_a_plan(name, capsys):
+    sizes = ["--n", "1000000", "--d", "20", "--epsilon", "1", "--delta", "1e-6"]
+    assert main(["schedule", name, *sizes, *SCHEDULED[name].split()]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert 0 < document["priced_epsilon"] <= 1
+    if "vacuous" in document["parameters"]:
+        assert document["parameters"]["accuracy_kind"] in ("guarantee", "order")
+
+
+def test_help_names_each_schedule_with_the_constants_that_it_takes():
+    assert set(SCHEDULES) == {*PAPERS, *ALGORITHMS}
+    for name, (_, needs) in SCHEDULES.items():
+        named, optional = needs.replace("]", "").partition("[")[::2]
+        if name in PAPERS:
+            parameters = inspect.signature(PLANNERS[name]).parameters
+            known = {*parameters} - {"schedule", "n", "epsilon", "delta", "neighboring_relation"}
+            free = {k for k in known if parameters[k].default is not inspect.Parameter.empty}
+        else:
+            algorithm = ALGORITHMS[name]
+            known = {"d", *algorithm.constants, *algorithm.options}
+            free = {*algorithm.optional}
+        assert {*named.split(), *optional.split()} == known <= {*CONSTANTS}
+        assert {*optional.split()} == free
 
 
 def test_vacuous_schedule_warns_and_names_a_size(capsys):

@@ -16,6 +16,8 @@ ESCAPE = (
         """
         X05: 3/2*eta_h*t_thres*rho_phi*R = 1/4; free eta_h  # Hessian drift of a phase
         X11: D_bar = (eta_h*alpha/(192*iota**2))**2; free eta_h  # allowed movement of a phase
+        X11.size: D_bar*t_thres**2 = (R - r)**2; definition; free R r t_thres
+            # movement that stays within the radius
         X15.cap: eta_h*L_Phi = 1; definition  # escape step at its cap
         X16: t_thres*eta_h*alpha_h = 4*iota; free eta_h  # phase length
         X17: x/2 <= log(1 + x) where x in [1/100, 1]  # log(1 + x) >= x/2, growth of a phase

@@ -53,6 +53,7 @@ TREE = (
         "Theorem 4, batch b and number of rounds",
         """
         S31.b: 1/b <= n**(-2*(1/3))  # sampling error of a round's root
+        S31.size: b**2 = Max(n**(4/3), n*sqrt(d + 1)/epsilon); definition  # batch of a round's root
         S32: n**(2*(1/3)) = sqrt(n)*u**(1/4)/sqrt(epsilon) at u = n**(2*(1/3))*epsilon**2
             # the two batch sizes meet
         S33: b*(D/2 + 1) <= n where (D/2 + 1)**3 <= n, sqrt(d + 1)*(D/2 + 1)**2/epsilon <= n at D =
