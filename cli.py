@@ -12,14 +12,16 @@ accountant characteristic (contour), neighboring relation add-or-remove-one
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import dpcal
 from dpcal.commands import COMMANDS, load
+from dpcal.commands._progress import Progress
 from dpcal.errors import DpcalError
 
 __all__ = ["main"]
@@ -28,12 +30,43 @@ ANSWERED, WRONG_INPUT, INTERRUPTED = 0, 2, 130
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors as sentences, for :func:`main` to print."""
+    """A parser that raises its errors as sentences, for :func:`main` to print.
+
+    Attributes
+    ----------
+    known
+        Words that a mistyped one may have meant.
+    """
+
+    known: tuple[str, ...] = ()
 
     def error(self, message: str) -> NoReturn:
-        """Raise the message as one sentence that names the option."""
+        """Raise the message as one sentence that names the option, and what was meant."""
         sentence = re.sub(r"^argument (\S+?)(/\S+)?: ", r"\1: ", message)
-        raise ValueError(f"{sentence} (see {self.prog} --help).")
+        raise ValueError(f"{sentence}{self._meant(message)} (see {self.prog} --help).")
+
+    def _meant(self, message: str) -> str:
+        """What words that are not known may have been meant to be."""
+        wrong = re.search(r"unrecognized arguments: (.*)|invalid choice: '(.*?)'", message)
+        if wrong is None:
+            return ""
+        meant = []
+        for word in (wrong[1] or wrong[2]).split():
+            name = word.partition("=")[0]
+            found = difflib.get_close_matches(name, self.known, n=1, cutoff=0.7)
+            meant += [f"{name} may be meant to be {found[0]}"] if found else []
+        return f"; {', '.join(meant)}" if meant else ""
+
+
+class _Words(argparse.RawDescriptionHelpFormatter):
+    """Help whose examples keep their lines."""
+
+
+def _examples(name: str, module: Any) -> str:
+    """The examples of a command, a line each."""
+    examples = getattr(module, "EXAMPLES", (module.EXAMPLE,))
+    lines = [f"  dpcal {name} {example}" for example in examples]
+    return "\n".join([f"example{'s' if len(lines) > 1 else ''}:", *lines])
 
 
 def _parser(command: str | None) -> argparse.ArgumentParser:
@@ -42,11 +75,13 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         prog="dpcal",
         description="Calibrated differential privacy: from a target (epsilon, delta) to a private "
         "run whose claim anyone can check.",
-        epilog="example: dpcal calibrate --sampling-probability 0.01 --steps 10000 "
-        "--epsilon 2 --delta 1e-6",
+        epilog="examples:\n  dpcal calibrate --sampling-probability 0.01 --steps 10000 "
+        "--epsilon 2 --delta 1e-6\n  dpcal COMMAND --help",
+        formatter_class=_Words,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.known = tuple(COMMANDS)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, summary in COMMANDS.items():
         if name != command:
@@ -57,12 +92,17 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"example: dpcal {name} {module.EXAMPLE}",
+            epilog=_examples(name, module),
+            formatter_class=_Words,
             allow_abbrev=False,
         )
         module.add_arguments(options)
         options.add_argument("--json", action="store_true", help="print one JSON document instead")
-        options.set_defaults(run=module.run)
+        own_bar = bool(getattr(module, "SHOWS_PROGRESS", False))
+        options.set_defaults(run=module.run, shows_progress=own_bar)
+        flags = [flag for action in options._actions for flag in action.option_strings]
+        # Words that the command does not know are refused by the parser of all commands.
+        options.known = parser.known = tuple(flags)
     return parser
 
 
@@ -117,4 +157,8 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")
-    return int(options.run(options))
+    if options.shows_progress:
+        return int(options.run(options))
+    with Progress(options.command) as progress:
+        options.progress = progress
+        return int(options.run(options))

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import dpcal
-
-if TYPE_CHECKING:
-    from dpcal.accountants.events import DpEvent
+from typing import Any
 
 __all__ = [
+    "add_accountant",
     "add_backends",
-    "add_mechanism",
     "add_output",
     "add_relation",
     "add_table",
     "add_target",
+    "add_targets",
     "backends",
-    "mechanism",
-    "mechanism_dict",
-    "mechanism_with",
+    "names_of",
     "number",
     "required",
     "whole",
 ]
 
-PARAMETERS = ("sampling_probability", "noise_multiplier", "steps")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 
@@ -48,24 +41,6 @@ def whole(text: str) -> int:
     if not value.is_integer():
         raise ArgumentTypeError(f"must be a whole number, got {text!r}")
     return int(value)
-
-
-def add_mechanism(parser: ArgumentParser) -> None:
-    """Declare a Poisson-sampled Gaussian mechanism and how often it is used."""
-    group = parser.add_argument_group("mechanism: Poisson-sampled Gaussian noise, composed")
-    group.add_argument(
-        "--sampling-probability",
-        type=number,
-        metavar="Q",
-        help="probability in (0, 1] that a record joins a step",
-    )
-    group.add_argument(
-        "--noise-multiplier",
-        type=number,
-        metavar="S",
-        help="standard deviation > 0 of the noise, in units of the clipping norm",
-    )
-    group.add_argument("--steps", type=whole, metavar="T", help="number of steps >= 1")
 
 
 def add_relation(
@@ -100,6 +75,32 @@ def add_target(parser: ArgumentParser, *, needed: bool) -> None:
     group = parser.add_argument_group("target")
     group.add_argument("--epsilon", type=number, metavar="E", required=needed, help=">= 0")
     group.add_argument("--delta", type=number, metavar="D", required=needed, help="in (0, 1)")
+
+
+def add_targets(parser: ArgumentParser) -> None:
+    """Declare epsilons and deltas, one or more of either."""
+    group = parser.add_argument_group("targets: one or more of either")
+    group.add_argument("--epsilon", type=number, nargs="+", metavar="E", help=">= 0")
+    group.add_argument("--delta", type=number, nargs="+", metavar="D", help="in (0, 1)")
+
+
+ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
+
+
+def add_accountant(parser: ArgumentParser, what: str) -> None:
+    """Declare which accountant does what."""
+    parser.add_argument(
+        "--accountant",
+        choices=ACCOUNTANTS,
+        default="auto",
+        metavar="NAME",
+        help=f"{what}: {', '.join(ACCOUNTANTS)} (default: %(default)s)",
+    )
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """Parse names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def add_output(parser: ArgumentParser) -> None:
@@ -151,19 +152,3 @@ def required(options: Namespace, *names: str) -> None:
     missing = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name) is None]
     if missing:
         raise ValueError(f"{options.command} needs {' and '.join(missing)}.")
-
-
-def mechanism(options: Namespace) -> DpEvent:
-    """Return the event that :func:`add_mechanism` describes."""
-    required(options, *PARAMETERS)
-    return mechanism_with(options)
-
-
-def mechanism_with(options: Namespace, **instead: Any) -> DpEvent:
-    """Return the event of :func:`add_mechanism` with some of its parameters replaced."""
-    return dpcal.accountants.events.dpsgd(**{**mechanism_dict(options), **instead})
-
-
-def mechanism_dict(options: Namespace) -> dict[str, Any]:
-    """Return the mechanism's parameters by name."""
-    return {name: getattr(options, name) for name in PARAMETERS}

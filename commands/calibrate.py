@@ -1,70 +1,164 @@
-"""``dpcal calibrate``: solve for the noise, the steps or the sampling that meets a target."""
+"""``dpcal calibrate``: solve for the noise, the steps or the sampling that meets targets."""
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import (
-    add_mechanism,
-    add_relation,
-    add_target,
-    mechanism_dict,
-    mechanism_with,
-    number,
-    required,
-    whole,
-)
+from dpcal.commands._mechanism import Mechanism, add_run
+from dpcal.commands._options import add_accountant, add_relation, add_targets, number, required
 from dpcal.commands._output import answer, present
+from dpcal.commands._progress import stage
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
 EXAMPLE = "--sampling-probability 0.01 --steps 10000 --epsilon 2 --delta 1e-6"
+EXAMPLES = (
+    "--n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json",
+    "--sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare a mechanism with one unknown, or a run, and the target."""
-    add_mechanism(parser)
-    run = parser.add_argument_group("run: instead of a sampling probability; gives a plan")
-    run.add_argument("--n", type=whole, metavar="N", help="number of records >= 1, public")
-    run.add_argument("--batch-size", type=whole, metavar="B", help="expected batch, in [1, N]")
-    run.add_argument("--epochs", type=number, metavar="E", help="passes > 0, instead of --steps")
-    run.add_argument("--max-norm", type=number, default=1.0, metavar="C", help="clipping norm > 0")
-    run.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan as JSON")
-    add_target(parser, needed=True)
-    add_relation(parser)
+    """Declare a mechanism with one unknown, or a run, and the targets."""
+    add_run(parser)
+    add_targets(parser)
+    add_relation(parser, default=None, note="the sampler's own")
+    add_accountant(parser, "whose epsilon must meet the target, where the noise is solved for")
+    plan = parser.add_argument_group("plan: of a Poisson-sampled run with --n and --batch-size")
+    plan.add_argument("--max-norm", type=number, default=1.0, metavar="C", help="clipping norm > 0")
+    plan.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan as JSON")
 
 
 def run(options: Namespace) -> int:
-    """Print the solution with the interval of its epsilon."""
-    if options.n is None and options.batch_size is None and options.epochs is None:
-        if options.output is not None:
-            raise ValueError("--output writes a plan, which needs --n and --batch-size.")
-        return _solve(options)
-    return _plan(options)
-
-
-def _plan(options: Namespace) -> int:
-    """Calibrate a run and print, or write, its plan."""
-    required(options, "n", "batch_size")
-    if options.sampling_probability is not None or options.noise_multiplier is not None:
+    """Print each solution with the interval of its epsilon."""
+    required(options, "epsilon", "delta")
+    told = Mechanism.of(options)
+    name, solve = _unknown(told)
+    targets = [(epsilon, delta) for epsilon in options.epsilon for delta in options.delta]
+    if _is_plan(told, name, options) and len(targets) == 1:
+        return _plan(options, told, *targets[0])
+    if options.output is not None:
         raise ValueError(
-            "--n and --batch-size stand for the sampling probability, and the noise is solved for: "
-            "omit --sampling-probability and --noise-multiplier."
+            "--output writes the plan of one Poisson-sampled run: it needs --n, --batch-size, one "
+            "--epsilon and one --delta, and no --noise-multiplier."
         )
+    if options.accountant != "auto" and name != "noise_multiplier":
+        raise ValueError("--accountant is for solving for the noise.")
+    documents, texts = [], []
+    for epsilon, delta in targets:
+        stage(options, f"{name} for epsilon = {epsilon:g} at delta = {delta:g}")
+        document, text = _solved(options, told, name, solve, epsilon, delta)
+        documents.append(document)
+        texts.append(text)
+    document = documents[0] if len(documents) == 1 else {"solutions": documents}
+    present(options, document, "\n".join(texts))
+    return 0
+
+
+def _is_plan(told: Mechanism, name: str, options: Namespace) -> bool:
+    """Whether a plan is the answer: where the noise of a DP-SGD run is solved for."""
+    plain = options.accountant == "auto" and told.sampler == "poisson"
+    return plain and name == "noise_multiplier" and told.n is not None
+
+
+def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
+    """Return the name of the one parameter that was not told, and the event at a value of it."""
+    unknown = [
+        name for name in ("noise_multiplier", "steps", "rate") if getattr(told, name) is None
+    ]
+    if told.sampler == "shuffled-epochs":
+        # Neither the size of a batch nor the number of steps matters, but for the passes.
+        passes = told.epochs is not None or (told.steps is not None and told.rate is not None)
+        unknown = [] if told.noise_multiplier is not None else ["noise_multiplier"]
+        unknown += [] if passes else ["epochs"]
+    if len(unknown) != 1:
+        raise ValueError(
+            "Exactly one of --noise-multiplier, --steps (or --epochs) and --sampling-probability "
+            f"(or --n and --batch-size) must be left out, to be solved for, but {len(unknown)} are."
+        )
+    (name,) = unknown
+    if name == "epochs":
+        return name, lambda value: told.event(epochs=Fraction(value))
+    if name == "rate":
+        if told.sampler != "poisson":
+            raise ValueError(f"--sampler {told.sampler} needs --n and --batch-size.")
+        return "sampling_probability", lambda value: told.event(rate=Fraction(value))
+    return name, lambda value: told.event(**{name: value})
+
+
+def _solved(
+    options: Namespace,
+    told: Mechanism,
+    name: str,
+    event_of: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+) -> tuple[dict[str, Any], str]:
+    """Solve for one parameter at one target."""
+    target = {"epsilon": epsilon, "delta": delta}
+    relation: dict[str, Any] = {"neighboring_relation": told.relation}
+    if name == "noise_multiplier":
+        solution = _noise(options, told, event_of, epsilon, delta)
+    else:
+        solver = {"epochs": "steps"}.get(name, name)
+        solution = getattr(dpcal.calibrate, solver)(event_of, **target, **relation)
+    price = dpcal.accountants.epsilon(
+        event_of(solution), delta=delta, accountant=options.accountant, **relation
+    )
+    document = {
+        name: solution,
+        "delta": delta,
+        "epsilon": price.to_dict(),
+        "mechanism": {**told.to_dict(), name: solution},
+    }
+    return document, f"{name} = {solution!r}\n" + answer("epsilon", price, f"delta = {delta:g}")
+
+
+def _noise(
+    options: Namespace,
+    told: Mechanism,
+    event_of: Callable[[float], DpEvent],
+    epsilon: float,
+    delta: float,
+) -> float:
+    """Solve for the noise, by the accountant that was named."""
+    event = event_of(1.0)
+    if isinstance(event, dpcal.accountants.events.CorrelatedGaussianDpEvent):
+        found = dpcal.calibrate.correlated.noise_multiplier(
+            event.strategy, event.sampler, epsilon=epsilon, delta=delta
+        )
+        return float(found.noise_multiplier)
+    target: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "neighboring_relation": told.relation,
+    }
+    if options.accountant == "auto":
+        return float(dpcal.calibrate.noise_multiplier(event_of, **target))
+    needs = dpcal.calibrate.compare(event_of, accountants=(options.accountant,), **target)
+    (row,) = needs.rows
+    if row.noise_multiplier is None:
+        raise ValueError(f"accountant {options.accountant!r} gives no answer: {row.note}.")
+    return float(row.noise_multiplier)
+
+
+def _plan(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> int:
+    """Calibrate a run and print, or write, its plan."""
+    stage(options, "plan")
+    sizes: dict[str, Any] = {name: getattr(told, name) for name in ("n", "batch_size", "steps")}
     plan = dpcal.calibrate.dpsgd(
-        n=options.n,
-        batch_size=options.batch_size,
-        epochs=options.epochs,
-        steps=options.steps,
-        epsilon=options.epsilon,
-        delta=options.delta,
+        **sizes,
+        epsilon=epsilon,
+        delta=delta,
         max_norm=options.max_norm,
-        neighboring_relation=options.neighboring_relation,
+        neighboring_relation=told.relation,
     )
     price = plan.price()
     query = plan.query("gradient")
@@ -83,40 +177,4 @@ def _plan(options: Namespace) -> int:
         "plan": json.loads(plan.to_json()),
     }
     present(options, document, text)
-    return 0
-
-
-def _solve(options: Namespace) -> int:
-    """Solve for the one parameter of the mechanism that was not given."""
-    given = mechanism_dict(options)
-    unknown = [name for name, value in given.items() if value is None]
-    if len(unknown) != 1:
-        raise ValueError(
-            "Exactly one of --noise-multiplier, --steps and --sampling-probability must be left "
-            f"out, to be solved for, but {len(unknown)} are."
-        )
-    (name,) = unknown
-
-    def event_of(value: float) -> DpEvent:
-        return mechanism_with(options, **{name: value})
-
-    solution = getattr(dpcal.calibrate, name)(
-        event_of,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighboring_relation=options.neighboring_relation,
-    )
-    epsilon = dpcal.accountants.epsilon(
-        event_of(solution),
-        delta=options.delta,
-        neighboring_relation=options.neighboring_relation,
-    )
-    document = {
-        name: solution,
-        "delta": options.delta,
-        "epsilon": epsilon.to_dict(),
-        "mechanism": {**given, name: solution},
-    }
-    text = answer("epsilon", epsilon, f"delta = {options.delta:g}")
-    present(options, document, f"{name} = {solution!r}\n{text}")
     return 0

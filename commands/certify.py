@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser, Namespace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_mechanism, add_relation, add_target, mechanism, number
-from dpcal.commands._output import present
+from dpcal.commands._mechanism import Mechanism, add_run
+from dpcal.commands._options import add_accountant, add_relation, add_targets, number
+from dpcal.commands._output import at_least, at_most, dump, present
+from dpcal.commands._progress import stage
 from dpcal.errors import CertificateRejected
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o proof.json"
+EXAMPLES = (EXAMPLE, "--check proof.json")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the mechanism, exactly one of epsilon and delta, and where certificates are."""
-    add_mechanism(parser)
-    add_target(parser, needed=False)
-    add_relation(parser)
+    """Declare the mechanism, epsilons or deltas, and where certificates are."""
+    add_run(parser)
+    add_targets(parser)
+    add_relation(parser, default=None, note="the sampler's own")
+    add_accountant(parser, "who must agree with the proof")
     parser.add_argument(
         "--width",
         type=number,
@@ -29,7 +35,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="largest relative width of the bounds (default: as narrow as can be proved, to 1e-3)",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="where the certificate is written"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the certificate is written; of several, FILE-1, FILE-2, ... before the suffix",
     )
     parser.add_argument(
         "--check", type=Path, metavar="FILE", help="check this certificate instead of making one"
@@ -40,18 +50,59 @@ def run(options: Namespace) -> int:
     """Print the proved bounds; the exit status is 1 if a certificate to check does not hold."""
     if options.check is not None:
         return _check(options)
-    event = mechanism(options)
-    certificate = dpcal.accountants.certify(
-        event,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighboring_relation=options.neighboring_relation,
-        width=options.width,
-    )
-    if options.output is not None:
-        options.output.write_text(certificate.to_json() + "\n")
-    present(options, certificate.to_dict(), _text(certificate))
+    if (options.epsilon is None) == (options.delta is None):
+        raise ValueError("Exactly one of --epsilon and --delta must be given.")
+    told = Mechanism.of(options)
+    event = told.event()
+    name = "delta" if options.epsilon is None else "epsilon"
+    documents, texts = [], []
+    for value in getattr(options, name):
+        stage(options, f"proving bounds at {name} = {value:g}")
+        certificate = dpcal.accountants.certify(
+            event, neighboring_relation=told.relation, width=options.width, **{name: value}
+        )
+        _agree(options, certificate, event)
+        about = {
+            "software": f"dpcal {dpcal.report.software()['dpcal']}",
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            "sentence": f"{_claim(certificate)}, for {told.sentence()}.",
+        }
+        documents.append({**certificate.to_dict(), "about": about})
+        texts.append(f"{_text(certificate)}\n{about['sentence']}")
+    for path, document in zip(_paths(options.output, len(documents)), documents, strict=False):
+        dpcal.report.replace_file(path, (dump(document) + "\n").encode())
+    document = documents[0] if len(documents) == 1 else {"certificates": documents}
+    present(options, document, "\n\n".join(texts))
     return 0
+
+
+def _paths(output: Path | None, count: int) -> list[Path]:
+    """Where so many certificates are written."""
+    if output is None:
+        return []
+    if count == 1:
+        return [output]
+    return [output.with_stem(f"{output.stem}-{place}") for place in range(1, count + 1)]
+
+
+def _agree(options: Namespace, certificate: Certificate, event: Any) -> None:
+    """Refuse a proof that the accountant which was named contradicts: one of them is wrong."""
+    if options.accountant == "auto":
+        return
+    how: dict[str, Any] = {
+        "accountant": options.accountant,
+        "neighboring_relation": certificate.neighboring_relation,
+    }
+    if certificate.delta is None:
+        at = certificate.proofs[0].epsilon
+        found: Any = dpcal.accountants.delta(event, epsilon=at, **how)
+    else:
+        found = dpcal.accountants.epsilon(event, delta=certificate.delta, **how)
+    if found.upper < certificate.lower or found.lower > certificate.upper:
+        raise ValueError(
+            f"accountant {options.accountant!r} proves [{found.lower:.9g}, {found.upper:.9g}], "
+            f"which does not meet the proof's [{certificate.lower:.9g}, {certificate.upper:.9g}]."
+        )
 
 
 def _check(options: Namespace) -> int:
@@ -60,18 +111,41 @@ def _check(options: Namespace) -> int:
         text = options.check.read_text()
     except (OSError, ValueError) as error:
         raise ValueError(f"--check must name a readable certificate: {error}.") from error
+    stage(options, "proving the bounds again")
     try:
         certificate = dpcal.accountants.verify_certificate(text)
     except CertificateRejected as error:
         present(options, {"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}")
         return 1
-    answer = {"holds": True, "certificate": certificate.to_dict()}
-    present(options, answer, f"holds: {_text(certificate)}")
+    about = json.loads(text).get("about")
+    if about is not None and not str(about.get("sentence")).startswith(_claim(certificate)):
+        reason = "its sentence says other than what is proved"
+        present(options, {"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}")
+        return 1
+    document = {**certificate.to_dict(), **({} if about is None else {"about": about})}
+    present(options, {"holds": True, "certificate": document}, f"holds: {_text(certificate)}")
     return 0
 
 
+def _claim(certificate: Certificate) -> str:
+    """The claim in words."""
+    if certificate.delta is None:
+        at = f"epsilon = {certificate.proofs[0].epsilon:g}"
+    else:
+        at = f"delta = {certificate.delta:g}"
+    lower, upper = str(certificate.lower), str(certificate.upper)
+    if certificate.delta is not None:
+        # Bounds on epsilon are doubles, of up to a thousand decimals.
+        lower = at_least(float(certificate.lower), digits=10)
+        upper = at_most(float(certificate.upper), digits=10)
+    return (
+        f"{certificate.quantity} is at least {lower} and at most {upper} "
+        f"at {at} for data sets that are neighbors under {certificate.neighboring_relation}"
+    )
+
+
 def _text(certificate: Certificate) -> str:
-    """The claim, and what it is about."""
+    """The bounds, and how they were proved."""
     if certificate.delta is None:
         at = f"epsilon = {certificate.proofs[0].epsilon:g}"
     else:

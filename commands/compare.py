@@ -1,43 +1,59 @@
-"""``dpcal compare``: ask several accountants the same question."""
+"""``dpcal compare``: ask several accountants, or about several samplers, the same question."""
 
 from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from typing import Any
 
 import dpcal
+from dpcal.commands._mechanism import SAMPLERS, Mechanism, add_run
 from dpcal.commands._options import (
     add_backends,
-    add_mechanism,
     add_relation,
-    add_target,
+    add_targets,
     backends,
-    mechanism,
-    mechanism_with,
+    names_of,
     required,
 )
-from dpcal.commands._output import present
-from dpcal.errors import DisagreementWarning
+from dpcal.commands._output import at_most, present
+from dpcal.commands._progress import stage
+from dpcal.errors import DisagreementWarning, DpcalError
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
+EXAMPLES = (
+    "--sampling-probability 512/60000 --noise-multiplier 1 --steps 10000 --delta 1e-6 "
+    "--accountant characteristic,renyi",
+    "--samplers --n 6000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5",
+)
+ALL = ",".join(SAMPLERS)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the mechanism, delta, and, in place of the noise, a target epsilon."""
-    add_mechanism(parser)
-    add_target(parser, needed=False)
-    add_relation(parser)
+    """Declare the mechanism, deltas, and, in place of the noise, a target epsilon."""
+    add_run(parser)
+    add_targets(parser)
+    add_relation(parser, default=None, note="the sampler's own")
     parser.add_argument(
         "--accountants",
+        "--accountant",
         default="characteristic,renyi,pld,prv",
         metavar="NAMES",
         help="comma-separated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--samplers",
+        nargs="?",
+        const=ALL,
+        metavar="NAMES",
+        help=f"one row a sampler, by the best accountant of each: {ALL} (default: all of them)",
     )
     add_backends(parser)
 
 
 def run(options: Namespace) -> int:
-    """Print each accountant's epsilon, or the noise that each needs for a target epsilon.
+    """Print each accountant's or sampler's epsilon, or the noise needed for a target epsilon.
 
     The exit status is 1 if two accountants' intervals contradict each other.
     """
@@ -47,30 +63,101 @@ def run(options: Namespace) -> int:
             "Exactly one of --noise-multiplier (compare epsilons) and --epsilon (compare the noise "
             "needed) must be given."
         )
-    names = tuple(options.accountants.split(","))
-    if options.epsilon is None:
-        event = mechanism(options)
-        with warnings.catch_warnings():
-            # The table and the exit status say it.
-            warnings.simplefilter("ignore", DisagreementWarning)
-            comparison = dpcal.accountants.compare(
-                event,
-                delta=options.delta,
-                neighboring_relation=options.neighboring_relation,
-                accountants=names,
-                options=backends(options),
-            )
-        present(options, comparison.to_dict(), str(comparison))
-        return 1 if comparison.disagreements else 0
-    required(options, "sampling_probability", "steps")
+    if options.samplers is not None:
+        return _samplers(options)
+    told = Mechanism.of(options)
+    targets = [
+        (epsilon, delta) for delta in options.delta for epsilon in options.epsilon or (None,)
+    ]
+    tables = []
+    for epsilon, delta in targets:
+        stage(options, f"delta = {delta:g}")
+        ask = _epsilons if epsilon is None else _noises
+        tables.append(ask(options, told, epsilon, delta))
+    documents = [table.to_dict() for table in tables]
+    document = documents[0] if len(documents) == 1 else {"comparisons": documents}
+    present(options, document, "\n\n".join(map(str, tables)))
+    return 1 if any(getattr(table, "disagreements", ()) for table in tables) else 0
+
+
+def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float) -> Any:
+    """Ask accountants for epsilon at one delta."""
+    with warnings.catch_warnings():
+        # The table and the exit status say it.
+        warnings.simplefilter("ignore", DisagreementWarning)
+        return dpcal.accountants.compare(
+            told.event(),
+            delta=delta,
+            neighboring_relation=told.relation,
+            accountants=names_of(options.accountants),
+            options=backends(options),
+        )
+
+
+def _noises(options: Namespace, told: Mechanism, epsilon: Any, delta: float) -> Any:
+    """Ask accountants for the noise that one target needs."""
     if any(backends(options).values()):
         raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
-    needs = dpcal.calibrate.compare(
-        lambda sigma: mechanism_with(options, noise_multiplier=sigma),
-        epsilon=options.epsilon,
-        delta=options.delta,
-        neighboring_relation=options.neighboring_relation,
-        accountants=names,
+    told.event(noise_multiplier=1.0)  # What is missing is named before anything is solved.
+    return dpcal.calibrate.compare(
+        lambda sigma: told.event(noise_multiplier=sigma),
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=told.relation,
+        accountants=names_of(options.accountants),
     )
-    present(options, needs.to_dict(), str(needs))
+
+
+# -- what each way of sampling costs
+
+
+def _samplers(options: Namespace) -> int:
+    """Print a row a sampler: what it costs, under which relation, and what it assumes."""
+    names = names_of(options.samplers)
+    unknown = [name for name in names if name not in SAMPLERS]
+    if unknown or not names:
+        raise ValueError(f"--samplers must be of {ALL}, got {options.samplers!r}.")
+    if options.noise_multiplier is None:
+        raise ValueError("--samplers compares epsilons: give --noise-multiplier, not --epsilon.")
+    required(options, "n", "batch_size")
+    rows = [_row(options, Mechanism.of(options, name)) for name in names]
+    present(options, {"samplers": rows}, _table(options.delta, rows))
     return 0
+
+
+def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
+    """What one sampler costs at each delta, or why no price is known."""
+    row: dict[str, Any] = {
+        "sampler": told.sampler,
+        "neighboring_relation": told.relation,
+        "assumes": SAMPLERS[told.sampler].assumes,
+        "mechanism": told.to_dict(),
+    }
+    try:
+        event = replace(told).event()
+        row["answers"] = []
+        for delta in options.delta:
+            stage(options, f"{told.sampler} at delta = {delta:g}")
+            epsilon = dpcal.accountants.epsilon(
+                event, delta=delta, neighboring_relation=told.relation
+            )
+            row["answers"].append({"delta": delta, "epsilon": epsilon.to_dict()})
+    except DpcalError as error:
+        return {**row, "answers": [], "refused": str(error)}
+    return row
+
+
+def _table(deltas: list[float], rows: list[dict[str, Any]]) -> str:
+    heads = "".join(f"{f'delta = {delta:g}':>18}" for delta in deltas)
+    lines = [f"{'sampler':<21}{'relation':<19}{heads}   assumes", ""]
+    for row in rows:
+        cells = "".join(
+            f"{at_most(each['epsilon']['upper'], digits=6):>18}" for each in row["answers"]
+        )
+        if not row["answers"]:
+            cells = f"{'refused':>18}" * len(deltas)
+        lines.append(
+            f"{row['sampler']:<21}{row['neighboring_relation']:<19}{cells}   {row['assumes']}"
+        )
+    lines += ["", *(f"{row['sampler']}: {row['refused']}" for row in rows if "refused" in row)]
+    return "\n".join(lines).rstrip()

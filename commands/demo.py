@@ -9,6 +9,9 @@ from dpcal.commands._options import add_output
 
 EXAMPLE = "-o dpcal-report"
 
+# A bar of its own.
+SHOWS_PROGRESS = True
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the output folder."""

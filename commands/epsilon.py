@@ -1,4 +1,4 @@
-"""``dpcal epsilon``: bound epsilon at a delta, or delta at an epsilon."""
+"""``dpcal epsilon``: bound epsilon at deltas, or delta at epsilons."""
 
 from __future__ import annotations
 
@@ -6,33 +6,32 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import dpcal
+from dpcal.commands._mechanism import Mechanism, add_run
 from dpcal.commands._options import (
+    add_accountant,
     add_backends,
-    add_mechanism,
     add_relation,
-    add_target,
+    add_targets,
     backends,
-    mechanism,
-    mechanism_dict,
 )
 from dpcal.commands._output import answer, present
+from dpcal.commands._progress import stage
+from dpcal.errors import UnsupportedEvent
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
-ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
+EXAMPLES = (
+    EXAMPLE,
+    "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 "
+    "--sampler without-replacement --delta 1e-5 1e-6",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the mechanism, exactly one of delta and epsilon, and the accountant."""
-    add_mechanism(parser)
-    add_target(parser, needed=False)
-    add_relation(parser)
-    parser.add_argument(
-        "--accountant",
-        choices=ACCOUNTANTS,
-        default="auto",
-        metavar="NAME",
-        help=f"{', '.join(ACCOUNTANTS)} (default: %(default)s)",
-    )
+    """Declare the mechanism, deltas or epsilons, and the accountant."""
+    add_run(parser)
+    add_targets(parser)
+    add_relation(parser, default=None, note="the sampler's own")
+    add_accountant(parser, "who is asked")
     parser.add_argument(
         "--cross-check",
         action="store_true",
@@ -42,32 +41,41 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print the interval that contains the asked quantity."""
+    """Print the interval that contains each asked quantity."""
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --delta and --epsilon must be given.")
-    event = mechanism(options)
+    told = Mechanism.of(options)
+    event = told.event()
     how = {
-        "neighboring_relation": options.neighboring_relation,
+        "neighboring_relation": told.relation,
         "accountant": options.accountant,
         "cross_check": options.cross_check,
         **_accuracy(options),
     }
-    document: dict[str, Any] = {"mechanism": mechanism_dict(options)}
-    if options.epsilon is None:
-        epsilon = dpcal.accountants.epsilon(event, delta=options.delta, **how)
-        document |= {"delta": options.delta, "epsilon": epsilon.to_dict()}
-        text = answer("epsilon", epsilon, f"delta = {options.delta:g}")
-    else:
-        log_delta = dpcal.accountants.log_delta(event, epsilon=options.epsilon, **how)
-        delta = dpcal.accountants.delta(event, epsilon=options.epsilon, **how)
-        document |= {
-            "epsilon": options.epsilon,
-            "delta": delta.to_dict(),
-            "log_delta": log_delta.to_dict(),
-        }
-        text = answer("delta", delta, f"epsilon = {options.epsilon:g}")
-    present(options, document, text)
+    texts, answers = [], []
+    for delta in options.delta or ():
+        stage(options, f"epsilon at delta = {delta:g}")
+        epsilon = dpcal.accountants.epsilon(event, delta=delta, **how)
+        answers.append({"delta": delta, "epsilon": epsilon.to_dict()})
+        texts.append(answer("epsilon", epsilon, f"delta = {delta:g}"))
+    for at in options.epsilon or ():
+        stage(options, f"delta at epsilon = {at:g}")
+        found = dpcal.accountants.delta(event, epsilon=at, **how)
+        answers.append({"epsilon": at, "delta": found.to_dict(), **_log_delta(event, at, how)})
+        texts.append(answer("delta", found, f"epsilon = {at:g}"))
+    document: dict[str, Any] = {"mechanism": told.to_dict()}
+    document |= answers[0] if len(answers) == 1 else {"answers": answers}
+    present(options, document, "\n".join(texts))
     return 0
+
+
+def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any]:
+    """The logarithm of delta, which keeps the digits of a small one, where it is known."""
+    try:
+        found = dpcal.accountants.log_delta(event, epsilon=epsilon, **how)
+    except UnsupportedEvent:
+        return {}  # A run that is priced as a whole has no logarithm of its own.
+    return {"log_delta": found.to_dict()}
 
 
 def _accuracy(options: Namespace) -> dict[str, float]:

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal import _validate
-from dpcal.commands._options import (
-    add_mechanism,
-    add_relation,
-    mechanism,
-    mechanism_dict,
-    number,
-    required,
-)
+from dpcal.commands._mechanism import Mechanism, add_run
+from dpcal.commands._options import add_relation, names_of, number, required
 from dpcal.commands._output import at_most, present
+from dpcal.commands._progress import stage
 
 if TYPE_CHECKING:
     from dpcal.plot import Curve
 
 EXAMPLE = (
     "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png"
+)
+EXAMPLES = (
+    EXAMPLE,
+    "renyi --n 60000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5 -o renyi.png",
 )
 TITLE = "Private logistic regression: mean and standard deviation over seeds"
 PICTURES = ("profile", "trade-off", "renyi", "accuracy")
@@ -37,16 +36,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="of a mechanism, profile: delta against epsilon; trade-off: false-negative against "
         "false-positive rate; renyi: divergence against order. accuracy: a demo report's",
     )
-    add_mechanism(parser)
-    add_relation(parser)
+    add_run(parser)
+    add_relation(parser, default=None, note="the sampler's own")
     parser.add_argument(
         "--delta",
         type=number,
+        nargs="+",
         metavar="D",
-        help="for profile and renyi: mark epsilon at this delta",
+        help="for profile and renyi: mark epsilon at these deltas",
     )
     parser.add_argument(
         "--accountants",
+        "--accountant",
         default="characteristic,renyi",
         metavar="NAMES",
         help="comma-separated, of characteristic, renyi, pld, prv (default: %(default)s)",
@@ -61,9 +62,7 @@ def run(options: Namespace) -> int:
     """Draw one picture."""
     dpcal.plot.check_picture(options.output)
     if options.picture == "profile":
-        curve = _curve(options)
-        figure = dpcal.plot.profile([curve])
-        document = {"mechanism": mechanism_dict(options), "profile": _values(curve)}
+        document, figure = _profile(options)
     elif options.picture == "trade-off":
         document, figure = _trade_off(options)
     elif options.picture == "renyi":
@@ -79,25 +78,32 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _curve(options: Namespace) -> Curve:
-    event = mechanism(options)
-    names = tuple(options.accountants.split(","))
+def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
+    """Draw delta against epsilon, with a mark for each delta that was named."""
+    told = Mechanism.of(options)
+    event = told.event()
+    names = names_of(options.accountants)
     for name in names:
         _validate.choice(tuple(dpcal.plot.STYLES), accountants=name)
-    target = None
-    if options.delta is not None:
-        relation = options.neighboring_relation
-        at_delta = dpcal.accountants.epsilon(
-            event, delta=options.delta, neighboring_relation=relation
-        )
-        target = (at_delta.upper, options.delta)
-    return dpcal.plot.Curve.of(
+    relation, targets = told.relation, []
+    for delta in options.delta or ():
+        stage(options, f"epsilon at delta = {delta:g}")
+        at = dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=relation)
+        targets.append((at.upper, delta))
+    stage(options, "profile")
+    words = ", ".join(at_most(epsilon, digits=5) for epsilon, _ in targets)
+    curve = dpcal.plot.Curve.of(
         event,
-        "" if target is None else f"epsilon = {at_most(target[0], digits=5)}",
-        target=target,
+        f"epsilon = {words}" if targets else "",
+        target=targets[0] if targets else None,
         accountants=names,
-        neighboring_relation=options.neighboring_relation,
+        neighboring_relation=relation,
     )
+    figure = dpcal.plot.profile([curve])
+    for target in targets[1:]:
+        figure.axes[0].plot(*target, marker="o", linestyle="none", color="black", zorder=4)
+    marks = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in targets]
+    return {"mechanism": told.to_dict(), "profile": _values(curve), "marks": marks}, figure
 
 
 def _values(curve: Curve) -> list[dict[str, Any]]:
@@ -113,14 +119,13 @@ def _values(curve: Curve) -> list[dict[str, Any]]:
 
 def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Draw the smallest false-negative rates of any attack."""
-    event = mechanism(options)
+    told = Mechanism.of(options)
     # Dense at both ends, where the curve is steep or flat.
     rates = [0.5 - 0.4999 * math.cos(math.pi * k / 200) for k in range(201)]
-    curve = dpcal.accountants.trade_off(
-        event, rates, neighboring_relation=options.neighboring_relation
-    )
+    stage(options, "trade-off curve")
+    curve = dpcal.accountants.trade_off(told.event(), rates, neighboring_relation=told.relation)
     document = {
-        "mechanism": mechanism_dict(options),
+        "mechanism": told.to_dict(),
         "false_positive_rate": curve.false_positive_rates.tolist(),
         "false_negative_rate": {"lower": curve.lower.tolist(), "upper": curve.upper.tolist()},
     }
@@ -129,16 +134,20 @@ def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
 
 def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:
     """Draw Renyi divergences against the order."""
-    event = mechanism(options)
-    if options.delta is not None:
-        _validate.probability(delta=options.delta)
-    curve = dpcal.plot.RenyiCurve.of(event, "", neighboring_relation=options.neighboring_relation)
+    told = Mechanism.of(options)
+    event, deltas = told.event(), options.delta or ()
+    for delta in deltas:
+        _validate.probability(delta=delta)
+    if len(deltas) > 1:
+        raise ValueError(f"A renyi picture marks one delta, got --delta {deltas}.")
+    stage(options, "Renyi divergences")
+    curve = dpcal.plot.RenyiCurve.of(event, "", neighboring_relation=told.relation)
     document = {
-        "mechanism": mechanism_dict(options),
+        "mechanism": told.to_dict(),
         "order": curve.orders.tolist(),
         "divergence": curve.divergences.tolist(),
     }
-    return document, dpcal.plot.renyi_curve([curve], delta=options.delta)
+    return document, dpcal.plot.renyi_curve([curve], delta=deltas[0] if deltas else None)
 
 
 def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:

@@ -18,6 +18,9 @@ from dpcal.commands._tuning import add_correlated_noise, add_tuning
 
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 
+# A bar of its own.
+SHOWS_PROGRESS = True
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the table, the target, the model and its training."""

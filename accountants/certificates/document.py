@@ -254,7 +254,8 @@ class Certificate:
         Parameters
         ----------
         document
-            JSON text, or the values parsed from it.
+            JSON text, or the values parsed from it. An entry ``"about"`` holds words for readers;
+            it is no part of the claim, and is passed over.
 
         Raises
         ------
@@ -262,6 +263,8 @@ class Certificate:
             If it is malformed or does not agree with its digest.
         """
         values = parse(document) if isinstance(document, str) else document
+        if isinstance(values, Mapping):
+            values = {name: value for name, value in values.items() if name != "about"}
         certificate: Certificate = _CERTIFICATE(values, "certificate")
         for name, value in certificate.to_dict().items():
             if values[name] != value:

@@ -202,9 +202,10 @@ def test_help_has_an_example_that_parses(capsys):
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
         assert ended.value.code == 0
-        assert f"example: dpcal {name}" in " ".join(capsys.readouterr().out.split())
-        words = [name, *load(name).EXAMPLE.split()]
-        assert _parser(name).parse_args(words).command == name
+        text = " ".join(capsys.readouterr().out.split())
+        for example in getattr(load(name), "EXAMPLES", (load(name).EXAMPLE,)):
+            assert f"dpcal {name} {example}" in text
+            assert _parser(name).parse_args([name, *example.split()]).command == name
 
 
 def test_help_loads_nothing_heavy():
@@ -251,7 +252,7 @@ def replaced(option, value):
         (["epsilon", *MECHANISM, "--delta", "1e-6", "--accountant", "psychic"], "--accountant"),
         (["epsilon", *replaced("--sampling-probability", "0"), "--delta", "1e-6"], "(0, 1]"),
         (["epsilon", *replaced("--sampling-probability", "1.1"), "--delta", "1e-6"], "(0, 1]"),
-        (["epsilon", *replaced("--sampling-probability", "nan"), "--delta", "1e-6"], "(0, 1]"),
+        (["epsilon", *replaced("--sampling-probability", "nan"), "--delta", "1e-6"], "quotient"),
         (["epsilon", *replaced("--noise-multiplier", "0"), "--delta", "1e-6"], "> 0"),
         (["epsilon", *replaced("--noise-multiplier", "inf"), "--delta", "1e-6"], "> 0"),
         (["epsilon", *replaced("--steps", "0"), "--delta", "1e-6"], "steps"),
@@ -487,6 +488,6 @@ def test_a_changed_certificate_does_not_hold(capsys, tmp_path):
 
 
 def test_certify_refuses(capsys, tmp_path):
-    assert "exactly one of epsilon and delta" in refuse(capsys, "certify", *MECHANISM)
+    assert "Exactly one of --epsilon and --delta" in refuse(capsys, "certify", *MECHANISM)
     assert "readable certificate" in refuse(capsys, "certify", "--check", tmp_path / "none.json")
     assert "--steps" in refuse(capsys, "certify", *MECHANISM[:4], "--epsilon", "1")

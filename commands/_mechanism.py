@@ -1,0 +1,323 @@
+"""What is run, as commands are told it: a sampler, its sizes, the noise, and the event of it all.
+
+Sizes are exact: ``512/60000`` and ``0.3`` are fractions, and the double that stands for a rate is
+never below it, so that no price is too small.
+
+>>> from argparse import Namespace
+>>> options = Namespace(sampler="shuffled-epochs", n=60_000, batch_size=512, epochs=Fraction(100),
+...                     sampling_probability=None, steps=None, noise_multiplier=0.8,
+...                     neighboring_relation=None)
+>>> run = Mechanism.of(options)
+>>> run.event(), run.relation
+(SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=0.8), count=100), 'replace-special')
+"""
+
+from __future__ import annotations
+
+import math
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import dpcal
+from dpcal.commands._options import number, whole
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
+
+__all__ = ["SAMPLERS", "Mechanism", "add_run", "fraction", "rate_of"]
+
+ADD_OR_REMOVE, ZERO_OUT = "add-or-remove-one", "replace-special"
+
+
+def fraction(text: str) -> Fraction:
+    """Parse an exact number: a decimal such as ``0.3`` or ``1e-3``, or a quotient ``512/60000``."""
+    above, slash, below = text.partition("/")
+    try:
+        value = Fraction(above.strip()) / (Fraction(below.strip()) if slash else 1)
+    except (ValueError, ZeroDivisionError):
+        raise ArgumentTypeError(
+            f"must be a number, or a quotient such as 512/60000, got {text!r}"
+        ) from None
+    return value
+
+
+def rate_of(exact: Fraction) -> float:
+    """Return the smallest double that is not below a rate: a larger rate costs no less.
+
+    >>> rate_of(Fraction(3, 10)), rate_of(Fraction(1, 2))
+    (0.30000000000000004, 0.5)
+    """
+    nearest = exact.numerator / exact.denominator
+    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A run of Gaussian noise on batches, as far as it was told.
+
+    Parameters
+    ----------
+    sampler
+        A key of ``SAMPLERS``.
+    n, batch_size
+        Numbers of records, and of records in a batch; None where they were not told.
+    rate
+        The exact sampling probability, or None.
+    steps
+        Number of steps, or None.
+    epochs
+        Passes over the records, rounded up, or None.
+    noise_multiplier
+        Or None.
+    relation
+        The neighboring relation that was told, or the sampler's own.
+    """
+
+    sampler: str
+    n: int | None
+    batch_size: int | None
+    rate: Fraction | None
+    steps: int | None
+    epochs: Fraction | None
+    noise_multiplier: float | None
+    relation: str
+
+    @classmethod
+    def of(cls, options: Namespace, sampler: str | None = None) -> Mechanism:
+        """Return what the options of :func:`add_run` tell, for another sampler if one is given.
+
+        Raises
+        ------
+        ValueError
+            If a size is out of range, or is told twice.
+        """
+        name = sampler or options.sampler
+        rate, n, batch = options.sampling_probability, options.n, options.batch_size
+        if (n is None) != (batch is None):
+            raise ValueError("--n and --batch-size go together: give both or neither.")
+        if rate is not None and n is not None:
+            raise ValueError(
+                "--n and --batch-size stand for the sampling probability: omit "
+                "--sampling-probability."
+            )
+        if options.steps is not None and options.epochs is not None:
+            raise ValueError("Exactly one of --steps and --epochs may be given.")
+        if n is not None:
+            if not 1 <= batch <= n:
+                raise ValueError(f"batch_size must be in [1, n={n}], got {batch}.")
+            rate = Fraction(batch, n)
+        if rate is not None and not 0 < rate <= 1:
+            raise ValueError(f"sampling_probability must be a number in (0, 1], got {rate}.")
+        steps, epochs = options.steps, options.epochs
+        if epochs is not None and epochs <= 0:
+            raise ValueError(f"epochs must be a number > 0, got {epochs}.")
+        if epochs is not None and rate is not None:
+            steps = math.ceil(epochs / rate)
+        relation = options.neighboring_relation or SAMPLERS[name].relation
+        return cls(name, n, batch, rate, steps, epochs, options.noise_multiplier, relation)
+
+    @property
+    def batches(self) -> int:
+        """Batches in a pass over the records, rounded up."""
+        return int(math.ceil(1 / self._known("rate")))
+
+    @property
+    def passes(self) -> int:
+        """Passes over the records, rounded up."""
+        if self.epochs is not None:
+            return math.ceil(self.epochs)
+        return int(math.ceil(self._known("steps") / self.batches))
+
+    def event(self, **instead: Any) -> DpEvent:
+        """Return the event of the run, with parameters replaced by name.
+
+        Raises
+        ------
+        ValueError
+            If a parameter that the sampler needs is missing.
+        """
+        told = Mechanism(**{**vars(self), **instead})
+        return SAMPLERS[self.sampler].event(told)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is run as JSON values."""
+        values: dict[str, Any] = {"sampler": self.sampler}
+        if self.rate is not None:
+            values["sampling_probability"] = rate_of(self.rate)
+            values["exact_sampling_probability"] = str(self.rate)
+        values |= {
+            "noise_multiplier": self.noise_multiplier,
+            "steps": self.steps,
+            "n": self.n,
+            "batch_size": self.batch_size,
+        }
+        if self.epochs is not None:
+            values["epochs"] = float(self.epochs)
+        return {name: value for name, value in values.items() if value is not None}
+
+    def missing(self, *names: str) -> list[str]:
+        """Return the options that would tell what is not known of these."""
+        return [_OPTIONS[name] for name in names if getattr(self, name) is None]
+
+    def sentence(self) -> str:
+        """Say what is run, in words."""
+        kind = SAMPLERS[self.sampler]
+        return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {kind.says(self)}"
+
+    def _known(self, name: str) -> Any:
+        missing = self.missing(name)
+        if missing:
+            raise ValueError(f"--sampler {self.sampler} needs {missing[0]}.")
+        return getattr(self, name)
+
+    def _all_known(self, *names: str) -> tuple[Any, ...]:
+        missing = self.missing(*names)
+        if missing:
+            raise ValueError(f"--sampler {self.sampler} needs {' and '.join(missing)}.")
+        return tuple(getattr(self, name) for name in names)
+
+
+_OPTIONS = {
+    "rate": "--sampling-probability (or --n and --batch-size)",
+    "n": "--n and --batch-size",
+    "steps": "--steps (or --epochs)",
+    "noise_multiplier": "--noise-multiplier",
+}
+
+
+# -- samplers
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """How batches are drawn, for commands.
+
+    Parameters
+    ----------
+    event
+        From what was told to an event.
+    relation
+        The neighboring relation that a claim is for, unless another one is asked.
+    assumes
+        What must be true of the code that runs, for the claim to hold.
+    says
+        What a batch is, in words.
+    """
+
+    event: Callable[[Mechanism], DpEvent]
+    relation: str
+    assumes: str
+    says: Callable[[Mechanism], str]
+
+
+def _poisson(run: Mechanism) -> DpEvent:
+    rate, sigma, steps = run._all_known("rate", "noise_multiplier", "steps")
+    return dpcal.accountants.events.dpsgd(
+        sampling_probability=rate_of(rate), noise_multiplier=sigma, steps=steps
+    )
+
+
+def _sampled(kind: str) -> Callable[[Mechanism], DpEvent]:
+    def event(run: Mechanism) -> DpEvent:
+        events = dpcal.accountants.events
+        n, sigma, steps = run._all_known("n", "noise_multiplier", "steps")
+        gaussian = events.GaussianDpEvent(sigma)
+        batch = getattr(events, kind)(n, run.batch_size, gaussian)
+        return events.SelfComposedDpEvent(batch, steps)
+
+    return event
+
+
+def _shuffled(run: Mechanism) -> DpEvent:
+    events = dpcal.accountants.events
+    (sigma,) = run._all_known("noise_multiplier")
+    return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), run.passes)
+
+
+def _allocated(run: Mechanism) -> DpEvent:
+    (sigma,) = run._all_known("noise_multiplier")
+    accountants = dpcal.accountants
+    independent = accountants.matrix.LambdaCGD(run.batches * run.passes, 0.0)
+    once_a_pass = accountants.correlated.RandomAllocation(1, run.batches)
+    # It has no price by steps: whoever is in one batch of a pass is in no other one.
+    return accountants.events.CorrelatedGaussianDpEvent(independent, once_a_pass, sigma)
+
+
+def _each(words: str) -> Callable[[Mechanism], str]:
+    return lambda run: words.format(run=run)
+
+
+SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
+    {
+        "poisson": _Sampler(
+            _poisson,
+            ADD_OR_REMOVE,
+            "every record joins every batch by a coin of its own",
+            _each(
+                "{run.steps} Poisson samples, which each record joins with probability {run.rate}"
+            ),
+        ),
+        "random-allocation": _Sampler(
+            _allocated,
+            ADD_OR_REMOVE,
+            "in every pass each record draws one of the batches, independently of the others",
+            _each(
+                "{run.batches} batches a pass, of which each record draws one, in {run.passes} "
+                "passes"
+            ),
+        ),
+        "without-replacement": _Sampler(
+            _sampled("SampledWithoutReplacementDpEvent"),
+            ADD_OR_REMOVE,
+            "every batch is a fresh uniform set of batch_size records",
+            _each("{run.steps} batches of {run.batch_size} distinct records out of {run.n}"),
+        ),
+        "with-replacement": _Sampler(
+            _sampled("SampledWithReplacementDpEvent"),
+            ADD_OR_REMOVE,
+            "every batch is batch_size independent draws of one record",
+            _each("{run.steps} batches of {run.batch_size} draws from {run.n} records"),
+        ),
+        "shuffled-epochs": _Sampler(
+            _shuffled,
+            ZERO_OUT,
+            "each record is in one batch of every pass; nothing is gained from the shuffling",
+            _each(
+                "shuffled batches, of which each record is in one in each of {run.passes} passes"
+            ),
+        ),
+    }
+)
+
+
+def add_run(parser: ArgumentParser, *, noise: bool = True) -> None:
+    """Declare a run: how records are sampled, how often, and with how much noise."""
+    group = parser.add_argument_group("mechanism: Gaussian noise on sampled batches, composed")
+    group.add_argument(
+        "--sampler",
+        choices=tuple(SAMPLERS),
+        default="poisson",
+        metavar="NAME",
+        help=f"{', '.join(SAMPLERS)} (default: %(default)s)",
+    )
+    group.add_argument(
+        "--sampling-probability",
+        type=fraction,
+        metavar="Q",
+        help="probability in (0, 1] that a record joins a step: an exact decimal or fraction",
+    )
+    group.add_argument("--n", type=whole, metavar="N", help="number of records, public")
+    group.add_argument("--batch-size", type=whole, metavar="B", help="(expected) batch, in [1, N]")
+    group.add_argument("--steps", type=whole, metavar="T", help="number of steps >= 1")
+    group.add_argument("--epochs", type=fraction, metavar="E", help="passes > 0, instead of steps")
+    if noise:
+        group.add_argument(
+            "--noise-multiplier",
+            type=number,
+            metavar="S",
+            help="standard deviation > 0 of the noise, in units of the clipping norm",
+        )

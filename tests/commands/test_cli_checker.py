@@ -1,0 +1,205 @@
+"""The checker's commands: sizes as a run is told, samplers, several targets, and what was meant."""
+
+import io
+import json
+import math
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from dpcal.cli import main
+from dpcal.commands._mechanism import SAMPLERS, fraction, rate_of
+from dpcal.commands._progress import Progress
+
+RUN = ["--n", "6000", "--batch-size", "600", "--epochs", "3"]
+RATE = ["--sampling-probability", "0.1", "--steps", "9"]
+NOISE = ["--noise-multiplier", "2"]
+
+
+def ask(capsys, *words):
+    """Run a command that must succeed, and return its JSON."""
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refuse(capsys, *words):
+    """Run a command that must be refused, and return its sentence."""
+    assert main([*map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+def gaussian_epsilon(mu, delta):
+    """Closed form of the Gaussian mechanism (Balle and Wang 2018, Theorem 8)."""
+
+    def excess(epsilon):
+        tail = math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+        return norm.cdf(mu / 2 - epsilon / mu) - tail - delta
+
+    return brentq(excess, 0, 500, xtol=1e-12)
+
+
+def test_the_price_of_each_assumption_about_sampling(capsys):
+    """512 of 60,000, 100 epochs, noise 0.8: 9.13 by Poisson, 94 without replacement, 131 fixed."""
+    run = ["--n", "60000", "--batch-size", "512", "--epochs", "100", "--noise-multiplier", "0.8"]
+    names = "poisson,without-replacement,shuffled-epochs"
+    told = ask(capsys, "compare", *run, "--delta", "1e-5", "--samplers", names)
+    found = {row["sampler"]: row["answers"][0]["epsilon"]["upper"] for row in told["samplers"]}
+    assert found["poisson"] == pytest.approx(9.13, abs=5e-3)
+    assert found["without-replacement"] == pytest.approx(94.08, abs=5e-3)
+    # Each record is in 100 batches, whatever the shuffling: one Gaussian at mu = 10 / 0.8.
+    exact = gaussian_epsilon(10 / 0.8, 1e-5)
+    assert found["shuffled-epochs"] == pytest.approx(exact, rel=1e-9)
+    pld = ask(capsys, "epsilon", *run, "--delta", "1e-5", "--accountant", "pld")["epsilon"]
+    assert pld["lower"] <= found["poisson"] <= pld["upper"] * (1 + 1e-9)
+
+
+def test_the_table_of_samplers_says_relation_assumption_and_refusal(capsys):
+    words = ["compare", *RUN, *NOISE, "--delta", "1e-5", "--samplers"]
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert all(name in text and SAMPLERS[name].assumes in text for name in SAMPLERS)
+    words += ["poisson,random-allocation,shuffled-epochs", "--neighboring-relation", "replace-one"]
+    told = ask(capsys, *words)["samplers"]
+    assert {row["neighboring_relation"] for row in told} == {"replace-one"}
+    (refused,) = [row for row in told if not row["answers"]]
+    assert refused["sampler"] == "random-allocation"
+    assert "replace-one" in refused["refused"]
+
+
+def test_a_run_as_it_is_told_is_the_rate_and_the_steps_that_it_means(capsys):
+    by_run = ask(capsys, "epsilon", *RUN, *NOISE, "--delta", "1e-5")["epsilon"]
+    for rate in ("0.1", "600/6000", "1e-1"):
+        words = ["--sampling-probability", rate, "--steps", "30", *NOISE]
+        assert ask(capsys, "epsilon", *words, "--delta", "1e-5")["epsilon"] == by_run
+    words = ["--sampling-probability", "1/10", "--epochs", "2.95", *NOISE, "--delta", "1e-5"]
+    assert ask(capsys, "epsilon", *words)["epsilon"] == by_run
+
+
+@given(st.fractions(min_value=Fraction(1, 10**12), max_value=1))
+def test_the_double_of_a_rate_is_the_next_one_that_is_not_below_it(exact):
+    rate = rate_of(exact)
+    assert Fraction(rate) >= exact > Fraction(math.nextafter(rate, 0))
+
+
+@given(st.decimals(min_value="1e-9", max_value=1, places=12))
+def test_a_typed_rate_is_an_exact_decimal(typed):
+    assert fraction(str(typed)) == Fraction(typed)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_all_commands_take_every_sampler(capsys, tmp_path, sampler):
+    words = ["--n", "6000", "--batch-size", "600", "--epochs", "1", "--sampler", sampler]
+    delta = ["--delta", "1e-5"]
+    epsilon = ask(capsys, "epsilon", *words, *NOISE, *delta)["epsilon"]["upper"]
+    back = ask(capsys, "epsilon", *words, *NOISE, "--epsilon", repr(epsilon))["delta"]
+    assert back["upper"] == pytest.approx(1e-5, rel=1e-2)
+    if sampler != "with-replacement":  # whose price takes a second
+        solved = ask(capsys, "calibrate", *words, "--epsilon", repr(epsilon), *delta)
+        assert solved["noise_multiplier"] == pytest.approx(2.0, rel=1e-2)
+        assert solved["epsilon"]["upper"] <= epsilon
+    proved = ["certify", *words, *NOISE, *delta, "--width", "0.1"]
+    if sampler in ("with-replacement", "random-allocation"):
+        assert "No certificate covers" in refuse(capsys, *proved)
+    else:
+        made = ask(capsys, *proved)
+        assert float(made["lower"]) <= epsilon
+        assert float(made["upper"]) >= epsilon * (1 - 1e-9)
+    picture = ["plot", "profile", *words, *NOISE, *delta, "-o", tmp_path / "p.png"]
+    if sampler == "random-allocation":
+        assert "under neighboring relation" in refuse(capsys, *picture)
+    elif sampler != "with-replacement":
+        (mark,) = ask(capsys, *picture)["marks"]
+        assert mark == {"epsilon": epsilon, "delta": 1e-5}
+
+
+def test_several_targets_are_answered_as_each_alone(capsys, tmp_path):
+    words = [*RUN, *NOISE]
+    both = ask(capsys, "epsilon", *words, "--delta", "1e-5", "1e-6")["answers"]
+    alone = [ask(capsys, "epsilon", *words, "--delta", delta) for delta in ("1e-5", "1e-6")]
+    assert [each["epsilon"] for each in both] == [each["epsilon"] for each in alone]
+    grid = ask(capsys, "calibrate", *RUN, "--epsilon", "1", "2", "--delta", "1e-5", "1e-6")
+    noises = [each["noise_multiplier"] for each in grid["solutions"]]
+    assert len(noises) == 4
+    assert noises[1] == max(noises)
+    assert noises[2] == min(noises)
+    two = ask(capsys, "compare", *words, "--delta", "1e-5", "1e-6", "--accountant", "renyi")
+    assert len(two["comparisons"]) == 2
+    path = tmp_path / "proof.json"
+    ask(capsys, "certify", *words, "--epsilon", "1", "2", "--width", "0.1", "-o", path)
+    assert {each.name for each in tmp_path.iterdir()} == {"proof-1.json", "proof-2.json"}
+
+
+def test_calibration_by_another_accountant_meets_the_target_by_it(capsys):
+    words = ["calibrate", *RUN, "--epsilon", "1", "--delta", "1e-5"]
+    ours = ask(capsys, *words)["noise_multiplier"]
+    renyi = ask(capsys, *words, "--accountant", "renyi")
+    assert renyi["epsilon"]["accountant"] == "renyi"
+    assert renyi["epsilon"]["upper"] <= 1
+    assert renyi["noise_multiplier"] > ours
+
+
+def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(capsys, tmp_path):
+    path = tmp_path / "proof.json"
+    made = ask(capsys, "certify", *RUN, *NOISE, "--delta", "1e-5", "--width", "0.1", "-o", path)
+    assert set(made["about"]) == {"software", "written", "sentence"}
+    assert "add-or-remove-one" in made["about"]["sentence"]
+    assert ask(capsys, "certify", "--check", path)["certificate"] == made
+    without = {name: value for name, value in made.items() if name != "about"}
+    path.write_text(json.dumps(without))
+    assert main(["certify", "--check", str(path)]) == 0
+    made["about"]["sentence"] = "epsilon is at most 0.001"
+    path.write_text(json.dumps(made))
+    capsys.readouterr()
+    assert main(["certify", "--check", str(path)]) == 1
+    assert "sentence says other than what is proved" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["epsilon", "--delt", "1e-5"], "--delt may be meant to be --delta"),
+        (["epsilom"], "epsilom may be meant to be epsilon"),
+        (["epsilon", *RUN, "--sampler", "poison"], "poisson"),
+        (["compare", "--sampling-probabilty=0.1"], "meant to be --sampling-probability"),
+        (["epsilon", *NOISE, "--n", "9", "--delta", "1e-5"], "--n and --batch-size go together"),
+        (["epsilon", *RUN, *NOISE, "--steps", "3", "--delta", "1e-5"], "--steps and --epochs"),
+        (["epsilon", *NOISE, "--steps", "3", "--delta", "1e-5"], "--sampling-probability"),
+        (["epsilon", "--sampling-probability", "1/0"], "quotient such as 512/60000"),
+        (
+            ["epsilon", *RATE, *NOISE, "--delta", "1e-5", "--sampler", "without-replacement"],
+            "needs --n and --batch-size",
+        ),
+        (["compare", *RUN, *NOISE, "--delta", "1e-5", "--samplers", "moon"], "--samplers must be"),
+    ],
+)
+def test_errors_name_what_is_wrong_and_what_was_meant(capsys, words, named):
+    message = refuse(capsys, *words)
+    assert named in message
+    assert message.count("\n") == 1
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_progress_is_drawn_on_a_terminal_after_a_while_and_erased():
+    terminal = Terminal()
+    with Progress("compare", after=0.01, stream=terminal) as progress:
+        progress.stage("poisson")
+        deadline = time.monotonic() + 10
+        while not progress.drawn and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert "compare: poisson" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    for stream, after in ((Terminal(), 60.0), (io.StringIO(), 0.0)):
+        with Progress("compare", after=after, stream=stream):
+            pass
+        assert stream.getvalue() == ""
