@@ -123,14 +123,16 @@ class Mechanism:
     @property
     def batches(self) -> int:
         """Batches in a pass over the records, rounded up."""
-        return int(math.ceil(1 / self._known("rate")))
+        rate: Fraction = self._known("rate")
+        return math.ceil(1 / rate)
 
     @property
     def passes(self) -> int:
         """Passes over the records, rounded up."""
         if self.epochs is not None:
             return math.ceil(self.epochs)
-        return int(math.ceil(self._known("steps") / self.batches))
+        steps: int = self._known("steps")
+        return math.ceil(steps / self.batches)
 
     def event(self, **instead: Any) -> DpEvent:
         """Return the event of the run, with parameters replaced by name.
