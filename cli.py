@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import dpcal
 from dpcal.commands import COMMANDS, load
-from dpcal.commands._progress import Progress
+from dpcal.commands.checking.progress import Progress
 from dpcal.errors import DpcalError
 
 __all__ = ["main"]

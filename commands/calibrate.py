@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._mechanism import Mechanism, add_run
 from dpcal.commands._options import add_accountant, add_relation, add_targets, number, required
 from dpcal.commands._output import answer, present
-from dpcal.commands._progress import stage
+from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.progress import stage
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent

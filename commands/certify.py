@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._mechanism import Mechanism, add_run
 from dpcal.commands._options import add_accountant, add_relation, add_targets, number
 from dpcal.commands._output import at_least, at_most, dump, present
-from dpcal.commands._progress import stage
+from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.progress import stage
 from dpcal.errors import CertificateRejected
 
 if TYPE_CHECKING:

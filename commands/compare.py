@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import dpcal
-from dpcal.commands._mechanism import SAMPLERS, Mechanism, add_run
 from dpcal.commands._options import (
     add_backends,
     add_relation,
@@ -18,7 +17,8 @@ from dpcal.commands._options import (
     required,
 )
 from dpcal.commands._output import at_most, present
-from dpcal.commands._progress import stage
+from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run
+from dpcal.commands.checking.progress import stage
 from dpcal.errors import DisagreementWarning, DpcalError
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"

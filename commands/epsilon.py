@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import dpcal
-from dpcal.commands._mechanism import Mechanism, add_run
 from dpcal.commands._options import (
     add_accountant,
     add_backends,
@@ -15,7 +14,8 @@ from dpcal.commands._options import (
     backends,
 )
 from dpcal.commands._output import answer, present
-from dpcal.commands._progress import stage
+from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.progress import stage
 from dpcal.errors import UnsupportedEvent
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"

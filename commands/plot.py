@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal import _validate
-from dpcal.commands._mechanism import Mechanism, add_run
 from dpcal.commands._options import add_relation, names_of, number, required
 from dpcal.commands._output import at_most, present
-from dpcal.commands._progress import stage
+from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.progress import stage
 
 if TYPE_CHECKING:
     from dpcal.plot import Curve

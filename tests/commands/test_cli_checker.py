@@ -13,8 +13,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpcal.cli import main
-from dpcal.commands._mechanism import SAMPLERS, fraction, rate_of
-from dpcal.commands._progress import Progress
+from dpcal.commands.checking.mechanism import SAMPLERS, fraction, rate_of
+from dpcal.commands.checking.progress import Progress
 
 RUN = ["--n", "6000", "--batch-size", "600", "--epochs", "3"]
 RATE = ["--sampling-probability", "0.1", "--steps", "9"]
