@@ -25,7 +25,11 @@ from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.jl_glm import jl_glm
 from dpcal.calibrate.plans.kl_spider import kl_spider
+from dpcal.calibrate.plans.minimax.ada_dp_spider import ada_dp_spider
 from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda
+from dpcal.calibrate.plans.minimax.dp_sgda import dp_sgda
+from dpcal.calibrate.plans.minimax.privatediff import privatediff
+from dpcal.calibrate.plans.minimax.sto_spider import sto_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
@@ -47,6 +51,7 @@ __all__ = [
     "Query",
     "SampledBatches",
     "VacuousSchedule",
+    "ada_dp_spider",
     "adaptive_gd",
     "audit",
     "batch_size",
@@ -55,6 +60,7 @@ __all__ = [
     "correlated_dpsgd",
     "distributed_psgd",
     "dp_rgda",
+    "dp_sgda",
     "dpsgd",
     "gauss_psgd",
     "jl_glm",
@@ -63,6 +69,7 @@ __all__ = [
     "noise_multiplier_for_risk",
     "noise_multipliers",
     "noisy_gd",
+    "privatediff",
     "proximal_point",
     "recursive_regularization",
     "sampling_probability",
@@ -70,6 +77,7 @@ __all__ = [
     "select_point",
     "spiderboost",
     "steps",
+    "sto_spider",
     "tree_spider",
 ]
 

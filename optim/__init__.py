@@ -21,6 +21,9 @@ from dpcal.optim.jl_glm import jl_glm
 from dpcal.optim.kl_spider import kl_spider
 from dpcal.optim.minimax.custom import Minimax
 from dpcal.optim.minimax.dp_rgda import dp_rgda
+from dpcal.optim.minimax.dp_sgda import dp_sgda
+from dpcal.optim.minimax.explicit import ada_dp_spider, sto_spider
+from dpcal.optim.minimax.privatediff import privatediff
 from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import check_objective
@@ -70,6 +73,7 @@ __all__ = [
     "Squared",
     "Trace",
     "Welsch",
+    "ada_dp_spider",
     "adaptive_gd",
     "attacks",
     "check_objective",
@@ -77,17 +81,20 @@ __all__ = [
     "curvature",
     "distributed_psgd",
     "dp_rgda",
+    "dp_sgda",
     "dpsgd",
     "gauss_psgd",
     "jl_glm",
     "kl_spider",
     "minimax",
     "noisy_gd",
+    "privatediff",
     "proximal_point",
     "recursive_regularization",
     "registry",
     "replaying",
     "select_point",
     "spiderboost",
+    "sto_spider",
     "tree_spider",
 ]

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -24,14 +26,63 @@ from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import compose
 from dpcal.calibrate.query import Query
 
-__all__ = ["Bounds", "Releases", "sampler_for"]
+__all__ = ["Bounds", "Releases", "sampler_for", "sampling_of", "solved"]
 
-SAMPLERS = ("fixed-size", "poisson", "full")
+SAMPLERS = ("fixed-size", "poisson")
 
 
 def sampler_for(relation: str) -> str:
     """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
     return "fixed-size" if relation == "replace-one" else "poisson"
+
+
+def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:
+    """Return the keywords of a query about samples of a size; all records where it is n.
+
+    Parameters
+    ----------
+    size
+        Expected number of records, in [1, n].
+    n
+        Number of records.
+    relation
+        The neighboring relation.
+    sampler
+        ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
+    """
+    if _validate.count(batch_size=size) > n:
+        raise ValueError(f"batch_size must be at most n={n}, got {size}.")
+    chosen = sampler_for(relation) if sampler is None else sampler
+    _validate.choice(SAMPLERS, sampler=chosen)
+    if size == n:
+        return {"sampler": "full"}
+    if chosen == "poisson":
+        return {"sampler": "poisson", "sampling_probability": size / n}
+    return {"sampler": "fixed-size", "batch_size": int(size)}
+
+
+def solved(
+    queries_of: Callable[[float], tuple[Query, ...]], n: int, target: tuple[float, float, str]
+) -> tuple[Query, ...]:
+    """Return queries with the least common noise multiplier that meets a target.
+
+    Parameters
+    ----------
+    queries_of
+        From a multiplier to queries.
+    n
+        Number of records.
+    target
+        epsilon, delta and the neighboring relation.
+    """
+    epsilon, delta, relation = target
+    multiplier = noise_multiplier(
+        lambda value: compose(((each, each.count) for each in queries_of(value)), n, relation),
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=relation,
+    )
+    return queries_of(multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +184,7 @@ class Releases:
             max_norm=bounds.gradient,
             noise_multiplier=multipliers[0],
             count=self.refreshes,
-            **self._sampling(self.refresh_size),  # type: ignore[arg-type]
+            **self._sampling(self.refresh_size),
         )
         made = [refresh]
         if self.warm_start:
@@ -148,7 +199,7 @@ class Releases:
                     cap=2 * bounds.gradient if bounds.proportional else None,
                     noise_multiplier=multipliers[1],
                     count=self.increments,
-                    **self._sampling(self.batch_size),  # type: ignore[arg-type]
+                    **self._sampling(self.batch_size),
                 )
             )
         return tuple(made)
@@ -209,14 +260,5 @@ class Releases:
             found.append(z / size * epsilon / printed)
         return found[0], found[1]
 
-    def _sampling(self, size: int) -> dict[str, str | int | float]:
-        sampler = self.sampler or sampler_for(self.relation)
-        if size == self.n or sampler == "full":
-            if size != self.n:
-                raise ValueError(
-                    f"sampler 'full' is for sizes of n={self.n} records, got a size of {size}."
-                )
-            return {"sampler": "full"}
-        if sampler == "poisson":
-            return {"sampler": "poisson", "sampling_probability": size / self.n}
-        return {"sampler": "fixed-size", "batch_size": size}
+    def _sampling(self, size: int) -> dict[str, Any]:
+        return sampling_of(size, self.n, self.relation, self.sampler)

@@ -1,0 +1,166 @@
+"""Can the area under the ROC curve be maximised one record at a time? By its saddle form.
+
+The square surrogate of AUC is about pairs of records, of which no sum over records is known to be
+private at the price of one. Ying, Wen and Lyu write it as a saddle problem whose terms are about
+one record each: over weights w and the mean scores a and b of both classes, and a dual number y.
+
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((400, 2))
+>>> labels = X[:, 0] + 0.1 * rng.standard_normal(400) > 0.8
+>>> problem = AUCMaximization(X, labels, positive_share=float(labels.mean()))
+>>> x = problem.split(problem.minimize())[0]
+>>> bool(problem.auc(X, labels, x) > 0.95)
+True
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.minimax.factored import Factored, with_intercept
+from dpcal.optim.minimax.reweighted import _signs
+from dpcal.optim.minimax.sets import Box
+from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
+
+__all__ = ["AUCMaximization"]
+
+
+class AUCMaximization(Factored):
+    """The square surrogate of AUC for a linear model, as a saddle problem.
+
+    With p the share of positives and s = <w, x>, one record's F is ``(1 - p) (s - a)^2 - 2 (1 + y)
+    (1 - p) s`` if it is positive and ``p (s - b)^2 + 2 (1 + y) p s`` if it is not, and a public
+    ``-p (1 - p) y^2`` makes it strongly concave in y. x is (w, a, b).
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), finite. An intercept would cancel.
+    labels
+        Two classes, shape (n,); the second is positive.
+    positive_share
+        p in (0, 1), a public guess of the share of positives. Privacy does not rest on it.
+    primal_l2
+        Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
+    score_bound
+        Public number > 0: y is kept within plus and minus twice it, and so are the mean scores'
+        difference.
+    class_labels
+        The two classes, in order; read off the labels when omitted.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
+
+    References
+    ----------
+    Ying, Wen and Lyu 2016, Stochastic online AUC maximization, Theorem 1; private: Yang, Lei, Lyu
+    and Ying 2021, Stability and differential privacy of stochastic gradient descent for pairwise
+    learning with non-smooth loss.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        labels: ArrayLike,
+        *,
+        positive_share: float,
+        primal_l2: float = 0.0,
+        score_bound: float = 2.0,
+        class_labels: tuple[Any, Any] | None = None,
+        block_shares: tuple[float, float] | None = None,
+    ) -> None:
+        table = with_intercept(X, False)
+        self._positive = _signs(labels, class_labels, len(table)) > 0
+        self._p = p = _validate.probability(positive_share=positive_share)
+        bound = 2 * _validate.positive(score_bound=score_bound)
+        super().__init__(
+            table,
+            (self._positive,),
+            extra=2,
+            dual_dimension=1,
+            dual_set=Box(-bound, bound),
+            primal_l2=primal_l2,
+            dual_l2=2 * p * (1 - p),
+            block_shares=block_shares,
+        )
+
+    @classmethod
+    def constants_for(
+        cls, *, row_norm: float, positive_share: float, radius: float = 1.0
+    ) -> Constants:
+        """Return constants that hold for weights, mean scores and y in a ball.
+
+        Parameters
+        ----------
+        row_norm
+            Public bound > 0 on the norm of a record.
+        positive_share
+            p, as given to the problem.
+        radius
+            Radius > 0 of the ball.
+        """
+        p = _validate.probability(positive_share=positive_share)
+        most = max(p, 1 - p)
+        gap = row_norm * radius + radius
+        slope = 2 * most * math.hypot((gap + 1 + radius) * row_norm, gap, row_norm * radius)
+        return Constants(
+            lipschitz=slope,
+            smoothness=2 * most * (row_norm**2 + 2 * row_norm + 1),
+            strong_concavity=2 * p * (1 - p),
+            gap=2 * p * (1 - p),
+            hessian_lipschitz=1e-3,
+        )
+
+    def factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
+        """See :meth:`Factored.factors`: e holds the slopes in a, b and y."""
+        positive, scores = self._positive[rows], self.scores(w, rows)
+        a, b, y = w[-3:]
+        away = np.where(positive, (1 - self._p) * (scores - a), self._p * (scores - b))
+        lean = np.where(positive, -(1 - self._p), self._p)
+        others = np.stack(
+            [
+                np.where(positive, -2 * away, 0.0),
+                np.where(positive, 0.0, -2 * away),
+                2 * lean * scores,
+            ],
+            axis=1,
+        )
+        return 2 * away + 2 * (1 + y) * lean, others
+
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`MinimaxObjective.record_losses`."""
+        positive, scores = self._positive[rows], self.scores(w, rows)
+        a, b, y = w[-3:]
+        p = self._p
+        at_positive = (1 - p) * ((scores - a) ** 2 - 2 * (1 + y) * scores)
+        return np.where(positive, at_positive, p * ((scores - b) ** 2 + 2 * (1 + y) * scores))
+
+    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
+        """Return y in closed form: f is a parabola in it. Not private."""
+        x = parameters(numbers("x", x), self.dimensions[0])
+        scores = self._X @ x[:-2]
+        lean = np.where(self._positive, -(1 - self._p), self._p)
+        return self.dual_set.project(np.array([2 * float(lean @ scores) / self.n / self.dual_l2]))
+
+    def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
+        """Return the share of pairs of both classes that weights rank rightly. Not private.
+
+        Parameters
+        ----------
+        X, labels
+            Records, shape (m, d), and whether each is positive.
+        x
+            Primal parameters, of which the first d are weights; shape (d + 2,) or more.
+        """
+        positive = np.asarray(labels, dtype=bool)
+        scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._X.shape[1]]
+        order = np.sort(scores[~positive])
+        below = np.searchsorted(order, scores[positive], side="left")
+        upto = np.searchsorted(order, scores[positive], side="right")
+        return float(((below + upto) / 2).mean() / len(order))

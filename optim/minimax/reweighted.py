@@ -1,0 +1,307 @@
+"""Which weighting of the records is worst for a linear model? Fairness, and shifts of covariates.
+
+``F(w, y; record) = (b + <y, phi>) loss(<w, x>, target)``: y tilts the weights of records along
+features phi, a public regulariser keeps it from tilting too far, and w does well on the worst tilt.
+
+>>> import numpy as np
+>>> X = np.array([[1.0, 0.2], [0.8, -0.1], [-1.0, 0.3], [-0.9, -0.2], [0.1, 1.0], [-0.1, -1.0]])
+>>> labels, groups = np.array([1, 1, 0, 0, 1, 0]), np.array([0, 0, 0, 0, 1, 1])
+>>> problem = FairClassification(X, labels, groups, dual_l2=0.1, shares=[2 / 3, 1 / 3],
+...                              fit_intercept=False)
+>>> print(problem.group_losses(np.zeros(2)).round(4).tolist())  # log 2 at the origin
+[0.6931, 0.6931]
+>>> problem.best_response(np.array([2.0, 0.0])).round(3).tolist()  # the second group does worse
+[0.0, 1.0]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.minimax.factored import Factored, with_intercept
+from dpcal.optim.minimax.sets import Ball, Simplex
+from dpcal.optim.objectives.arrays import Rows, Vector, classes, numbers, parameters, row_norms
+
+__all__ = ["CovariateShift", "FairClassification"]
+
+
+class _Reweighted(Factored):
+    """Losses of a linear model, weighted by ``base + <y, phi>``."""
+
+    base: float
+
+    def __init__(self, X: Vector, targets: Vector, tilts: Vector, **options: Any) -> None:
+        super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
+        self._y, self._tilts = targets, tilts
+
+    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
+        """Return losses and slopes at scores, shapes (m,)."""
+        raise NotImplementedError
+
+    def factors(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
+        """See :meth:`Factored.factors`."""
+        y = self.split(w)[1]
+        losses, slopes = self.losses(self.scores(w, rows), self._y[rows])
+        tilts = self._tilts[rows]
+        return (self.base + tilts @ y) * slopes, losses[:, np.newaxis] * tilts
+
+    def record_losses(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`MinimaxObjective.record_losses`."""
+        losses, _ = self.losses(self.scores(w, rows), self._y[rows])
+        return np.asarray((self.base + self._tilts[rows] @ self.split(w)[1]) * losses)
+
+    def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
+        """Return the worst tilt, in closed form: f is linear in y but for its regulariser.
+
+        Not private.
+        """
+        x = parameters(numbers("x", x), self.dimensions[0])
+        everyone = np.arange(self.n, dtype=np.intp)
+        losses, _ = self.losses(self.scores(x, everyone), self._y)
+        return self.dual_set.project(losses @ self._tilts / self.n / self.dual_l2)
+
+    def predict(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of records, shape (m,), for parameters whose first ones are weights."""
+        table = np.asarray(X, dtype=np.float64)
+        weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]
+        if table.shape[1] < len(weights):
+            return np.asarray(table @ weights[:-1] + weights[-1])
+        return np.asarray(table @ weights)
+
+
+class FairClassification(_Reweighted):
+    r"""Logistic regression that does well on the worst mixture of groups; y is on the simplex.
+
+    ``f(w, y) = sum_g y_g (mean loss in group g) - dual_l2 / 2 ||y||^2``, up to how well the public
+    ``shares`` match the groups. The regulariser pulls y to equal weights: on the simplex it differs
+    from ``dual_l2 / 2 ||y - 1 / G||^2`` by a constant.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), finite.
+    labels
+        Two classes, shape (n,).
+    groups
+        Number of each record's group in [0, G), shape (n,). A record's group is protected as its
+        other values are.
+    dual_l2
+        Strength > 0 of the regulariser of y: mu of the problem.
+    shares
+        Public guesses > 0 of the groups' shares of all records, shape (G,); equal when omitted. A
+        wrong guess weighs a group's loss wrongly, and privacy does not rest on it.
+    primal_l2
+        Strength >= 0 of ``primal_l2 / 2 ||w||^2``.
+    fit_intercept
+        Whether there is an intercept, the last weight.
+    class_labels
+        The two classes, in order; read off the labels when omitted.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
+
+    References
+    ----------
+    Mohri, Sivek and Suresh 2019, Agnostic federated learning; Sagawa, Koh, Hashimoto and Liang
+    2020, Distributionally robust neural networks (group DRO).
+    """
+
+    base = 0.0
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        labels: ArrayLike,
+        groups: ArrayLike,
+        *,
+        dual_l2: float,
+        shares: ArrayLike | None = None,
+        primal_l2: float = 0.0,
+        fit_intercept: bool = True,
+        class_labels: tuple[Any, Any] | None = None,
+        block_shares: tuple[float, float] | None = None,
+    ) -> None:
+        table = with_intercept(X, fit_intercept)
+        signs = _signs(labels, class_labels, len(table))
+        numbered = np.asarray(groups)
+        whole = numbered.dtype.kind in "iu" and numbered.shape == (len(table),)
+        if not whole or numbered.min() < 0:
+            raise ValueError(
+                f"groups must be whole numbers >= 0 of shape ({len(table)},), got "
+                f"{numbered.dtype} of shape {numbered.shape}."
+            )
+        if shares is None:
+            count = int(numbered.max()) + 1
+            shares = np.full(count, 1 / count)
+        weights = numbers("shares", shares)
+        if weights.ndim != 1 or weights.min() <= 0 or numbered.max() >= len(weights):
+            raise ValueError(
+                f"shares must be numbers > 0, one for each of {int(numbered.max()) + 1} groups, "
+                f"got {weights.tolist()}."
+            )
+        self.fit_intercept = fit_intercept
+        super().__init__(
+            table,
+            signs,
+            (np.eye(len(weights)) / weights)[numbered],
+            dual_set=Simplex(),
+            dual_l2=_validate.positive(dual_l2=dual_l2),
+            primal_l2=primal_l2,
+            block_shares=block_shares,
+        )
+        self._shares = weights
+
+    @classmethod
+    def constants_for(
+        cls, *, row_norm: float, dual_l2: float, smallest_share: float, radius: float = 1.0
+    ) -> Constants:
+        """Return constants that hold for weights in a ball, without a look at records.
+
+        Parameters
+        ----------
+        row_norm
+            Public bound > 0 on the norm of a record, the constant feature included.
+        dual_l2
+            As given to the problem.
+        smallest_share
+            The smallest of ``shares``, in (0, 1].
+        radius
+            Norm > 0 of weights within which they hold.
+        """
+        largest = math.log(2) + row_norm * radius
+        share = _validate.rate(smallest_share=smallest_share)
+        return Constants(
+            lipschitz=math.hypot(row_norm, largest) / share,
+            smoothness=(row_norm**2 / 4 + row_norm) / share + dual_l2,
+            strong_concavity=_validate.positive(dual_l2=dual_l2),
+            gap=math.log(2) / share,
+            hessian_lipschitz=(row_norm**3 / 10 + row_norm**2 / 4) / share,
+        )
+
+    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
+        """Return logistic losses and slopes."""
+        margins = targets * scores
+        with np.errstate(over="ignore"):
+            return np.logaddexp(0.0, -margins), -targets / (1 + np.exp(margins))
+
+    def group_losses(self, x: ArrayLike) -> Vector:
+        """Return each group's mean loss as its share weighs it, shape (G,). Not private."""
+        x = parameters(numbers("x", x), self.dimensions[0])
+        everyone = np.arange(self.n, dtype=np.intp)
+        losses, _ = self.losses(self.scores(x, everyone), self._y)
+        return np.asarray(losses @ self._tilts / self.n)
+
+
+class CovariateShift(_Reweighted):
+    r"""Linear regression that does well when records of some kind become more frequent.
+
+    ``f(w, y) = mean of (1 + <y, phi>) (<w, x> - t)^2 / 2 - dual_l2 / 2 ||y||^2``: the weights of
+    records shift along public features phi of them, their covariates themselves by default. y is in
+    the ball in which no weight is negative.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), finite.
+    targets
+        Numbers, shape (n,).
+    dual_l2
+        Strength > 0 of the regulariser of y: mu of the problem. The smaller, the larger the shifts
+        that are guarded against.
+    tilts
+        phi, shape (n, d2); the covariates when omitted.
+    tilt_norm
+        Public bound > 0 on the norm of phi; longer ones are scaled down to it. The ball of y has
+        the radius 1 over it.
+    primal_l2, fit_intercept, block_shares
+        As for :class:`FairClassification`.
+
+    References
+    ----------
+    Duchi, Hashimoto and Namkoong 2023, Distributionally robust losses for latent covariate
+    mixtures, for the idea; the linear tilts make the dual finite and strongly concave.
+    """
+
+    base = 1.0
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        targets: ArrayLike,
+        *,
+        dual_l2: float,
+        tilts: ArrayLike | None = None,
+        tilt_norm: float = 1.0,
+        primal_l2: float = 0.0,
+        fit_intercept: bool = True,
+        block_shares: tuple[float, float] | None = None,
+    ) -> None:
+        table = with_intercept(X, fit_intercept)
+        t = numbers("targets", targets)
+        phi = numbers("tilts", X if tilts is None else tilts)
+        if t.shape != (len(table),) or phi.ndim != 2 or len(phi) != len(table):
+            raise ValueError(
+                f"targets and tilts must hold {len(table)} records, got shapes {t.shape} and "
+                f"{phi.shape}."
+            )
+        norm = _validate.positive(tilt_norm=tilt_norm)
+        phi = phi * np.minimum(1.0, norm / np.maximum(row_norms(phi), 1e-300))[:, np.newaxis]
+        self.fit_intercept = fit_intercept
+        super().__init__(
+            table,
+            t,
+            phi,
+            dual_set=Ball(1 / norm),
+            dual_l2=_validate.positive(dual_l2=dual_l2),
+            primal_l2=primal_l2,
+            block_shares=block_shares,
+        )
+
+    @classmethod
+    def constants_for(
+        cls, *, row_norm: float, target_bound: float, dual_l2: float, radius: float = 1.0
+    ) -> Constants:
+        """Return constants that hold for weights in a ball and tilts of norm at most 1.
+
+        Parameters
+        ----------
+        row_norm
+            Public bound > 0 on the norm of a record, the constant feature included.
+        target_bound
+            Public bound > 0 on the targets' size.
+        dual_l2
+            As given to the problem.
+        radius
+            Norm > 0 of weights within which they hold.
+        """
+        residual = target_bound + row_norm * radius
+        return Constants(
+            lipschitz=math.hypot(2 * residual * row_norm, residual**2 / 2),
+            smoothness=2 * row_norm**2 + residual * row_norm + dual_l2,
+            strong_concavity=_validate.positive(dual_l2=dual_l2),
+            gap=target_bound**2,
+            hessian_lipschitz=3 * row_norm**2,
+        )
+
+    def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
+        """Return halves of squared residuals, and residuals."""
+        residuals = scores - targets
+        with np.errstate(over="ignore"):
+            return residuals**2 / 2, residuals
+
+
+def _signs(labels: ArrayLike, class_labels: tuple[Any, Any] | None, n: int) -> Vector:
+    """Return -1 for the first class and +1 for the second."""
+    given, found = classes(labels)
+    known = found if class_labels is None else np.asarray(class_labels)
+    if given.shape != (n,) or len(known) != 2 or not np.isin(found, known).all():
+        raise ValueError(
+            f"labels must be of two classes, shape ({n},), got {len(found)} classes in shape "
+            f"{given.shape}."
+        )
+    return np.where(given == known[1], 1.0, -1.0)
