@@ -20,9 +20,11 @@ from dpcal.commands._options import number, whole
 
 __all__ = [
     "NOISES",
+    "PROBLEMS",
     "TUNING",
     "Tunable",
     "add_correlated_noise",
+    "add_minimax",
     "add_tuning",
     "flag",
     "given_tuning",
@@ -150,7 +152,7 @@ _ROWS = (
         name="inner_steps",
         read=whole,
         metavar="S",
-        meaning="gradients >= 1 of a stage (default: 512)",
+        meaning="gradients >= 1 of a stage (default: 512), or of an outer step",
     ),
     Tunable(
         name="failure_probability",
@@ -201,6 +203,7 @@ _ROWS = (
     ),
 )
 
+PROBLEMS = ("fair", "robust", "auc")
 NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
 CORRELATED_SAMPLERS = (
     "poisson",
@@ -238,6 +241,31 @@ def given_tuning(options: Namespace) -> dict[str, Any]:
     """Return what was given of :func:`add_tuning`, by keyword."""
     values = {name: getattr(options, name) for name in TUNING}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def add_minimax(parser: ArgumentParser) -> None:
+    """Declare what is asked of an optimizer for problems in two blocks."""
+    group = parser.add_argument_group("minimax problems (--optimizer dp_rgda, dp_sgda, ...)")
+    group.add_argument(
+        "--problem",
+        choices=PROBLEMS,
+        help="worst mixture of groups, worst shift of covariates, or area under the ROC curve",
+    )
+    group.add_argument("--group", metavar="COLUMN", help="for fair: whose categories are groups")
+    group.add_argument(
+        "--dual-l2",
+        type=number,
+        default=1.0,
+        metavar="M",
+        help="for fair and robust: regulariser > 0 of the dual variable (default: %(default)s)",
+    )
+    group.add_argument(
+        "--positive-share",
+        type=number,
+        default=0.5,
+        metavar="P",
+        help="for auc: public guess in (0, 1) (default: %(default)s)",
+    )
 
 
 def add_correlated_noise(parser: ArgumentParser) -> None:

@@ -14,7 +14,7 @@ from dpcal.commands._options import (
     number,
     whole,
 )
-from dpcal.commands._tuning import add_correlated_noise, add_tuning
+from dpcal.commands._tuning import add_correlated_noise, add_minimax, add_tuning
 
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 
@@ -31,6 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_constants(parser)
     add_tuning(parser)
     add_correlated_noise(parser)
+    add_minimax(parser)
     parser.add_argument(
         "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
     )

@@ -52,6 +52,9 @@ class Optimizer:
     constants
         Whether the builder takes constants first, then ``n``, ``dimension``, ``epsilon``,
         ``delta`` and ``neighboring_relation`` as keywords.
+    blocks
+        Whether it is for minimax problems: its builder takes ``dimensions``, a pair, in place of
+        ``dimension``.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Optimizer:
     relations: tuple[str, ...]
     options: tuple[str, ...] = ()
     constants: bool = True
+    blocks: bool = False
 
     def build(self) -> Callable[..., Any]:
         """Return the plan builder."""
@@ -99,6 +103,9 @@ _ESCAPING = (
     "steps",
     "failure_probability",
 )
+
+# The paper's relation first.
+_REPLACED_FIRST = ("replace-one", "add-or-remove-one", "replace-special")
 
 _ROWS = (
     Optimizer(
@@ -245,6 +252,70 @@ _ROWS = (
         relations=("add-or-remove-one", "replace-special"),
         options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
         constants=False,
+    ),
+    Optimizer(
+        name="dp_rgda",
+        summary="normalised descent along tracked gradients, and escapes from saddle points",
+        problem="minimax, smooth, strongly concave in y; or a plain smooth loss",
+        needs=(
+            "lipschitz or max_norm",
+            "smoothness",
+            "strong_concavity",
+            "gap or steps",
+            "hessian_lipschitz",
+        ),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm of the value function",
+        theorem="Xu et al. 2026, Algorithms 2 and 3, Theorem 1 (corrected)",
+        relations=_REPLACED_FIRST,
+        options=("steps", "batch_size", "max_norm", "inner_steps", "preset"),
+        blocks=True,
+    ),
+    Optimizer(
+        name="dp_sgda",
+        summary="one noisy step down in x and up in y at a time",
+        problem="minimax, strongly concave in y; convex in x, for the rate",
+        needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+        rate="1 / sqrt(n) + sqrt(d) / (n epsilon)",
+        measure="primal-dual risk",
+        theorem="Yang et al. 2022, Algorithm 1",
+        relations=_REPLACED_FIRST,
+        options=("steps", "batch_size", "max_norm", "learning_rate"),
+        blocks=True,
+    ),
+    Optimizer(
+        name="privatediff",
+        summary="noisy ascents in y, and restarts and differences in x",
+        problem="minimax, smooth, strongly concave in y",
+        needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm of the value function",
+        theorem="Zhang et al. 2025, approximately",
+        relations=_REPLACED_FIRST,
+        options=("steps", "batch_size", "max_norm", "learning_rate", "inner_steps"),
+        blocks=True,
+    ),
+    Optimizer(
+        name="sto_spider",
+        summary="sampled gradients now and then, clipped differences in between",
+        problem="smooth, convex or not; an explicit value function",
+        needs=("lipschitz or max_norm", "smoothness"),
+        rate="(sqrt(d) / (n epsilon))^(2/3)",
+        measure="gradient norm",
+        theorem="Liu et al. 2023, as Xu et al. 2026 run it",
+        relations=_REPLACED_FIRST,
+        options=("steps", "batch_size", "max_norm", "learning_rate"),
+    ),
+    Optimizer(
+        name="ada_dp_spider",
+        summary="gradients afresh when the iterate has drifted, differences in between",
+        problem="smooth, convex or not; an explicit value function",
+        needs=("lipschitz or max_norm", "smoothness"),
+        rate="n^(-1/3) + (sqrt(d) / (n epsilon))^(2/5)",
+        measure="gradient norm",
+        theorem="Tao et al. 2025, as Xu et al. 2026 run it",
+        relations=_REPLACED_FIRST,
+        options=("steps", "batch_size", "max_norm", "learning_rate"),
     ),
 )
 

@@ -27,11 +27,12 @@ from dpcal.commands.training.evaluation import (
     warn_after,
     warn_before,
 )
+from dpcal.commands.training.minimax import posed
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
 from dpcal.errors import DrawsCannotTell, MissingExtra, UnsupportedEvent
-from dpcal.optim import BudgetBook, Ledger, Logistic, Result
+from dpcal.optim import BudgetBook, Ledger, Result
 from dpcal.report import check_replaceable, composed_epsilon, released, software
 from dpcal.tables import Model
 
@@ -59,7 +60,7 @@ def fit_table(options: Namespace) -> int:
     optimizer = find_optimizer(options)
     check_extras()
     check_book(options.budget, options.table)
-    data = read(options)
+    data = posed(options, optimizer, read(options))
     plan = calibrated(options, optimizer, data)
     print_warnings(warn_before(options, plan.n))
     book = opened_book(options.budget, options.table, plan)
@@ -157,10 +158,19 @@ def _document(
     }
 
 
+def _weights(data: Data, run: Run) -> tuple[list[float], float]:
+    """Return the weights of the features, and the intercept.
+
+    Of a minimax problem they come first, and more parameters behind them.
+    """
+    weights = run.result.w[: len(data.features) + data.task.intercept].tolist()
+    intercept = weights.pop() if data.task.intercept else 0.0
+    return weights, intercept
+
+
 def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:
     """The model with its claim, as ``model.json`` holds it."""
-    weights = run.result.w.tolist()
-    intercept = weights.pop() if data.task.intercept else 0.0
+    weights, intercept = _weights(data, run)
     (paid,) = document["runs"]
     return Model(
         schema=data.schema,
@@ -187,14 +197,13 @@ def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:
 
 def _model(data: Data, run: Run) -> dict[str, Any]:
     """The released parameters, for scaled features."""
-    weights = run.result.w.tolist()
-    intercept = weights.pop() if data.task.intercept else 0.0
+    weights, intercept = _weights(data, run)
     model = {
         "weights": dict(zip(data.features, weights, strict=True)),
         "intercept": intercept,
         "for": "scaled features, as under data.scaling",
     }
-    if isinstance(data.task.objective, Logistic):
+    if data.labels:
         model["classes"] = list(data.labels)
         model["predicts"] = "the second class where <weights, features> + intercept > 0"
     return model

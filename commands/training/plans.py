@@ -20,6 +20,8 @@ from dpcal.calibrate import Constants, Plan
 from dpcal.commands._output import warnings_printed
 from dpcal.commands._tuning import NOISES, flag, given_tuning
 from dpcal.commands.training.data import Data
+from dpcal.commands.training.minimax import minimax_constants
+from dpcal.optim.minimax import MinimaxObjective
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables import REACH
 
@@ -95,14 +97,18 @@ def _planned(options: Namespace, row: Optimizer, data: Data) -> Plan:
     build: Callable[..., Plan] = row.build()
     if not row.constants:
         return build(**target, **{**_defaults(n, given), **given})
+    sizes: dict[str, Any] = {"dimension": objective.dimension}
     constants = _public_constants(options, data, row)
+    if isinstance(objective, MinimaxObjective):
+        sizes = {"dimensions": objective.dimensions}
+        constants = minimax_constants(options, data)
     _check_needs(row, constants, given)
     if "max_norm" not in row.options:
         given.pop("max_norm", None)  # it is among the constants
     if "l2" in row.options:
         given["l2"] = options.l2
     with warnings_printed():
-        return build(constants, dimension=objective.dimension, **target, **given)
+        return build(constants, **sizes, **target, **given)
 
 
 def _public_training_records(options: Namespace) -> int:

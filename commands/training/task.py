@@ -45,7 +45,7 @@ class Task:
     intercept: bool = True
     unit: float = 1.0
     classes: tuple[float, float] | None = None
-    objective: Logistic | Squared = field(init=False)
+    objective: Any = field(init=False)
 
     def __post_init__(self) -> None:
         known = {} if self.classes is None else {"classes": self.classes}

@@ -81,7 +81,7 @@ class AUCMaximization(Factored):
         bound = 2 * _validate.positive(score_bound=score_bound)
         super().__init__(
             table,
-            (self._positive,),
+            (self._positive.astype(np.float64),),
             extra=2,
             dual_dimension=1,
             dual_set=Box(-bound, bound),
@@ -139,7 +139,8 @@ class AUCMaximization(Factored):
         a, b, y = w[-3:]
         p = self._p
         at_positive = (1 - p) * ((scores - a) ** 2 - 2 * (1 + y) * scores)
-        return np.where(positive, at_positive, p * ((scores - b) ** 2 + 2 * (1 + y) * scores))
+        at_negative = p * ((scores - b) ** 2 + 2 * (1 + y) * scores)
+        return np.asarray(np.where(positive, at_positive, at_negative))
 
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return y in closed form: f is a parabola in it. Not private."""

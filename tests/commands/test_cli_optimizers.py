@@ -18,6 +18,9 @@ from dpcal.report import verify
 
 # What an optimizer cannot do without, where --bounds does not imply it.
 NEEDED = {
+    "dp_rgda": ["--problem", "fair", "--group", "a", "--no-intercept"],
+    "dp_sgda": ["--problem", "auc", "--steps", "30"],
+    "privatediff": ["--problem", "fair", "--group", "b", "--steps", "10"],
     "kl_spider": ["--l2", "0.2", "--no-intercept"],
     "proximal_point": ["--gamma", "1.5", "--inner-steps", "20"],
     "correlated_dpsgd": ["--noise", "banded", "--sampler", "full", "--steps", "20"],
@@ -189,7 +192,8 @@ def test_a_row_is_about_what_is_there(row):
     assert ways <= keywords | constants
     assert set(row.options) <= keywords
     assert {"n", "epsilon", "delta", "neighboring_relation"} <= keywords
-    assert row.constants == ("dimension" in keywords)
+    assert row.constants == bool({"dimension", "dimensions"} & keywords)
+    assert row.blocks == ("dimensions" in keywords)
     for text in (row.summary, row.problem, row.rate, row.measure, row.theorem):
         assert text
     # A year, and which part of the paper.
@@ -234,6 +238,17 @@ def test_relations_are_those_that_can_be_calibrated(row):
     )
     first = [constants] if row.constants else []
     more = {"dimension": 3} if row.constants else {"batch_size": 40, "steps": 10}
+    if row.blocks:
+        first = [
+            Constants(
+                lipschitz=1.0,
+                smoothness=1.0,
+                strong_concavity=0.5,
+                gap=0.5,
+                hessian_lipschitz=0.1,
+            )
+        ]
+        more = {"dimensions": (3, 1)}
     if row.name == "correlated_dpsgd":
         first = [Banded(10, 2)]
         more = {"batch_size": 40, "statistics": False}

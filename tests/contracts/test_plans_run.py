@@ -36,6 +36,7 @@ DIMENSION = 3
 # For each optimizer, its builder's arguments beside the constants and the target.
 PROBLEM = {"dimension": DIMENSION}
 KL = {**PROBLEM, "gamma": 2.0}
+SADDLE = {"dimensions": (2, 2)}
 EMBEDDED = {"dimension": 400, "embedding_dimension": 5}
 BUILT = {
     "dpsgd": [{"batch_size": 100, "epochs": 1}],
@@ -71,6 +72,15 @@ BUILT = {
         {**PROBLEM, "drift": 0.0, "failure_probability": 0.1},
     ],
     "distributed_psgd": [PROBLEM],
+    "dp_rgda": [
+        {**SADDLE, "steps": 30, "batch_size": 200, "accuracy": 0.5},
+        {**SADDLE, "preset": "theory"},
+        {**SADDLE, "preset": "population"},
+    ],
+    "dp_sgda": [{**SADDLE, "steps": 20, "batch_size": 100}],
+    "privatediff": [{**SADDLE, "steps": 12}],
+    "sto_spider": [{**PROBLEM, "steps": 30}],
+    "ada_dp_spider": [{**PROBLEM, "steps": 30}],
     "correlated_dpsgd": [
         {"strategy": LambdaCGD(20, 0.5), "batch_size": 100, "statistics": False},
         {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full"},
@@ -131,6 +141,9 @@ def built(name, options, relation):
         asked["batch_size"] = asked["batch_size"] or n
         first = [asked.pop("strategy")] if "strategy" in asked else []
         return build(*first, **asked), logistic(n, DIMENSION)
+    if OPTIMIZERS[name].blocks:
+        problem = ToySaddle(n=asked["n"], seed=7)
+        return build(problem.constants, **asked), problem
     return build(CONSTANTS, **asked), logistic(asked["n"], asked["dimension"])
 
 

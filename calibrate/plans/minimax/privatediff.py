@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
@@ -97,7 +98,11 @@ def privatediff(
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
-        gradient = {"kind": "gradient", "max_norm": setting.C, "noise_multiplier": multiplier}
+        gradient: dict[str, Any] = {
+            "kind": "gradient",
+            "max_norm": setting.C,
+            "noise_multiplier": multiplier,
+        }
         made = [
             Query(name="ascent", count=T * K, **gradient, **sampling),
             Query(name="refresh", count=restarts, **gradient, **whole),
