@@ -113,6 +113,21 @@ class Factored(MinimaxObjective):
         """Return the linear model's scores of ``rows``, shape (m,)."""
         return np.asarray(self._X[rows] @ w[: self._X.shape[1]])
 
+    def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
+        """Return the scores of records, shape (m,), for parameters whose first ones are weights.
+
+        Parameters
+        ----------
+        X
+            Records without the constant feature, shape (m, d).
+        w
+            Parameters, of which the first are weights and the intercept, if there is one.
+        """
+        table = np.asarray(X, dtype=np.float64)
+        weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]
+        d = table.shape[1]
+        return np.asarray(table @ weights[:d] + weights[d:].sum())
+
     def _summed(self, slopes: Vector, others: Vector, rows: Rows, max_norm: float) -> Vector:
         """Clip each record by its factors, and add."""
         finite = np.isfinite(slopes) & np.isfinite(others).all(axis=1)

@@ -66,14 +66,6 @@ class _Reweighted(Factored):
         losses, _ = self.losses(self.scores(x, everyone), self._y)
         return self.dual_set.project(losses @ self._tilts / self.n / self.dual_l2)
 
-    def predict(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores of records, shape (m,), for parameters whose first ones are weights."""
-        table = np.asarray(X, dtype=np.float64)
-        weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]
-        if table.shape[1] < len(weights):
-            return np.asarray(table @ weights[:-1] + weights[-1])
-        return np.asarray(table @ weights)
-
 
 class FairClassification(_Reweighted):
     r"""Logistic regression that does well on the worst mixture of groups; y is on the simplex.
