@@ -13,10 +13,13 @@ the run. The plan pays for the most that may be asked; the order is free.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import sampling_of, solved
+from dpcal.calibrate.plans.minimax.releases import positive_or, sampling_of, solved
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
@@ -92,6 +95,33 @@ def ada_dp_spider(
     b2 = max(1, setting.n // 8) if batch_size is None else batch_size
     whole, some = (sampling_of(size, setting.n, neighboring_relation, sampler) for size in (b1, b2))
 
+    return Plan(
+        optimizer="ada_dp_spider",
+        n=setting.n,
+        queries=solved(_queries(setting, (most, T), (whole, some)), setting.n, target),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters={
+            "primal_dimension": setting.d1,
+            "dual_dimension": 0,
+            "steps": T,
+            "drift": _validate.positive(drift=0.1 if drift is None else drift),
+            "batch_size": b2,
+            "refresh_size": b1,
+            "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
+        },
+    )
+
+
+def _queries(
+    setting: Setting,
+    counts: tuple[int, int],
+    sampling: tuple[dict[str, Any], dict[str, Any]],
+) -> Callable[[float], tuple[Query, ...]]:
+    """Return queries as a function of their noise multiplier."""
+    (most, T), (whole, some) = counts, sampling
+
     def queries(multiplier: float) -> tuple[Query, ...]:
         return (
             Query(
@@ -114,22 +144,4 @@ def ada_dp_spider(
             ),
         )
 
-    return Plan(
-        optimizer="ada_dp_spider",
-        n=setting.n,
-        queries=solved(queries, setting.n, target),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "primal_dimension": setting.d1,
-            "dual_dimension": 0,
-            "steps": T,
-            "drift": _validate.positive(drift=0.1 if drift is None else drift),
-            "batch_size": b2,
-            "refresh_size": b1,
-            "learning_rate": 1 / (2 * setting.L)
-            if learning_rate is None
-            else _validate.positive(learning_rate=learning_rate),
-        },
-    )
+    return queries

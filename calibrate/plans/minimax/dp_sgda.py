@@ -15,7 +15,7 @@ import math
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import sampling_of, solved
+from dpcal.calibrate.plans.minimax.releases import positive_or, sampling_of, solved
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
@@ -106,11 +106,7 @@ def dp_sgda(
             "dual_dimension": setting.d2,
             "steps": T,
             "batch_size": batch_size,
-            "learning_rate": 1 / setting.L_Phi
-            if learning_rate is None
-            else _validate.positive(learning_rate=learning_rate),
-            "ascent_rate": 1 / setting.L
-            if ascent_rate is None
-            else _validate.positive(ascent_rate=ascent_rate),
+            "learning_rate": positive_or(1 / setting.L_Phi, learning_rate=learning_rate),
+            "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
         },
     )

@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import sampling_of, solved
+from dpcal.calibrate.plans.minimax.releases import positive_or, sampling_of, solved
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
@@ -95,6 +96,34 @@ def privatediff(
     whole = sampling_of(
         n if refresh_size is None else refresh_size, n, neighboring_relation, sampler
     )
+    return Plan(
+        optimizer="privatediff",
+        n=n,
+        queries=solved(_queries(setting, (T, q, K), (sampling, whole)), n, target),
+        epsilon=float(epsilon),
+        delta=float(delta),
+        neighboring_relation=neighboring_relation,
+        parameters={
+            "primal_dimension": setting.d1,
+            "dual_dimension": setting.d2,
+            "steps": T,
+            "period": q,
+            "inner_steps": K,
+            "batch_size": batch_size,
+            "learning_rate": positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
+            "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
+        },
+    )
+
+
+def _queries(
+    setting: Setting,
+    counts: tuple[int, int, int],
+    sampling: tuple[dict[str, Any], dict[str, Any]],
+) -> Callable[[float], tuple[Query, ...]]:
+    """Return queries as a function of their noise multiplier."""
+    T, q, K = counts
+    some, whole = sampling
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
@@ -104,7 +133,7 @@ def privatediff(
             "noise_multiplier": multiplier,
         }
         made = [
-            Query(name="ascent", count=T * K, **gradient, **sampling),
+            Query(name="ascent", count=T * K, **gradient, **some),
             Query(name="refresh", count=restarts, **gradient, **whole),
         ]
         if restarts < T:
@@ -116,30 +145,9 @@ def privatediff(
                 cap=2 * setting.C,
                 noise_multiplier=multiplier,
                 count=T - restarts,
-                **sampling,
+                **some,
             )
             made.append(difference)
         return tuple(made)
 
-    return Plan(
-        optimizer="privatediff",
-        n=n,
-        queries=solved(queries, n, target),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "primal_dimension": setting.d1,
-            "dual_dimension": setting.d2,
-            "steps": T,
-            "period": q,
-            "inner_steps": K,
-            "batch_size": batch_size,
-            "learning_rate": 1 / (2 * setting.L_Phi)
-            if learning_rate is None
-            else _validate.positive(learning_rate=learning_rate),
-            "ascent_rate": 1 / setting.L
-            if ascent_rate is None
-            else _validate.positive(ascent_rate=ascent_rate),
-        },
-    )
+    return queries

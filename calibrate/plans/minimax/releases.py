@@ -26,7 +26,7 @@ from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import compose
 from dpcal.calibrate.query import Query
 
-__all__ = ["Bounds", "Releases", "sampler_for", "sampling_of", "solved"]
+__all__ = ["Bounds", "Releases", "positive_or", "sampler_for", "sampling_of", "solved"]
 
 SAMPLERS = ("fixed-size", "poisson")
 
@@ -34,6 +34,12 @@ SAMPLERS = ("fixed-size", "poisson")
 def sampler_for(relation: str) -> str:
     """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
     return "fixed-size" if relation == "replace-one" else "poisson"
+
+
+def positive_or(default: float, **argument: float | None) -> float:
+    """Return an argument that must be a number > 0, or the default where it is None."""
+    (value,) = argument.values()
+    return default if value is None else _validate.positive(**argument)
 
 
 def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
+from dpcal.calibrate.plans.minimax.releases import Bounds, Releases, positive_or
 from dpcal.calibrate.plans.minimax.setting import Setting
 
 __all__ = ["sto_spider"]
@@ -107,9 +107,7 @@ def sto_spider(
             "dual_dimension": 0,
             "steps": T,
             "period": releases.period,
-            "learning_rate": 1 / (2 * setting.L)
-            if learning_rate is None
-            else _validate.positive(learning_rate=learning_rate),
+            "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
             **sizes,
         },
     )
