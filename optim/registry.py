@@ -102,6 +102,7 @@ _ESCAPING = (
     "passes",
     "steps",
     "failure_probability",
+    "preset",
 )
 
 # The paper's relation first.

@@ -128,6 +128,10 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
     yield from _noises(query, answers, place)
 
 
+# Hessians are summed as the gradients of an objective that stands for them.
+_SUMMED_AS = {"hessian": "gradient", "hessian vector": "gradient"}
+
+
 def _mismatch(query: Query, answer: Answer, place: str) -> Finding | None:
     """Return how one answer differs from its query, or None."""
     asked = answer.query
@@ -137,7 +141,7 @@ def _mismatch(query: Query, answer: Answer, place: str) -> Finding | None:
     if dataclasses.replace(asked, count=1) != expected:
         detail = f"{asked} was answered, planned was {query}"
         return Finding(violation="plan", place=place, detail=detail)
-    if answer.kind != query.kind:
+    if answer.kind != _SUMMED_AS.get(query.kind, query.kind):
         detail = f"a sum of kind {answer.kind!r} was taken for {query.kind!r}"
         return Finding(violation="bound", place=place, detail=detail)
     distance = float(np.linalg.norm(np.subtract(*answer.at))) if len(answer.at) == 2 else None

@@ -33,7 +33,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, step_size
-from dpcal.optim.second_order.fingerprints import fingerprint
+from dpcal.optim.second_order.fingerprints import remember
 from dpcal.optim.second_order.gauss_psgd import (
     SecondOrderResult,
     Settings,
@@ -172,16 +172,13 @@ def distributed_psgd(
         )
         path = walk(spider, run, settings)
         server.verify()
-        plain = concluded(run, spider, path, fingerprints=_fingerprints(given))
-    return DistributedResult(
+        plain = concluded(run, spider, path)
+    result = DistributedResult(
         **vars(plain),
         ledgers=server.ledgers,
         plans=server.plans,
         lost=tuple(j for j in range(len(given)) if j not in server.alive),
     )
-
-
-def _fingerprints(silos: Sequence[Any]) -> tuple[bytes, ...]:
-    """Of the records of silos in this process."""
-    objectives = [silo.objective if isinstance(silo, Silo) else silo for silo in silos]
-    return tuple(fingerprint(each) for each in objectives if isinstance(each, Objective))
+    local = [silo.objective if isinstance(silo, Silo) else silo for silo in given]
+    remember(result, [each for each in local if isinstance(each, Objective)])
+    return result

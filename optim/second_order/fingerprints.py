@@ -1,31 +1,48 @@
-"""Are these the same records? Fingerprints that tell within a process, and nothing outside it.
+"""Was this result about these records? What a process remembers of its own results.
 
 >>> from dpcal.optim.problems import Trigonometric
->>> one, same, other = (Trigonometric.drawn(9, 2, seed=seed) for seed in (0, 0, 1))
->>> fingerprint(one) == fingerprint(same), fingerprint(one) == fingerprint(other)
+>>> outcome, one = type("Outcome", (), {})(), Trigonometric.drawn(9, 2, seed=0)
+>>> remember(outcome, [one])
+>>> about(outcome, Trigonometric.drawn(9, 2, seed=0)), about(outcome, Trigonometric.drawn(9, 2))
 (True, False)
 """
 
 from __future__ import annotations
 
-import hashlib
-import secrets
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["fingerprint"]
+__all__ = ["about", "remember"]
 
-# A digest of records is a secret: whoever guesses them could confirm the guess. Under a key that
-# never leaves the process it says nothing to others.
-_KEY = secrets.token_bytes(32)
+# A digest of records is a secret: whoever guesses them could confirm the guess. It is kept beside
+# results and not in them, for results are released, and goes with the process.
+_KNOWN: WeakKeyDictionary[Any, frozenset[bytes]] = WeakKeyDictionary()
 
 
-def fingerprint(objective: Objective) -> bytes:
-    """Return 16 bytes that are equal, in this process, for objectives with the same records.
+def remember(result: Any, objectives: Iterable[Objective]) -> None:
+    """Remember in this process which records a result was about.
 
     Parameters
     ----------
-    objective
-        Whose :meth:`~dpcal.optim.Objective.digest` is taken.
+    result
+        Of a run.
+    objectives
+        With its records.
     """
-    return hashlib.blake2b(objective.digest(), digest_size=16, key=_KEY).digest()
+    _KNOWN[result] = frozenset(objective.digest() for objective in objectives)
+
+
+def about(result: Any, objective: Objective) -> bool:
+    """Return whether a result of this process is known to be about these very records.
+
+    Parameters
+    ----------
+    result
+        Of a run.
+    objective
+        With the records.
+    """
+    return objective.digest() in _KNOWN.get(result, frozenset())

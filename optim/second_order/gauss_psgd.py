@@ -40,7 +40,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, RunOver, step_size
 from dpcal.optim.second_order.estimators import Estimator, Spider
-from dpcal.optim.second_order.fingerprints import fingerprint
+from dpcal.optim.second_order.fingerprints import remember
 
 __all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]
 
@@ -175,8 +175,6 @@ class SecondOrderResult(Result):
         often has the smaller gradient, and for which nothing is claimed.
     fresh_calls, difference_calls
         Estimates from fresh gradients, and from differences.
-    fingerprints
-        Of the records, by which a selection in the same process knows them again.
     """
 
     status: str
@@ -184,7 +182,6 @@ class SecondOrderResult(Result):
     end: Vector
     fresh_calls: int
     difference_calls: int
-    fingerprints: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 _MESSAGES = {
@@ -266,8 +263,9 @@ def gauss_psgd(
         callback=callback,
         callback_every=callback_every,
     )
-    known = (fingerprint(objective),) if isinstance(objective, Objective) else ()
-    return concluded(run, spider, walk(spider, run, settings), fingerprints=known)
+    result = concluded(run, spider, walk(spider, run, settings))
+    remember(result, [objective] if isinstance(objective, Objective) else [])
+    return result
 
 
 def spider_of(oracle: Oracle, plan: Plan) -> Spider:
@@ -277,7 +275,7 @@ def spider_of(oracle: Oracle, plan: Plan) -> Spider:
     return Spider(oracle, drift=drift, period=None if period is None else int(period))
 
 
-def concluded(run: Run, spider: Spider, path: Path, **more: Any) -> SecondOrderResult:
+def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
     """Return the result of a run that went along a path."""
     if path.status in _MESSAGES:
         run.finish(_MESSAGES[path.status])
@@ -289,7 +287,6 @@ def concluded(run: Run, spider: Spider, path: Path, **more: Any) -> SecondOrderR
         end=path.end.copy(),
         fresh_calls=spider.fresh_calls,
         difference_calls=spider.difference_calls,
-        **more,
     )
 
 

@@ -33,7 +33,7 @@ from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.fingerprints import fingerprint
+from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 
 __all__ = ["Selection", "select_point"]
@@ -148,7 +148,7 @@ def select_point(
         raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
-    if len({fingerprint(silo) for silo in silos}) < len(silos):
+    if len({silo.digest() for silo in silos}) < len(silos):
         raise ValueError("holdout must be of silos with records of their own, got the same twice.")
     points = [parameters(numbers("candidates", w), silos[0].dimension) for w in _points(candidates)]
     if not 1 <= len(points) <= int(plan.parameters["candidates"] or 0):
@@ -210,7 +210,7 @@ def _training(
 ) -> Result | None:
     """Return the run whose price is to be added."""
     if training is None and isinstance(candidates, SecondOrderResult):
-        same = any(fingerprint(silo) in candidates.fingerprints for silo in silos)
+        same = any(about(candidates, silo) for silo in silos)
         training = candidates if same else None
     if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
         raise ValueError(

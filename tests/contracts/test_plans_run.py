@@ -70,6 +70,7 @@ BUILT = {
         {**PROBLEM, "passes": 3, "reset": "fresh"},
         {**PROBLEM, "period": 4, "reset": "carry"},
         {**PROBLEM, "drift": 0.0, "failure_probability": 0.1},
+        {**PROBLEM, "preset": "theory"},
     ],
     "distributed_psgd": [PROBLEM],
     "dp_rgda": [

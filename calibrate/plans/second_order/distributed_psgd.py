@@ -39,6 +39,7 @@ def distributed_psgd(
     epsilon: float,
     delta: float,
     silos: int = 1,
+    preset: str = "practical",
     max_norm: float | None = None,
     learning_rate: float | None = None,
     batch_size: int | None = None,
@@ -71,7 +72,7 @@ def distributed_psgd(
         Of a silo with ``n`` records.
     max_norm, learning_rate, drift, period, threshold, escape_radius, escape_steps, escape_rounds
         As for :func:`dpcal.calibrate.gauss_psgd`; an error is that of the mean over the silos.
-    reset, passes, steps, failure_probability, neighboring_relation
+    preset, reset, passes, steps, failure_probability, neighboring_relation
         As for :func:`dpcal.calibrate.gauss_psgd`.
 
     Returns

@@ -33,7 +33,15 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import known, promise, repeated, replaced_in_place, single_release
+from dpcal.calibrate.plans.common import (
+    PRESETS,
+    known,
+    promise,
+    repeated,
+    replaced_in_place,
+    single_release,
+)
+from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 
@@ -65,6 +73,7 @@ def gauss_psgd(
     dimension: int,
     epsilon: float,
     delta: float,
+    preset: str = "practical",
     max_norm: float | None = None,
     learning_rate: float | None = None,
     batch_size: int | None = None,
@@ -95,6 +104,11 @@ def gauss_psgd(
         Number of parameters d, >= 1.
     epsilon, delta
         Target: epsilon >= 0, delta in (0, 1).
+    preset
+        ``"practical"``, as the module says; or ``"theory"``: every setting is that of Theorem 1 and
+        2, corrected, where they agree (:mod:`dpcal.calibrate.plans.second_order.implicit`), with
+        the two absolute constants at 1. It needs ``gap`` and ``hessian_lipschitz``, and warns that
+        it promises nothing at any number of records that there is.
     max_norm
         Bound C > 0 to which gradients are clipped, G when omitted.
     learning_rate
@@ -167,6 +181,7 @@ def planned(
     silos: int,
     epsilon: float,
     delta: float,
+    preset: str,
     batch_size: int | None,
     difference_batch_size: int | None,
     threshold: float | None,
@@ -190,7 +205,7 @@ def planned(
         As for :func:`gauss_psgd`.
     batch_size, difference_batch_size, threshold, escape_radius, escape_steps, escape_rounds
         As for :func:`gauss_psgd`.
-    reset, passes, steps, failure_probability, neighboring_relation
+    preset, reset, passes, steps, failure_probability, neighboring_relation
         As for :func:`gauss_psgd`.
     **sizes
         The other arguments of :func:`errors_of`.
@@ -198,17 +213,18 @@ def planned(
     replaced_in_place(neighboring_relation)
     _validate.choice(RESETS, reset=reset)
     E = _validate.count(passes=passes)
-    errors = errors_of(
-        constants,
-        multiplier=repeated(single_release(epsilon, delta, neighboring_relation), E),
-        batches=(batch_size, difference_batch_size),
-        silos=silos,
-        **sizes,
-    )
+    multiplier = repeated(single_release(epsilon, delta, neighboring_relation), E)
+    batches, chosen = (batch_size, difference_batch_size), (threshold, escape_radius, escape_steps)
+    at = None
+    if _validate.choice(PRESETS, preset=preset) == "theory":
+        at = _of_theorem(constants, sizes, (*batches, *chosen), multiplier, silos)
+        sizes |= {"learning_rate": at.eta, "drift": at.kappa}
+        batches = (max(1, math.floor(at.b1)), max(1, math.floor(at.b2)))
+        chosen, escape_rounds = (at.alpha / 4, at.radius, math.ceil(at.steps)), math.ceil(at.rounds)
+    errors = errors_of(constants, multiplier=multiplier, batches=batches, silos=silos, **sizes)
     horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
     horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
-    rounds = _validate.count(escape_rounds=escape_rounds)
-    chosen = (threshold, escape_radius, escape_steps)
+    counts = (horizon, _validate.count(escape_rounds=escape_rounds))
     return Plan(
         optimizer="gauss_psgd",
         n=errors.n,
@@ -223,8 +239,36 @@ def planned(
             "reset": reset,
             "passes": E,
             "steps": horizon,
-            **settled(errors, constants, chosen, (horizon, rounds), failure_probability),
+            "preset": preset,
+            **settled(errors, constants, chosen, counts, failure_probability, at),
         },
+    )
+
+
+def _of_theorem(
+    constants: Constants,
+    sizes: dict[str, Any],
+    given: tuple[float | None, ...],
+    multiplier: float,
+    silos: int,
+) -> FixedPoint:
+    """Return the settings of the theorem, where nothing else was asked for."""
+    names = ("batch_size", "difference_batch_size", "threshold", "escape_radius", "escape_steps")
+    chosen = {**dict(zip(names, given, strict=True)), **sizes}
+    for name in (*names, "learning_rate", "drift", "period"):
+        if chosen[name] is not None:
+            raise ValueError(
+                f"{name} is for preset 'practical', got {chosen[name]!r} with 'theory'."
+            )
+    return solved(
+        G=known(constants, "lipschitz", "max_norm", sizes["max_norm"]),
+        M=known(constants, "smoothness"),
+        rho=known(constants, "hessian_lipschitz"),
+        U=known(constants, "gap"),
+        d=_validate.count(dimension=sizes["dimension"]),
+        m=silos,
+        z=multiplier,
+        n=float(_validate.count(n=sizes["n"])),
     )
 
 
@@ -310,6 +354,7 @@ def settled(
     given: tuple[float | None, float | None, int | None],
     counts: tuple[int, int],
     failure_probability: float | None,
+    theorem: FixedPoint | None = None,
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
 
@@ -325,6 +370,8 @@ def settled(
         Gradients that a run may ask for, and rounds of an escape.
     failure_probability
         As for :func:`gauss_psgd`.
+    theorem
+        Where the settings are those of the theorem at this number of records.
     """
     horizon, rounds = counts
     chi, R, Gamma = given
@@ -349,6 +396,8 @@ def settled(
     Gamma = _validate.count(escape_steps=Gamma)
 
     def accuracy(size: float) -> float:
+        if theorem is not None:
+            return theorem.at_size(size).alpha
         scale = size / errors.n
         b1, b2 = (max(1, round(b * scale)) for b in (errors.b1, errors.b2))
         there = dataclasses.replace(errors, b1=b1, b2=b2)

@@ -1,0 +1,228 @@
+"""Attacks on second-order runs: none holds against them, and broken variants are caught by name."""
+
+import dataclasses
+import math
+import warnings
+from concurrent.futures import Executor, Future
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.errors import LedgerMismatch, VacuousSchedule
+from dpcal.optim.attacks import replay
+from dpcal.optim.boundary.batches import Parts
+from dpcal.optim.boundary.second_order import SecondOrderOracle
+from dpcal.optim.problems import Trigonometric
+from dpcal.optim.silos import Silo
+
+D, N = 3, 1_200
+START = np.array([math.pi, 0.0, 1.0])
+Z = np.random.default_rng(0).uniform(-1, 1, (N, D))
+OTHER = Z.copy()
+OTHER[17] = [math.pi, -math.pi / 2, math.pi / 2]
+
+
+def planned(build=calibrate.gauss_psgd, **changes):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        return build(
+            Trigonometric(Z[:1]).constants,
+            n=N,
+            dimension=D,
+            epsilon=2.0,
+            delta=1e-6,
+            **{
+                "batch_size": 200,
+                "difference_batch_size": 40,
+                "drift": 0.05,
+                "escape_steps": 5,
+                **changes,
+            },
+        )
+
+
+PLANS = {
+    "one pass": {},
+    "three passes": {"passes": 3},
+    "carry": {"reset": "carry"},
+    "fresh gradients": {"drift": 0.0},
+    "fixed period": {"period": 3},
+}
+
+
+def violations(found):
+    return {finding.violation for finding in found.findings}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_no_record_is_found_outside_the_answers(name):
+    plan = planned(**PLANS[name])
+    found = replay(
+        lambda table: optim.gauss_psgd(Trigonometric(table), plan, initial=START),
+        Z,
+        OTHER,
+        seed=1,
+        price=False,
+    )
+    assert found.holds, found.findings
+    # The record is in one answer of a pass at most, and moves it by no more than was planned.
+    assert 1 <= found.moved <= plan.parameters["passes"]
+    assert found.largest <= 2 * (1 + 1e-9)
+
+
+class InTurn(Executor):
+    """Asks the silos one after another, so that a recording has one order."""
+
+    def submit(self, function, /, *arguments, **options):
+        future = Future()
+        try:
+            future.set_result(function(*arguments, **options))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+def test_silos_and_selection_hold_too():
+    plan = planned(calibrate.distributed_psgd, silos=2)
+    friend = Trigonometric(np.random.default_rng(1).uniform(-1, 1, (N, D)))
+
+    def spread(table):
+        silos = [Trigonometric(table), friend]
+        result = optim.distributed_psgd(silos, plan, initial=START, executor=InTurn())
+        return result.of_silo(0), result.of_silo(1), result.escapes
+
+    found = replay(spread, Z, OTHER, seed=2, price=False)
+    assert found.holds, found.findings
+    assert found.moved == 1
+    constants = friend.constants
+    chosen = calibrate.select_point(
+        constants, n=N, dimension=D, epsilon=2.0, delta=1e-6, candidates=3, accuracy=0.3
+    )
+    found = replay(
+        lambda table: optim.select_point(
+            Trigonometric(table), [START, np.full(D, 1.0), np.zeros(D)], chosen
+        ),
+        Z,
+        OTHER,
+        seed=3,
+        price=False,
+    )
+    assert found.holds, found.findings
+    assert found.moved == found.answers
+
+
+# -- broken variants
+
+
+def wasteful(parts, query, count, spent):
+    """Hand out the first records of the partition again and again."""
+    name = query.partition
+    for _ in range(count):
+        parts._waiting[query.name].append(parts._order[name][: query.batch_size])
+
+
+def recycling(parts, query, count, spent):
+    """Begin anew where the records are used up, in one and the same pass."""
+    name = query.partition
+    for _ in range(count):
+        first = parts._handed_out[name]
+        rows = parts._order[name].take(range(first, first + query.batch_size), mode="wrap")
+        parts._handed_out[name] = (first + query.batch_size) % parts._n
+        parts._waiting[query.name].append(rows)
+
+
+@pytest.mark.parametrize("broken", [wasteful, recycling])
+def test_records_that_are_used_twice_are_found(broken):
+    plan = planned(drift=0.0, steps=9, threshold=1e-3)
+
+    def run(table):
+        oracle = optim.PrivateOracle(Trigonometric(table), plan)
+        w = START
+        for _ in range(7):
+            w = w - 0.2 * oracle.gradient(w, "refresh")
+        return w
+
+    six = dataclasses.replace(plan.queries[0], count=7)
+    plan = dataclasses.replace(plan, queries=(six,))
+    with (
+        mock.patch.object(Parts, "allot", broken),
+        mock.patch.object(Parts, "check", return_value=None),
+    ):
+        found = replay(run, Z, OTHER, seed=4, price=False)
+        assert "sampler" in violations(found)
+        oracle = optim.PrivateOracle(Trigonometric(Z), plan)
+        for _ in range(7):
+            oracle.gradient(START, "refresh")
+        with pytest.raises(LedgerMismatch, match="hold 1400 records, there are 1200"):
+            _ = oracle.ledger.event
+
+
+def test_one_z_for_several_passes_is_found_by_the_price():
+    once, thrice = planned(), planned(passes=3)
+    z = once.queries[0].noise_multiplier
+    cheap = [dataclasses.replace(query, noise_multiplier=z) for query in thrice.queries]
+    broken = dataclasses.replace(thrice, queries=tuple(cheap))
+    assert thrice.price() <= 2.0
+    assert broken.price() > 3.0
+    found = replay(
+        lambda table: optim.gauss_psgd(Trigonometric(table), broken, initial=START),
+        Z,
+        OTHER,
+        seed=5,
+        price=True,
+    )
+    assert "price" in violations(found)
+
+
+def test_noise_that_is_divided_by_the_number_of_silos_is_found():
+    plan = planned(calibrate.distributed_psgd, silos=2)
+
+    class Divided(Silo):
+        def open(self, plan, seed=None):
+            less = [
+                dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
+                for query in plan.queries
+            ]
+            super().open(dataclasses.replace(plan, queries=tuple(less)), seed)
+
+    with pytest.raises(LedgerMismatch, match="silo 0"):
+        optim.distributed_psgd([Divided(Trigonometric(Z)), Trigonometric(OTHER)], plan, seed=6)
+
+
+def test_comparisons_are_no_more_telling_than_claimed():
+    """2,000 comparisons on each of two neighbours; a false alarm happens once in 10,000 times."""
+    plan = calibrate.select_point(
+        Trigonometric(Z[:1]).constants,
+        n=4,
+        dimension=1,
+        epsilon=1.0,
+        delta=1e-6,
+        candidates=1,
+        accuracy=0.5,
+        method="above-threshold",
+        max_norm=1.0,
+    )
+    tables = [np.full((4, 1), math.pi / 2), np.array([[-math.pi / 2], *[[math.pi / 2]] * 3])]
+    runs, counts = 2_000, []
+    for table in tables:
+        objective, accepted = Trigonometric(table), 0
+        for seed in range(runs):
+            oracle = SecondOrderOracle(objective, plan, seed=seed)
+            accepted += oracle.accepts(
+                np.zeros(1), "score", thresholds=(0.75, 9.0), norms=(1.0, 1.0)
+            )
+        counts.append(accepted / runs)
+    for one, other in (
+        counts,
+        counts[::-1],
+        [1 - c for c in counts],
+        [1 - c for c in counts[::-1]],
+    ):
+        error = 4 * (
+            math.sqrt(one * (1 - one) / runs) + math.e * math.sqrt(other * (1 - other) / runs)
+        )
+        assert one <= math.e * other + error
+    # The attack does see a difference: with a tenth of the noise it would refute the claim.
+    assert abs(counts[0] - counts[1]) > 0.05
