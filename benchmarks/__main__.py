@@ -17,6 +17,7 @@ STUDIES = {
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
+    "optimizers_second_order": "escapes from a saddle, silos, digits, and speed of Gauss-PSGD",
     "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",

@@ -1,0 +1,285 @@
+"""Does Gauss-PSGD leave saddle points, what do silos cost, and how fast is it?
+
+    python -m benchmarks.optimizers_second_order [--figures FOLDER] [--seeds N] [STUDY ...]
+
+* ``saddle``: the trigonometric saddle (n = 100,000, d = 10): escape rates, counts of answers,
+  gradients at the candidate and at the last iterate, at epsilon 1 and 0.25, for each reset.
+* ``silos``: the error, gradients and certificates over 1 to 10 silos, at fixed n and fixed total.
+* ``digits``: a network on the digits of scikit-learn in ten passes, with the counts of answers.
+* ``speed``: estimates a second, beside the same sums and noise in plain numpy, with and without
+  the oracle; rounds a second over eight silos on threads and on Dask, beside the bare transport.
+
+Each study prints its rows; ``--figures`` draws a path and its eigenvalues.
+"""
+
+import argparse
+import math
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from dpcal import calibrate, optim
+from dpcal.optim.problems import Trigonometric
+
+PHI = math.sin(1.0)
+P1 = {
+    "batch_size": 2000,
+    "difference_batch_size": 100,
+    "drift": 0.05,
+    "learning_rate": 0.2,
+    "escape_rounds": 4,
+    "escape_steps": 60,
+    "escape_radius": 1.0,
+}
+
+
+def slope(w):
+    """Return the norm of the gradient of population risk."""
+    return float(np.linalg.norm(PHI * np.sin(w)))
+
+
+def start(d):
+    return math.pi * np.eye(d)[0]
+
+
+def problem(n=100_000, d=10, seed=0):
+    return Trigonometric.drawn(n, d, seed=seed)
+
+
+def planned(objective, *, epsilon=1.0, build=calibrate.gauss_psgd, **changes):
+    return build(
+        objective.constants,
+        n=objective.n,
+        dimension=objective.dimension,
+        epsilon=epsilon,
+        delta=1e-6,
+        **{**P1, **changes},
+    )
+
+
+def saddle(seeds):
+    objective = problem()
+    print("epsilon reset   certified escaped/round fresh differences records candidate end chi")
+    for epsilon, reset in ((1.0, "rewind"), (1.0, "carry"), (1.0, "fresh"), (0.25, "rewind")):
+        plan = planned(objective, epsilon=epsilon, reset=reset)
+        rows = []
+        for seed in range(seeds):
+            result = optim.gauss_psgd(objective, plan, seed=seed, initial=start(10))
+            first = result.escapes[0]
+            used = sum(entry.count * entry.batch_size for entry in result.ledger.totals)
+            stable = (PHI * np.cos(result.w)).min() > 0
+            rows.append(
+                (
+                    result.status == "certified" and stable,
+                    first.escaped / len(first.rounds),
+                    result.fresh_calls,
+                    result.difference_calls,
+                    used,
+                    slope(result.w),
+                    slope(result.end),
+                )
+            )
+        means = np.mean(np.array(rows, dtype=float), axis=0)
+        chi = plan.parameters["threshold"]
+        print(f"{epsilon:7} {reset:7}", " ".join(f"{mean:.3f}" for mean in means), f"{chi:.3f}")
+
+
+def silos(seeds):
+    print("records      m  error  candidate  end  certified  stable")
+    rng = np.random.default_rng(0)
+    for total in (False, True):
+        for m in (1, 2, 5, 10):
+            n = 200_000 // m if total else 20_000
+            offsets = rng.uniform(-0.5, 0.5, (m, 10))
+            offsets -= offsets.mean(axis=0)
+            given = [
+                Trigonometric.drawn(n, 10, offset=offset, seed=10 * m + j)
+                for j, offset in enumerate(offsets)
+            ]
+            # At a fixed total the batches are in proportion to what a silo has.
+            changes = {"batch_size": n // 20, "difference_batch_size": n // 1000, "drift": 0.02}
+            changes |= {"escape_rounds": 3}
+            plan = planned(given[0], build=calibrate.distributed_psgd, silos=m, **changes)
+            rows = []
+            for seed in range(seeds):
+                result = optim.distributed_psgd(given, plan, seed=seed, initial=start(10))
+                mean = np.mean([g.gradient(result.end) for g in given], axis=0)
+                at = np.mean([g.gradient(result.w) for g in given], axis=0)
+                curved = np.mean([np.cos(g._Z + result.end).mean(axis=0) for g in given], axis=0)
+                rows.append(
+                    (
+                        np.linalg.norm(at),
+                        np.linalg.norm(mean),
+                        result.status == "certified",
+                        curved.min() > 0,
+                    )
+                )
+            means = np.mean(np.array(rows, dtype=float), axis=0)
+            error = plan.parameters["error"]
+            print(f"{n:7} each {m:3} {error:.3f}", " ".join(f"{each:.3f}" for each in means))
+
+
+def digits(seeds):
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
+    X, y = load_digits(return_X_y=True)
+    print("epsilon method  accuracy fresh differences escapes")
+    for epsilon in (0.5, 1.0, 2.0, 8.0):
+        for name, changes in (
+            ("DP-SGD", {"drift": 0.0}),
+            ("Gauss-PSGD", {"drift": 0.5, "difference_batch_size": None}),
+        ):
+            rows = []
+            for seed in range(seeds):
+                parts = train_test_split(X / 16, y, test_size=360, random_state=seed)
+                objective = optim.MLP(parts[0], parts[2], width=32)
+                constants = calibrate.Constants(
+                    lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0
+                )
+                try:
+                    plan = calibrate.gauss_psgd(
+                        constants,
+                        n=objective.n,
+                        dimension=objective.dimension,
+                        epsilon=epsilon,
+                        delta=1e-5,
+                        learning_rate=1.0,
+                        batch_size=700,
+                        passes=10,
+                        **changes,
+                    )
+                except ValueError as error:
+                    print(f"{epsilon:7} {name}: {error}")
+                    break
+                initial = objective.initial(seed)
+                result = optim.gauss_psgd(objective, plan, seed=seed, initial=initial)
+                right = np.mean(objective.predict(parts[1], result.w) == parts[3])
+                counts = (result.fresh_calls, result.difference_calls, len(result.escapes))
+                rows.append((right, *counts))
+            else:
+                means = np.mean(rows, axis=0)
+                print(f"{epsilon:7} {name:10}", " ".join(f"{each:.2f}" for each in means))
+
+
+def per_second(ask, count):
+    ask()
+    begun = time.process_time()
+    for _ in range(count):
+        ask()
+    return count / (time.process_time() - begun)
+
+
+def speed(seeds):
+    objective = problem()
+    plan = planned(objective, passes=50, drift=1e9)
+    oracle = optim.PrivateOracle(objective, plan, seed=0)
+    w, v, rng = np.zeros(10), np.full(10, 0.01), np.random.default_rng(0)
+    order = rng.permutation(100_000)
+    Z = objective._Z
+
+    def plain():
+        rows = order[:100]
+        change = np.sin(Z[rows] + w) - np.sin(Z[rows] + v)
+        norms = np.linalg.norm(change, axis=1)
+        change *= np.minimum(1, 0.04 / np.maximum(norms, 1e-300))[:, np.newaxis]
+        return (change.sum(axis=0) + 0.3 * rng.standard_normal(10)) / 100
+
+    print(f"differences a second, d = 10, b2 = 100: plain numpy {per_second(plain, 2000):.0f}")
+    asked = per_second(lambda: oracle.difference(w, v, "difference 1"), 900)
+    print(f"  through the oracle, with ledger and partition {asked:.0f}")
+    linear = optim.Sigmoid(Z, Z[:, 0] > 0, fit_intercept=False)
+    oracle = optim.PrivateOracle(linear, plan, seed=1)
+    asked = per_second(lambda: oracle.difference(w, v, "difference 1"), 900)
+    print(f"  a compiled objective (Sigmoid) through the oracle {asked:.0f}")
+    rounds(seeds)
+
+
+def rounds(seeds):
+    given = [problem(20_000, 10, seed) for seed in range(8)]
+    plan = planned(given[0], build=calibrate.distributed_psgd, silos=8, steps=300)
+    begun = time.perf_counter()
+    result = optim.distributed_psgd(given, plan, initial=start(10))
+    took = time.perf_counter() - begun
+    calls = result.fresh_calls + result.difference_calls
+    print(f"eight silos, rounds a second: threads {calls / took:.0f}")
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        return
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=4, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        silos = optim.DaskSilos(client, given)
+        begun = time.perf_counter()
+        for _ in range(30):
+            for silo in silos:
+                silo.describe()
+        bare = 30 / (time.perf_counter() - begun)
+        plan = planned(given[0], build=calibrate.distributed_psgd, silos=8, steps=100)
+        begun = time.perf_counter()
+        result = optim.distributed_psgd(silos, plan, initial=start(10))
+        calls = result.fresh_calls + result.difference_calls
+        took = time.perf_counter() - begun
+    print(f"  Dask {calls / took:.0f}, bare messages to eight actors in turn {bare:.0f}")
+
+
+def figures(folder):
+    """Draw a path on the saddle, and the smallest eigenvalue against calls."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    objective = problem()
+    plan = planned(objective)
+    fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    grid = np.linspace(-1.5, 4.5, 200)
+    height = 2 - PHI * (np.cos(grid)[:, np.newaxis] + np.cos(grid - 1.5))
+    left.contour(grid, grid - 1.5, height.T, levels=14, colors="0.8", linewidths=0.8)
+    for seed in range(5):
+        path = [start(10)]
+        result = optim.gauss_psgd(
+            objective,
+            plan,
+            seed=seed,
+            initial=start(10),
+            callback=lambda progress, path=path: path.append(progress.w) and None,
+            callback_every=1,
+        )
+        path = np.array(path)
+        side = np.sign(math.pi - path[-1, 0]) or 1.0
+        first = math.pi + side * (path[:, 0] - math.pi)
+        left.plot(first, path[:, 1], linewidth=0.8)
+        left.plot(math.pi + side * (result.w[0] - math.pi), result.w[1], "k.", markersize=5)
+        right.plot((PHI * np.cos(path)).min(axis=1), linewidth=0.8)
+    left.plot(math.pi, 0, "kx")
+    left.set(xlabel="w_1", ylabel="w_2", title="from the saddle (x) to certified points (dots)")
+    right.axhline(0, color="0.7", linewidth=0.8)
+    right.set(xlabel="step", ylabel="smallest eigenvalue", title="curvature of population risk")
+    fig.savefig(Path(folder) / "second-order.png", dpi=110)
+
+
+STUDIES = {"saddle": saddle, "silos": silos, "digits": digits, "speed": speed}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=", ".join(STUDIES))
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--figures", metavar="FOLDER")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", calibrate.VacuousSchedule)
+    with optim.replaying():
+        for name in options.studies or STUDIES:
+            print(f"-- {name}", flush=True)
+            STUDIES[name](options.seeds)
+        if options.figures:
+            figures(options.figures)
+
+
+if __name__ == "__main__":
+    main()
