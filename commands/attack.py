@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
 EXAMPLE = "likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5"
+EXAMPLES = (
+    EXAMPLE,
+    "canaries --records 1000 --batch-size 100 --steps 20 --epsilon 2 --delta 1e-5 --samples 500",
+)
 ATTACKS = ("replay", "likelihood", "canaries")
 
 # Features of the random table that a plan's own optimizer is replayed on.

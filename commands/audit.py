@@ -10,6 +10,10 @@ from pathlib import Path
 import dpcal
 
 EXAMPLE = "kl_condition --explain EP1"
+EXAMPLES = (
+    EXAMPLE,
+    "kl_condition --explain EP1 --json",
+)
 FORMATS = ("table", "json", "markdown", "latex", "html")
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 SECONDS_BEFORE_PROGRESS = 2.0

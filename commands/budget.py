@@ -12,6 +12,10 @@ from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
 EXAMPLE = "clinic.budget --epsilon 3 --delta 1e-6"
+EXAMPLES = (
+    EXAMPLE,
+    "clinic.budget --json",
+)
 COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
 
 

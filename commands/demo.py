@@ -8,6 +8,10 @@ from dpcal.commands import training
 from dpcal.commands._options import add_output
 
 EXAMPLE = "-o dpcal-report"
+EXAMPLES = (
+    EXAMPLE,
+    "-o demo-report --json",
+)
 
 # A bar of its own.
 SHOWS_PROGRESS = True

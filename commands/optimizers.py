@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer
 
 EXAMPLE = "noisy_gd"
+EXAMPLES = (
+    EXAMPLE,
+    "--json",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

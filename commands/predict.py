@@ -9,6 +9,10 @@ from dpcal.commands import training
 from dpcal.commands._options import add_table
 
 EXAMPLE = "dpcal-report/model.json new.csv -o scores.csv"
+EXAMPLES = (
+    EXAMPLE,
+    "dpcal-report new.csv --force",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

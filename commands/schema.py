@@ -9,6 +9,10 @@ from dpcal.commands import training
 from dpcal.commands._options import add_table
 
 EXAMPLE = "patients.csv -o schema.toml"
+EXAMPLES = (
+    EXAMPLE,
+    "patients.csv --target sick",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from dpcal.calibrate import SampledBatches
 
 EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
+EXAMPLES = (
+    EXAMPLE,
+    "--steps 1000 --min-separation 100 --epsilon 2 --delta 1e-6",
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -17,6 +17,11 @@ from dpcal.commands._options import (
 from dpcal.commands._tuning import add_correlated_noise, add_minimax, add_tuning
 
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
+EXAMPLES = (
+    EXAMPLE,
+    "--csv patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
+    "--budget clinic.budget -o second-report",
+)
 
 # A bar of its own.
 SHOWS_PROGRESS = True

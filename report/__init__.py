@@ -12,6 +12,7 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 (['report'], True)
 """
 
+from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
 from dpcal.report.page import statement_page
 from dpcal.report.statement import fingerprint, privacy_statement, released, software
@@ -21,6 +22,7 @@ __all__ = [
     "FORMAT",
     "check_replaceable",
     "composed_epsilon",
+    "composed_reports",
     "fingerprint",
     "privacy_statement",
     "read",

@@ -79,7 +79,8 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
         "not_covered": [
             _about_n(result.plan),
             "The columns and the classes are treated as public.",
-            "A seed that others know voids the claim: the noise can then be subtracted.",
+            "A seed that others know voids the claim: the noise can then be subtracted. So does a "
+            "seed that serves twice about the same records, unless a budget book refused it.",
             "Noise comes from numpy's generators, which are not cryptographic, and is Gaussian in "
             "floating point, not in real numbers: attacks on either are outside the claim.",
             *outside,

@@ -20,6 +20,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Run
+from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients
 from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.report.metrics import BINS, cells, metrics
@@ -58,7 +59,11 @@ def evaluate(options: Namespace, data: Data, run: Run, book: Store) -> dict[str,
         found, noise = rows.sum(axis=0), 0.0
         told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     else:
-        found, noise, told = _noisy(options, run, rows, bound, book)
+        try:
+            found, noise, told = _noisy(options, run, rows, bound, book)
+        except BudgetExceeded as error:
+            # The run is paid and released; its scores are what the book has no room for.
+            return {"held_out": "left out", "covered_by_the_claim": True, "reason": str(error)}
     if data.labels:
         told |= metrics(found.reshape(2, BINS), data.labels, noise=noise)
     else:
@@ -115,7 +120,9 @@ def _noisy(
     records = FromGradients(
         lambda _, which: rows[which], n=len(rows), dimension=rows.shape[1], block=1 << 14
     )
-    oracle = oracle_of(records, plan, options.seed, book)
+    # A seed serves once: the scores take a child of the one that training took.
+    seed = None if options.seed is None else np.random.SeedSequence(options.seed, spawn_key=(1,))
+    oracle = oracle_of(records, plan, seed, book)
     answer = oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n
     if hasattr(oracle, "close"):
         oracle.close()

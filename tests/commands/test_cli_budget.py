@@ -83,3 +83,19 @@ def test_a_book_is_not_made_without_a_total(capsys, tmp_path, words, named):
     assert main(["budget", str(tmp_path / "clinic.budget"), *words]) == 2
     assert named in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_noisy_scores_are_charged_too_or_left_out_with_the_reason(capsys, table, tmp_path):
+    words = ["--held-out", "noisy", "--seed", "5", *TARGET]
+    roomy, exact = tmp_path / "roomy.budget", tmp_path / "exact.budget"
+    BudgetBook(roomy, epsilon=9.0, delta=1e-5, neighboring_relation="replace-special")
+    found = []
+    for book in (roomy, exact):
+        folder = tmp_path / book.stem
+        assert train(table, *words, "--budget", book, "-o", folder) == 0
+        found.append(json.loads((folder / "report.json").read_text())["evaluation"])
+    assert found[0]["held_out"] == "noisy"
+    assert [run.charged for run in BudgetBook(roomy).runs] == [True, True]
+    assert found[1]["held_out"] == "left out"
+    assert "the total is 1" in found[1]["reason"]
+    assert [run.charged for run in BudgetBook(exact).runs] == [True]
