@@ -51,6 +51,9 @@ _OUTWARD_STEPS = 60
 _STEPS, _NEAR, _FARTHEST, _SMALLEST = 16, 4.0, 2.5, 1e-12
 # How often the guess of a subset is corrected by how far off it was.
 _CORRECTIONS = 3
+# Width of the bounds on log delta beyond which an inversion of many losses says too little for
+# another to be tried nearby, which would lack the same contours.
+_LEAST_SAID = 1.0
 # Largest epsilon of a first guess, and halvings of its logarithm: 30 leave eight digits.
 _LARGEST_GUESS, _HALVINGS = 1e6, 30
 # Points at which a bracketing search may ask, where they are cheap, where they take contours, and
@@ -90,10 +93,9 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
         if tried and plain.width(epsilon) < TIGHT:
             accepted = TIGHT if plain.loose else _ACCEPTED_WIDTH
             return _solved(plain, lambda at: invert(total, at), epsilon, log_delta, accepted)
-    for way in (_epsilon_on_trims, _epsilon_on_layers):
-        found = way(total, log_delta)
-        if found is not None:
-            return found
+    found = _epsilon_on_trims(total, log_delta, epsilon) or _epsilon_on_layers(total, log_delta)
+    if found is not None:
+        return found
     if epsilon is None:
         return None
     if not many:
@@ -108,9 +110,11 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     return _solved(inversion, at, epsilon, log_delta, TIGHT)
 
 
-def _epsilon_on_trims(total: Total, log_delta: float) -> Bounds | None:
+def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
     """The epsilon of a law without its rarest large losses; None where no trim has a contour."""
-    for gap, sharpness in trims_of(total):
+    if near is None:
+        near = _epsilon_of_single_steps(total, log_delta)
+    for gap, sharpness in trims_of(total, near, log_delta):
         measure = trimmed(total.parts, log_delta + gap, sharpness)
         if measure is None:
             break
@@ -149,6 +153,8 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
         if near is None or near.upper < _SMALLEST:
             break
         inversion = at(near.upper)
+        if inversion.width(near.upper) > _LEAST_SAID:
+            break
         value, _ = inversion.slopes(near.upper)
         if abs(value - log_delta) < _NEAR:
             return _solved(inversion, at, near.upper, log_delta, TIGHT)

@@ -64,9 +64,13 @@ NEGLIGIBLE_REST = -37.0
 _FIRST_GUESS, _GUESSES, _GUESSED = -30.0, 4, 3.0
 # Complex multiplications that a trimmed contour may take: it is meant to be cheap.
 _TRIMMED_WORK = 4e6
-# Layers of a law, and complex multiplications for each, both at most; and quadrature points in all
-# layers together, which bound the memory. Half of the layers leave small losses without a contour.
-_MOST_LAYERS, _LAYER_WORK, _LAYER_POINTS = 24, 3e7, 2e6
+# Layers of a law, and complex multiplications for each, both at most. The multiplications are times
+# the root of the number of losses, or a tenth of the number where that is more: so many losses have
+# no cheaper way. Half of the layers leave small losses without a contour.
+_MOST_LAYERS, _LAYER_WORK, _SHARE_OF_MANY = 24, 3e7, 0.1
+# Quadrature points in all layers together, which bound the memory to a few hundred megabytes: half
+# of them leave a thousand losses of which some are large without a lower end.
+_LAYER_POINTS = 4e6
 # The largest loss that a contour for all that is left may see, in standard deviations of that:
 # larger ones are rare jumps, among which no contour is short.
 _RARE_JUMPS = 20.0
@@ -163,22 +167,47 @@ def invert_on_one_contour(total: Total, epsilon: float) -> Inversion:
 # -- without the rarest large losses
 
 
-def trims_of(total: Total) -> tuple[tuple[float, float], ...]:
-    """How to trim a law, in turn; of many losses, each way takes as long as a whole answer."""
-    return TRIMS[::3] if has_many_losses(total) else TRIMS
+def trims_of(total: Total, epsilon: float, log_delta: float) -> list[tuple[float, float]]:
+    """Return how to trim a law, in turn.
+
+    Of many losses each way takes as long as a whole answer. Of so many that a subset speaks for
+    them, no way is tried whose contour would be too long, as the subset's own says.
+
+    Parameters
+    ----------
+    total
+        The law.
+    epsilon, log_delta
+        About where, and about how much.
+    """
+    trims = TRIMS[::3] if has_many_losses(total) else TRIMS
+    subset = total.subset
+    if subset is None:
+        return list(trims)
+    work = _TRIMMED_WORK * len(subset.parts) / len(total.parts)
+
+    def serves(gap: float, sharpness: float) -> bool:
+        with contextlib.suppress(OutOfReach):
+            measure = trimmed(subset.parts, log_delta + gap, sharpness)
+            return measure is not None and bool(invert_trimmed(measure, epsilon, work=work))
+        return False
+
+    return [each for each in trims if serves(*each)]
 
 
-def invert_trimmed(measure: Product, epsilon: float, spread: float = 0.0) -> Inversion:
+def invert_trimmed(
+    measure: Product, epsilon: float, spread: float = 0.0, work: float = _TRIMMED_WORK
+) -> Inversion:
     """Invert a trimmed law on one contour with its saddle at epsilon > its mean."""
     c = saddle_tilt(measure, epsilon, positive=True)
-    contour = Contour(measure, c, epsilon, spread=spread, work=_TRIMMED_WORK, smooth=False)
+    contour = Contour(measure, c, epsilon, spread=spread, work=work, smooth=False)
     return Inversion([contour], [ChernoffBounds.of_probability(measure.log_rest)], "trimmed")
 
 
 def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
     """A contour without rare large losses, which are cut where they are negligible."""
     log_delta = _FIRST_GUESS
-    for gap, sharpness in trims_of(total):
+    for gap, sharpness in trims_of(total, epsilon, log_delta):
         with contextlib.suppress(OutOfReach):
             for _ in range(_GUESSES):
                 measure = trimmed(total.parts, log_delta + gap, sharpness)
@@ -310,7 +339,9 @@ class _LayerSearch:
         self.rest = [ChernoffBounds.of_probability(layers.log_rest)]
         self.size = size
         self._epsilon, self._spread = epsilon, spread
-        self._work, self._points = _LAYER_WORK * len(layers.parts) ** 0.5, _LAYER_POINTS
+        number = len(layers.parts)
+        self._work = _LAYER_WORK * max(number**0.5, _SHARE_OF_MANY * number)
+        self._points = _LAYER_POINTS
 
     def bound(self, measure: Measure, least: float) -> None:
         """Bound a measure that is smaller than the rest by this much, in logarithms.

@@ -73,6 +73,16 @@ def test_hundreds_of_distinct_sparse_losses_get_an_answer():
     assert sweep.problems(point, answer) == ([], False)
 
 
+@pytest.mark.slow
+def test_many_losses_of_which_some_are_large_have_a_lower_end():
+    # In layers, whose contours together have more points than those of a few losses may have.
+    steps = tuple((1e-3, 0.5 + 0.0012 * i, 4) for i in range(250))
+    point = sweep.Point(steps, None, math.log(1e-6))
+    answer = sweep.ask(point)
+    assert 0 < answer.upper - answer.lower < 1e-6 * answer.upper
+    assert sweep.problems(point, answer) == ([], False)
+
+
 def log_mgf(q, sigma, c):
     """log M(c) when removing, by integrals in balls of 128 bits."""
     with ctx.workprec(128):
