@@ -21,6 +21,8 @@ STUDIES = {
     "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
+    "estimators": "private estimators on six tables beside other packages",
+    "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 # A study that is another module's, with other arguments.

@@ -40,6 +40,7 @@ from dpcal.calibrate.plans.spiderboost import spiderboost
 from dpcal.calibrate.plans.tree_spider import tree_spider
 from dpcal.calibrate.query import Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk
+from dpcal.calibrate.selection import TuningPrice, tuning
 from dpcal.errors import VacuousSchedule
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Plan",
     "Query",
     "SampledBatches",
+    "TuningPrice",
     "VacuousSchedule",
     "ada_dp_spider",
     "adaptive_gd",
@@ -79,6 +81,7 @@ __all__ = [
     "steps",
     "sto_spider",
     "tree_spider",
+    "tuning",
 ]
 
 if TYPE_CHECKING:
