@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -199,13 +200,19 @@ class SiloOracle:
             If a silo that never was lost released anything else.
         """
         for j in self.alive:
-            if self._silos[j].ledger().totals != self.ledgers[j].totals:
+            try:
+                own = self._silos[j].ledger()
+            except SiloLost:
+                self.alive = tuple(each for each in self.alive if each != j)
+                continue
+            if own.totals != self.ledgers[j].totals:
                 raise LedgerMismatch(f"the ledger of silo {j} is not what it was asked for.")
 
     def close(self) -> None:
         """Close every silo, and the threads that asked them."""
         for j in self.alive:
-            self._silos[j].close()
+            with suppress(SiloLost):
+                self._silos[j].close()
         if self._own:
             self._executor.shutdown()
 

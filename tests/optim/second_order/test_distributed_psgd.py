@@ -150,6 +150,22 @@ def test_a_lost_silo_stops_the_run_or_does_not(answers):
     assert released == answers
 
 
+def test_a_silo_that_is_lost_at_the_end_takes_no_result_with_it():
+    class Gone(Silo):
+        def ledger(self):
+            raise SiloLost
+
+        def close(self):
+            raise SiloLost
+
+    plan = planned(2, steps=4)
+    result = optim.distributed_psgd([records(0), Gone(records(1))], plan, seed=9, initial=SADDLE)
+    assert (result.status, result.lost) == ("horizon", (1,))
+    # What it was asked for is in the ledger that the server kept.
+    assert result.ledgers[1].totals == result.ledgers[0].totals
+    result.verify()
+
+
 def test_a_silo_that_released_more_than_it_was_asked_for_is_found():
     class Chatty(Silo):
         def answer(self, *asked):
