@@ -91,17 +91,27 @@ def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
         at = dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=relation)
         targets.append((at.upper, delta))
     stage(options, "profile")
-    words = ", ".join(at_most(epsilon, digits=5) for epsilon, _ in targets)
     curve = dpcal.plot.Curve.of(
         event,
-        f"epsilon = {words}" if targets else "",
+        f"epsilon = {at_most(targets[0][0], digits=5)}" if targets else "",
         target=targets[0] if targets else None,
         accountants=names,
         neighboring_relation=relation,
     )
     figure = dpcal.plot.profile([curve])
-    for target in targets[1:]:
-        figure.axes[0].plot(*target, marker="o", linestyle="none", color="black", zorder=4)
+    axes = figure.axes[0]
+    for epsilon, delta in targets[1:]:
+        color = axes.lines[0].get_color()
+        axes.plot(epsilon, delta, marker="D", markersize=8, color=color, zorder=4)
+        axes.annotate(
+            f"epsilon = {at_most(epsilon, digits=5)}\ndelta = {delta:g}",
+            (epsilon, delta),
+            xytext=(-10, -6),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color=color,
+        )
     marks = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in targets]
     return {"mechanism": told.to_dict(), "profile": _values(curve), "marks": marks}, figure
 
