@@ -63,7 +63,6 @@ def _moved(
     t = symbol(step["fresh"])
     value = {
         "shift": lambda: plus(low, t),
-        "below": lambda: over(high, plus(ONE, t)),
         "reflect": lambda: minus(high, t),
         "interval": lambda: plus(low, over(minus(high, low), plus(ONE, t))),
     }[step["kind"]]()
@@ -77,7 +76,7 @@ def _moved(
     for end in ("low", "high"):
         if end in step:
             result[end] = encode(step[end])
-    if step["kind"] == "interval":
+    if step["kind"] == "interval" and not context.holds(minus(symbol(name), low), True):
         at_end = context.substituted(name, low, {})
         ending = search.inequality(at_end, substitute(term, {name: low}), strict, depth + 2)
         if ending is None:
@@ -183,9 +182,7 @@ def moves(context: Context, names: set[str]) -> Iterator[tuple[str, Proof]]:
     for name in sorted(names):
         low, high = context.box.get(name, (None, None))
         if low is not None and high is not None and low < high:
-            kind = "below" if low == 0 and context.signs[name] == "+" else "interval"
-            step: Proof = {"kind": kind, "high": number(high)}
-            yield name, {**step, "low": number(low)} if kind == "interval" else step
+            yield name, {"kind": "interval", "low": number(low), "high": number(high)}
         elif low is not None and low != 0 and high is None:
             yield name, {"kind": "shift", "low": number(low)}
         elif high is not None and low is None:
@@ -209,7 +206,7 @@ def _isolated(context: Context, fact: Term, name: str) -> Proof | None:
     if slope > 0:
         return {"kind": "shift", "low": bound} if context.holds(bound, False) else None
     if context.signs[name] == "+" and context.holds(bound, True):
-        return {"kind": "below", "high": bound}
+        return {"kind": "interval", "low": ZERO, "high": bound}
     return None
 
 

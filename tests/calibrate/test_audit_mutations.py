@@ -22,7 +22,6 @@ from dpcal.calibrate.auditing.prover import prove
 from dpcal.calibrate.schedules import PAPERS, load
 
 MUTATIONS = 500
-HOLDS = ("PROVED", "DEFINITION")
 
 
 def mutants(expression):
@@ -63,9 +62,8 @@ def relevant(schedule, name):
 
 
 def survivors(schedule, setting):
-    """The mutants of a setting that no claim refutes, and whose proofs all still stand."""
+    """The mutants of a setting that no claim refutes."""
     claims = relevant(schedule, setting.name)
-    proved = [claim for claim in claims if prove(schedule.resolve(claim)).status in HOLDS]
     alive = []
     for mutant in mutants(setting.expression()):
         changed = dataclasses.replace(setting, corrected=from_sympy(mutant))
@@ -78,14 +76,14 @@ def survivors(schedule, setting):
             prove(other.resolve(claim), seconds=seconds).status == "REFUTED"
             for seconds in (0.2, 20.0)
             for claim in claims
-        ) and all(prove(other.resolve(claim)).status in HOLDS for claim in proved):
+        ):
             alive.append(mutant)
     return alive
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
-def test_any_changed_exponent_or_constant_is_refuted_or_loses_a_proof(paper):
+def test_any_changed_exponent_or_constant_is_refuted(paper):
     schedule = load(paper)
     alive = {setting.name: survivors(schedule, setting) for setting in schedule.settings}
     assert {name: found for name, found in alive.items() if found} == {}

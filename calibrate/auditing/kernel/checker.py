@@ -368,7 +368,7 @@ def _check_rate(
         require(context.is_zero(minus(side, plus(*rows))), "all terms of a side.")
     soft = isinstance(claim, claims.SoftRate)
     require(status in ("PROVED", "REFUTED"), "a rate is proved or refuted.")
-    require(contains_some(claim, evidence), "the witness is a point of the domain.")
+    require(contains(claim, _point(evidence["witness"])), "the witness is a point of the domain.")
     if status == "PROVED":
         below = [order(context, row, claim.growth, exactly=True) for row in rights]
         for term, (_, index, proof) in zip(lefts, evidence["left"], strict=True):
@@ -379,11 +379,6 @@ def _check_rate(
     heres = [order(context, row, claim.growth, exactly=True) for row in lefts]
     here, point = heres[evidence["term"]], _point(evidence["witness"])
     require(all(_exceeds(here, other, soft, point) for other in above), "a term that outgrows.")
-
-
-def contains_some(claim: claims.Rate, evidence: Mapping[str, Any]) -> bool:
-    """Return whether the witness of a rate lies in its domain."""
-    return contains(claim, _point(evidence["witness"]))
 
 
 def _check_below(context: Context, here: Order, other: Order, soft: bool, proof: Any) -> None:

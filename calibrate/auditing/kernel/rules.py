@@ -266,12 +266,6 @@ def _square(context: Context, term: Term, strict: bool, proof: Proof, depth: int
     require(context.is_zero(minus(term, power(root, number(2)))), "the square of the root")
 
 
-def _fact(context: Context, term: Term, strict: bool, proof: Proof, depth: int) -> None:
-    known, is_strict = context.facts[_index(proof["index"], len(context.facts))]
-    require(is_strict or not strict, "a strict fact")
-    require(context.is_zero(minus(term, known)), "the fact")
-
-
 def _index(value: Any, size: int) -> int:
     require(isinstance(value, int) and 0 <= value < size, "an index in range")
     return int(value)
@@ -354,9 +348,8 @@ def _extremum(context: Context, term: Term, strict: bool, proof: Proof, depth: i
 def _substitute(context: Context, term: Term, strict: bool, proof: Proof, depth: int) -> None:
     """Replace a symbol by a term that takes all its values as fresh symbols range.
 
-    ``shift``: x >= a gives x = a + t. ``reflect``: x <= b gives x = b - t. ``below``: 0 < x <= b
-    gives x = b/(1 + t). ``interval``: a <= x <= b gives x = a + (b - a)/(1 + t), and x = a apart.
-    ``inverse``: x > 0 gives x = 1/t with t > 0. In the first four t >= 0.
+    ``shift``: x >= a gives x = a + t. ``reflect``: x <= b gives x = b - t. ``interval``:
+    a <= x <= b gives x = a + (b - a)/(1 + t), and x = a apart unless a < x. In all of them t >= 0.
     """
     name, fresh, kind = str(proof["symbol"]), str(proof["fresh"]), proof["kind"]
     require(name in context.signs and fresh not in context.signs, "a known and a fresh symbol")
@@ -369,31 +362,25 @@ def _substitute(context: Context, term: Term, strict: bool, proof: Proof, depth:
             require(name not in symbols(end) and fresh not in symbols(end), "ends without x")
             is_defined(context, end, None)
     x = symbol(name)
-    require(low is not None or kind not in ("shift", "interval"), "a lower end")
-    require(high is not None or kind not in ("reflect", "below", "interval"), "an upper end")
+    require(low is not None or kind == "reflect", "a lower end")
+    require(high is not None or kind == "shift", "an upper end")
     low, high = low or ONE, high or ONE
     if kind in ("shift", "interval"):
         require(context.holds(minus(x, low), False), "the lower bound")
-    if kind in ("reflect", "below", "interval"):
+    if kind in ("reflect", "interval"):
         require(context.holds(minus(high, x), False), "the upper bound")
-    if kind == "below":
-        require(context.signs[name] == "+", "a positive symbol")
-    if kind == "interval":
+    if kind == "interval" and not context.holds(minus(x, low), True):
         at_end = context.substituted(name, low, {})
         check(at_end, substitute(term, {name: low}), strict, proof["end"], depth)
-    if kind == "inverse":
-        require(context.signs[name] == "+", "a positive symbol")
     values: dict[str, Callable[[], Term]] = {
         "shift": lambda: plus(low, t),
         "reflect": lambda: minus(high, t),
-        "below": lambda: over(high, plus(ONE, t)),
         "interval": lambda: plus(low, over(minus(high, low), plus(ONE, t))),
-        "inverse": lambda: power(t, number(-1)),
     }
     require(kind in values, "a known substitution")
     value = values[kind]()
     sign = context.signs[name]
-    inner = context.substituted(name, value, {fresh: "+" if kind == "inverse" else "0+"})
+    inner = context.substituted(name, value, {fresh: "0+"})
     if sign != "?":
         inner = inner.with_facts((value, sign == "+"))
     check(inner, substitute(term, {name: value}), strict, proof["proof"], depth)
@@ -542,7 +529,6 @@ _RULES: dict[str, Callable[[Context, Term, bool, Proof, int], None]] = {
     "sum": _sum,
     "product": _product,
     "square": _square,
-    "fact": _fact,
     "monotone": _monotone,
     "power": _power,
     "absurd": _absurd,

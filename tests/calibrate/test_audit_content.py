@@ -1,0 +1,158 @@
+"""What a schedule may say: claims as text, with a source, that say something; orders of differences."""
+
+import pytest
+
+from dpcal.calibrate.auditing.errata import errata_of
+from dpcal.calibrate.auditing.language import (
+    Quantity,
+    Schedule,
+    Setting,
+    auxiliary,
+    claims_of,
+)
+from dpcal.calibrate.auditing.notation import line, read
+from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.schedules import PAPERS, load
+
+SETTINGS = (
+    Setting("T", "n**2*x", printed="n*x", source="Theorem 1"),
+    Setting("s", "sqrt(T)/n", source="Theorem 1"),
+)
+SIZES = (Quantity("n", "records", range="[1, oo)"), *auxiliary("x y u v"))
+
+
+def schedule(text, source="Theorem 1, proof", settings=SETTINGS):
+    return Schedule(
+        name="s",
+        title="",
+        citation="",
+        quantities=SIZES,
+        settings=settings,
+        claims=claims_of(source, text),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("c: 3*(x + y)/3 = y + x", "the same as they are written"),
+        ("c: x*y/y = x", "the same as they are written"),
+        ("c: x*u/v <= y*u/v where x <= y", "restates the hypothesis x <= y"),
+        ("c: T = x*n**2", "restates the setting of T"),
+        ("c: T/n**2 = x", "restates the setting of T"),
+        ("c: T = n*x", "restates the setting of T"),
+        ("c: u = x + y at u = x + y", "the same as they are written"),
+        ("c: (s + T)**2 = s**2 + 2*s*T + T**2", "holds whatever its settings are"),
+        ("c: x <= x + y\nd: x <= x + y", "repeats claim 'c'"),
+    ],
+)
+def test_a_claim_that_says_nothing_is_refused(text, sentence):
+    with pytest.raises(ValueError, match="says nothing") as refusal:
+        schedule(text)
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "c: 2*16*(1 + 1/4) = 40",
+        "c: T = n**2*x; definition",
+        "c: s**2 = x",
+        "c: x*u <= y*v where x <= y, u <= v",
+        "c: (x + y)**2 = x**2 + 2*x*y + y**2",
+    ],
+)
+def test_a_claim_that_says_something_is_allowed_and_proved(text):
+    one = schedule(text)
+    assert prove(one.resolve(one.claim("c"))).status in ("PROVED", "DEFINITION")
+
+
+def test_everything_has_a_source():
+    with pytest.raises(ValueError, match="claim 'c' must have a source, got none"):
+        schedule("c: x <= x + y", source="")
+    with pytest.raises(ValueError, match="setting T must have a source, got none"):
+        schedule("c: x <= x + y", settings=(Setting("T", "n"),))
+    for paper in map(load, PAPERS):
+        assert all(claim.source for claim in paper.all_claims())
+        assert all(wrong.source for wrong in paper.errata)
+
+
+def test_theorem_statements_are_listed_as_open():
+    for name in PAPERS:
+        stated = [c for c in load(name).claims if c.kind == "prose"]
+        assert len(stated) >= 7, name
+        assert all(claim.reason and claim.statement for claim in stated)
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("sqrt(n**2 + n) - n =O 1; growth n = 1", "PROVED"),
+        ("sqrt(n**2 + n) - n =O 1/n; growth n = 1", "REFUTED"),
+        ("sqrt(n + 1) - sqrt(n) =O n**(-1/2); growth n = 1", "PROVED"),
+        ("sqrt(n + 1) - sqrt(n) =O n**(-3/4); growth n = 1", "REFUTED"),
+        ("1/x =O 1/x**2; growth x = -1", "PROVED"),
+        ("1/x =O 1; growth x = -1", "REFUTED"),
+        # n is at least 1, so that it cannot fall
+        ("n =O 1; growth n = -1", "OPEN"),
+    ],
+)
+def test_orders_of_differences_and_of_what_falls(text, status):
+    claim = schedule("c: x <= x + y").resolve(line(text))
+    assert prove(claim).status == status
+
+
+def test_lines_are_claims():
+    first, second, third = read("""
+        a: x <= y <= u where v in [1, 2], y <= v at u = 2*x  # two conditions
+        b: [x*y] = loss**2/parameter**(1/2); free T s
+        c: open a hidden constant
+            # a statement of its own
+    """)
+    assert (first.kind, second.kind, third.kind) == ("feasible", "units", "prose")
+    assert len(first.conditions) == 2
+    assert first.statement == "two conditions"
+    assert second.free == ("T", "s")
+    assert second.formula() == "[x*y] = loss^(2) parameter^(-1/2)"
+    assert third.statement == "a statement of its own"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("x <= y", "must begin with its name and a colon"),
+        ("a: x <= y; whenever x", "option must begin with"),
+        ("a: x <=", "claim 'a'"),
+        ("a: x <= y at 3 = x", "values must be text such as"),
+        ("a: [x] = 1 + loss", "unit must be a product of powers"),
+    ],
+)
+def test_wrong_lines_are_one_sentence(text, sentence):
+    with pytest.raises(ValueError, match="a") as refusal:
+        read(text)
+    assert sentence in str(refusal.value)
+
+
+def test_errata_as_text():
+    wrong, remark = errata_of("""
+        E1 (rate; Theorem 1): A square
+            is missing.
+            claim: x**2 <= x**2 + y
+            printed: x + y <= x
+            use: the square.
+        E2 (minor; page 3): A misprint.
+            open: an index
+            use: i.
+    """)
+    assert (wrong.title, wrong.severity, wrong.use) == (
+        "A square is missing.",
+        "rate",
+        "the square.",
+    )
+    assert wrong.printed.source == wrong.corrected.source == "Theorem 1"
+    assert remark.printed.kind == "prose"
+    assert remark.corrected is None
+    with pytest.raises(ValueError, match="part of erratum E3 must be one of"):
+        errata_of("E3 (rate; here): Title.\n    claim: x <= y\n    becuse: no")
+    with pytest.raises(ValueError, match="erratum must begin with"):
+        errata_of("E3: Title.")
