@@ -1,4 +1,4 @@
-"""What a schedule may say: claims as text, with a source, that say something; orders of differences."""
+"""What a schedule may say: text claims with a source that say something; orders of differences."""
 
 import pytest
 
