@@ -9,6 +9,7 @@ a table of the optimizers.
 from dpcal.calibrate.constants import Constants
 from dpcal.optim import attacks, minimax, registry
 from dpcal.optim.adaptive_gd import adaptive_gd
+from dpcal.optim.boundary.access import released
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -92,6 +93,7 @@ __all__ = [
     "proximal_point",
     "recursive_regularization",
     "registry",
+    "released",
     "replaying",
     "select_point",
     "spiderboost",

@@ -30,7 +30,7 @@ from dpcal import _validate
 from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
@@ -50,6 +50,7 @@ _ENDS = {
 }
 
 
+@keeps_ledger
 def adaptive_gd(
     objective: Objective | Oracle,
     plan: Plan,
@@ -60,6 +61,7 @@ def adaptive_gd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by gradient descent with noise in proportion to the gradient.
 
@@ -88,6 +90,9 @@ def adaptive_gd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def adaptive_gd(
         number(plan.parameters, name)
         for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
     )
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=norm_query.count,

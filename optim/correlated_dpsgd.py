@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -39,6 +39,7 @@ from dpcal.optim.run import Callback, Run, planned
 __all__ = ["correlated_dpsgd"]
 
 
+@keeps_ledger
 def correlated_dpsgd(
     objective: Objective | Oracle,
     plan: Plan,
@@ -51,6 +52,7 @@ def correlated_dpsgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
 
@@ -86,6 +88,9 @@ def correlated_dpsgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def correlated_dpsgd(
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=query.count,

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -40,6 +40,7 @@ __all__ = ["Progress", "default_learning_rate", "dpsgd"]
 AVERAGING = ("none", "uniform", "tail")
 
 
+@keeps_ledger
 def dpsgd(
     objective: Objective | Oracle,
     plan: Plan,
@@ -52,6 +53,7 @@ def dpsgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by DP-SGD, spending a plan.
 
@@ -92,6 +94,9 @@ def dpsgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -114,7 +119,7 @@ def dpsgd(
     rates = _schedule(learning_rate, objective, plan, query, radius)
     _validate.choice(AVERAGING, averaging=averaging)
     run = Run(
-        oracle_of(objective, plan, seed, store),
+        oracle_of(objective, plan, seed, store, noise),
         steps=query.count,
         initial=initial,
         radius=radius,

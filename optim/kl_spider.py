@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
@@ -39,6 +39,7 @@ from dpcal.optim.run import Callback, Run, planned
 __all__ = ["kl_spider"]
 
 
+@keeps_ledger
 def kl_spider(
     objective: Objective | Oracle,
     plan: Plan,
@@ -48,6 +49,7 @@ def kl_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by KL Spider, spending a plan.
 
@@ -71,6 +73,9 @@ def kl_spider(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -93,7 +98,7 @@ def kl_spider(
     kinds = ("gradient", "gradient difference")[: len(plan.queries)]
     planned(plan, "kl_spider", *kinds)
     rounds = schedule(plan)
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=max(1, sum(each.steps for each in rounds)),

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.descent import projected_descent
@@ -41,6 +41,7 @@ __all__ = ["noisy_gd"]
 OUTPUTS = ("last", "random")
 
 
+@keeps_ledger
 def noisy_gd(
     objective: Objective | Oracle,
     plan: Plan,
@@ -53,6 +54,7 @@ def noisy_gd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by noisy gradient descent, spending a plan.
 
@@ -90,6 +92,9 @@ def noisy_gd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -110,7 +115,7 @@ def noisy_gd(
     (query,) = planned(plan, "noisy_gd", "gradient")
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=query.count,

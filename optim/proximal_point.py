@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
@@ -43,6 +43,7 @@ from dpcal.optim.run import Callback, Run, planned
 __all__ = ["proximal_point"]
 
 
+@keeps_ledger
 def proximal_point(
     objective: Objective | Oracle,
     plan: Plan,
@@ -52,6 +53,7 @@ def proximal_point(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by the private proximal point method, spending a plan.
 
@@ -75,6 +77,9 @@ def proximal_point(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Raises
     ------
@@ -90,7 +95,7 @@ def proximal_point(
     planned(plan, "proximal_point", "gradient")
     weights = stage_weights(plan)
     S = int(number(plan.parameters, "inner_steps"))
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=max(1, len(weights)),

@@ -31,7 +31,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
@@ -43,6 +43,7 @@ from dpcal.optim.run import Callback, Run, planned
 __all__ = ["recursive_regularization"]
 
 
+@keeps_ledger
 def recursive_regularization(
     objective: Objective | Oracle,
     plan: Plan,
@@ -51,6 +52,7 @@ def recursive_regularization(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
@@ -73,6 +75,9 @@ def recursive_regularization(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -98,7 +103,7 @@ def recursive_regularization(
     queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
     rounds = [list(group) for _, group in itertools.groupby(queries, key=_round_of)]
     lam = _validate.positive(regularization=plan.parameters.get("regularization"))
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=sum(query.count for query in queries),

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
@@ -44,6 +44,7 @@ __all__ = ["spiderboost"]
 OUTPUTS = ("last", "random", "smallest-norm")
 
 
+@keeps_ledger
 def spiderboost(
     objective: Objective | Oracle,
     plan: Plan,
@@ -55,6 +56,7 @@ def spiderboost(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Find a stationary point by Private SpiderBoost, spending a plan.
 
@@ -92,6 +94,9 @@ def spiderboost(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def spiderboost(
     period = _period(plan, steps, refresh.count)
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=steps,

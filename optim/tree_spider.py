@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -40,6 +40,7 @@ from dpcal.optim.run import Callback, Run, planned
 __all__ = ["tree_spider"]
 
 
+@keeps_ledger
 def tree_spider(
     objective: Objective | Oracle,
     plan: Plan,
@@ -49,6 +50,7 @@ def tree_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> Result:
     """Find a stationary point of population risk in one pass, spending a plan.
 
@@ -72,6 +74,9 @@ def tree_spider(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -91,7 +96,7 @@ def tree_spider(
     last leaf carried over to the next round).
     """
     depth, rounds, length, threshold = _shape(plan)
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     run = Run(
         oracle,
         steps=rounds * 2**depth,

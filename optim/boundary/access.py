@@ -1,18 +1,42 @@
-"""Who answers an optimizer? An oracle made for the run, one with a file, or one that is given."""
+"""Who answers an optimizer? An oracle made for the run, one with a file, or one that is given.
+
+What a run released is known also where it ends with an error or with Ctrl-C:
+
+>>> from dpcal import calibrate, optim
+>>> objective = optim.Logistic([[0.0], [1.0]], [0, 1])
+>>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=10, epsilon=1.0, delta=1e-6)
+>>> def interrupt(progress):
+...     raise KeyboardInterrupt
+>>> try:
+...     optim.dpsgd(objective, plan, callback=interrupt, callback_every=4)
+... except KeyboardInterrupt as error:
+...     released(error)
+<Ledger of 4 answers about 2 records, add-or-remove-one>
+"""
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Keeper", "Store", "oracle_of"]
+__all__ = ["Keeper", "Store", "keeps_ledger", "oracle_of", "released"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+# The oracle that the running optimizer asks, in a list of at most one.
+_ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 
 @runtime_checkable
@@ -28,7 +52,11 @@ Store = str | os.PathLike[str] | Keeper | None
 
 
 def oracle_of(
-    records: Objective | Oracle, plan: Plan, seed: Seed = None, store: Store = None
+    records: Objective | Oracle,
+    plan: Plan,
+    seed: Seed = None,
+    store: Store = None,
+    noise: str = "gaussian",
 ) -> Oracle:
     """Return who answers an optimizer: an oracle about an objective's records, or the one given.
 
@@ -43,24 +71,70 @@ def oracle_of(
     store
         Path of a file that holds the run, so that it survives its process; a budget book that the
         run is charged to; or None.
+    noise
+        Of an objective's oracle: ``"gaussian"`` or ``"discrete"``.
 
     Raises
     ------
     ValueError
-        If an oracle is given with another plan than its own, with a seed or with a store.
+        If an oracle is given with another plan than its own, with a seed, a store or a noise; or a
+        store with a noise whose streams a file cannot hold.
     """
+    oracle = _opened(records, plan, seed, store, noise)
+    asked = _ASKED.get()
+    if asked is not None:
+        asked[:] = [oracle]
+    return oracle
+
+
+def _opened(
+    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str
+) -> Oracle:
     if isinstance(records, Objective):
+        if store is not None and noise != "gaussian":
+            raise ValueError(f"store goes with noise='gaussian', got noise={noise!r}.")
         if isinstance(store, Keeper):
             return store.oracle(records, plan, seed=seed)
         if store is not None:
             stored = StoredOracle(store, records, plan, seed=seed)
             stored.closes_with_run = True
             return stored
-        return PrivateOracle(records, plan, seed=seed)
+        return PrivateOracle(records, plan, seed=seed, noise=noise)
     if not isinstance(records, Oracle):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
     if records.plan != plan:
         raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-    if seed is not None or store is not None:
-        raise ValueError("seed goes with an objective, and so does store, got them with an oracle.")
+    if seed is not None or store is not None or noise != "gaussian":
+        raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
     return records
+
+
+def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let errors that leave an optimizer carry the ledger of what it released."""
+
+    @functools.wraps(optimizer)
+    def run(*args: _P.args, **options: _P.kwargs) -> _T:
+        asked: list[Oracle] = []
+        before = _ASKED.set(asked)
+        try:
+            return optimizer(*args, **options)
+        except BaseException as error:
+            if asked and released(error) is None:
+                vars(error)["ledger"] = asked[0].ledger
+            raise
+        finally:
+            _ASKED.reset(before)
+
+    return run
+
+
+def released(error: BaseException) -> Ledger | None:
+    """Return the ledger of a run that ended with an error; None where it had released nothing.
+
+    Parameters
+    ----------
+    error
+        As an optimizer raised it, ``KeyboardInterrupt`` too. Its ``ledger`` is the same.
+    """
+    ledger = getattr(error, "ledger", None)
+    return ledger if isinstance(ledger, Ledger) else None

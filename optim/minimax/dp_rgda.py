@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
@@ -143,6 +143,7 @@ class Escape:
         self._phase = None
 
 
+@keeps_ledger
 def dp_rgda(
     problem: Objective | Oracle,
     plan: Plan,
@@ -154,6 +155,7 @@ def dp_rgda(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
@@ -180,6 +182,9 @@ def dp_rgda(
         A whole number >= 1; a hundredth of the run when omitted.
     store
         Path of a file that holds the run; see :mod:`dpcal.optim.boundary.store`.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -201,7 +206,7 @@ def dp_rgda(
     algorithm's sign, and no proof.
     """
     checked_plan(plan, "dp_rgda")
-    oracle = oracle_of(problem, plan, seed, store)
+    oracle = oracle_of(problem, plan, seed, store, noise)
     blocks = Blocks.of(problem, plan, dual_set)
     x, y = blocks.start(initial, initial_dual)
     steps = _validate.count(steps=plan.parameters.get("steps"))

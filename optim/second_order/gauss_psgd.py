@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -192,6 +192,7 @@ _MESSAGES = {
 }
 
 
+@keeps_ledger
 def gauss_psgd(
     objective: Objective | Oracle,
     plan: Plan,
@@ -203,6 +204,7 @@ def gauss_psgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> SecondOrderResult:
     """Find a second-order stationary point of population risk, spending a plan.
 
@@ -230,6 +232,9 @@ def gauss_psgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
 
     Returns
     -------
@@ -254,7 +259,7 @@ def gauss_psgd(
         )
     changes: dict[str, Any] = {"learning_rate": step_size(plan, objective, learning_rate)}
     settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     spider = spider_of(oracle, plan)
     run = Run(
         oracle,

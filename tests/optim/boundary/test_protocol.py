@@ -75,7 +75,7 @@ def test_what_is_no_oracle_and_what_does_not_go_with_one_is_refused():
             oracle,
             calibrate.noisy_gd(CONSTANTS, n=N, dimension=D, epsilon=1.0, delta=1e-5, steps=5),
         )
-    with pytest.raises(ValueError, match="seed goes with an objective"):
+    with pytest.raises(ValueError, match="seed, store and noise go with an objective"):
         optim.noisy_gd(oracle, plan, seed=1)
     assert oracle.ledger.entries == ()
 

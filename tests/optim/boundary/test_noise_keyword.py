@@ -1,0 +1,90 @@
+"""In every optimizer: ``noise="discrete"``, and a ledger on errors."""
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.boundary.exact import BOUND
+
+N, D = 500, 3
+X = np.random.default_rng(0).standard_normal((N, D))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+OBJECTIVE = optim.Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False)
+CONSTANTS = calibrate.Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
+TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
+OPTIONS = {
+    "noisy_gd": {"steps": 5},
+    "spiderboost": {"steps": 5, "batch_size": 100},
+    "kl_spider": {"l2": 0.1},
+    "adaptive_gd": {"steps": 5},
+    "proximal_point": {"gamma": 2.0, "kappa": 2.0, "inner_steps": 5},
+    "recursive_regularization": {
+        "distance": 3.0,
+        "neighboring_relation": "replace-one",
+        "subsolver": "noisy_gd",
+    },
+    "tree_spider": {"neighboring_relation": "replace-one"},
+}
+PLANS = {
+    "dpsgd": calibrate.dpsgd(batch_size=100, steps=10, **TARGET),
+    **{
+        name: getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **options)
+        for name, options in OPTIONS.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_optimizer_runs_with_discrete_noise(name):
+    plan = PLANS[name]
+    result = getattr(optim, name)(OBJECTIVE, plan, seed=1, noise="discrete")
+    assert result.complete
+    assert result.epsilon(plan.delta) <= plan.epsilon
+    floating = getattr(optim, name)(OBJECTIVE, plan, seed=1)
+    # A tree that ends at once returns its start.
+    assert result.early or (result.w != floating.w).any()
+
+
+def test_what_is_released_is_a_whole_number_of_steps():
+    """One step of descent without a regulariser: the iterate is a multiple of the grid's step."""
+    objective = optim.Logistic(np.eye(4), [0, 1, 0, 1], fit_intercept=False)
+    plan = calibrate.dpsgd(n=4, batch_size=4, steps=1, epsilon=1.0, delta=1e-3)
+    (query,) = plan.queries
+    w = optim.dpsgd(objective, plan, learning_rate=4.0, noise="discrete", seed=2).w
+    steps = w * BOUND / query.max_norm
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6
+    w = optim.dpsgd(objective, plan, learning_rate=4.0, seed=2).w
+    assert np.abs(w * BOUND - np.rint(w * BOUND)).max() > 1e-3
+
+
+def test_wrong_noise():
+    plan = PLANS["dpsgd"]
+    with pytest.raises(ValueError, match="noise must be one of"):
+        optim.dpsgd(OBJECTIVE, plan, noise="laplace")
+    with pytest.raises(ValueError, match="store goes with noise='gaussian'"):
+        optim.dpsgd(OBJECTIVE, plan, noise="discrete", store="run.db")
+    with pytest.raises(ValueError, match="seed, store and noise go with an objective"):
+        optim.dpsgd(optim.PrivateOracle(OBJECTIVE, plan), plan, noise="discrete")
+    correlated = calibrate.correlated_dpsgd(
+        LambdaCGD(5, 0.5), batch_size=OBJECTIVE.n, sampler="full", **TARGET
+    )
+    with pytest.raises(UnsupportedEvent, match="correlated noise"):
+        optim.correlated_dpsgd(OBJECTIVE, correlated, noise="discrete")
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if name != "tree_spider"])
+def test_an_error_carries_the_ledger_of_what_was_released(name):
+    plan, seen = PLANS[name], []
+
+    def fails(progress):
+        seen.append(progress.step)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        getattr(optim, name)(OBJECTIVE, plan, callback=fails, callback_every=1)
+    ledger = optim.released(caught.value)
+    assert seen == [1]
+    assert 1 <= sum(entry.count for entry in ledger.entries) <= sum(q.count for q in plan.queries)
+    assert optim.released(ValueError()) is None
