@@ -335,7 +335,11 @@ def _parts(value: Any) -> Mapping[str, Any] | None:
     if isinstance(value, Ledger | Plan):
         return {"json": value.to_json()}
     if is_dataclass(value):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return {
+            each.name: getattr(value, each.name)
+            for each in fields(value)
+            if each.metadata.get("released", True)
+        }
     if hasattr(value, "__dict__"):
         return {name: part for name, part in vars(value).items() if not name.startswith("_")}
     return None

@@ -35,8 +35,6 @@ KNOWN_WITHOUT_EXAMPLE = {
     "dpcal.calibrate.auditing.boxes",
     "dpcal.calibrate.auditing.moves",
     "dpcal.calibrate.auditing.products",
-    # How an optimizer opens its oracle, which every optimizer's example shows.
-    "dpcal.optim.boundary.access",
 }
 
 KNOWN_LEANING = {}
