@@ -35,6 +35,7 @@ from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -162,7 +163,7 @@ def _phased_sgd(
 ) -> Vector:
     """One pass in phases, each of half the records and a quarter of the step size."""
     mu, toward = pull
-    if not isinstance(run.oracle, PrivateOracle):
+    if not isinstance(run.oracle, PrivateOracle | StoredOracle):
         raise TypeError(
             "phased_sgd needs an objective, or a PrivateOracle about one, got "
             f"{type(run.oracle).__name__}."

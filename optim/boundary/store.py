@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import sqlite3
@@ -176,15 +177,35 @@ class StoredOracle:
         """See :meth:`dpcal.optim.PrivateOracle.scalar`."""
         return float(self._answer("scalar", query, noise_multiplier, w)[0])
 
+    def one_pass(
+        self,
+        w: ArrayLike,
+        query: str,
+        *,
+        learning_rate: float,
+        strength: float = 0.0,
+        center: ArrayLike | None = None,
+        radius: float = math.inf,
+    ) -> Vector:
+        """See :meth:`dpcal.optim.PrivateOracle.one_pass`."""
+        toward = np.zeros(self.dimension) if center is None else center
+        settings = {"learning_rate": learning_rate, "strength": strength, "radius": radius}
+        return self._answer("one pass", query, None, w, toward, **settings)
+
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
 
     def _answer(
-        self, kind: str, name: str, noise_multiplier: float | None, *at: ArrayLike
+        self,
+        kind: str,
+        name: str,
+        noise_multiplier: float | None,
+        *at: ArrayLike,
+        **settings: float,
     ) -> Vector:
         points = [numbers("w", each) for each in at]
-        words = repr((kind, name, noise_multiplier)).encode()
+        words = repr((kind, name, noise_multiplier, *settings.values())).encode()
         question = digest_of(np.frombuffer(words, dtype=np.uint8), *points).hex()
         asked = self._inner._admission.asked(name, kind, noise_multiplier)
         if self._position < self._stored:
@@ -195,7 +216,11 @@ class StoredOracle:
             "gradient norm": self._inner.norm,
             "scalar": self._inner.scalar,
         }
-        answer = np.atleast_1d(ask[kind](*points, name, noise_multiplier=noise_multiplier))
+        if kind == "one pass":
+            start, center = points
+            answer = self._inner.one_pass(start, name, center=center, **settings)
+        else:
+            answer = np.atleast_1d(ask[kind](*points, name, noise_multiplier=noise_multiplier))
         row = (
             self._position,
             question,

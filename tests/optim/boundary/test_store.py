@@ -89,6 +89,48 @@ def test_every_optimizer_ends_at_the_same_bits_wherever_it_was_interrupted(name,
     again.verify()
 
 
+def test_phases_of_stochastic_descent_survive_too(tmp_path):
+    plan = calibrate.recursive_regularization(
+        CONSTANTS,
+        dimension=D,
+        distance=3.0,
+        subsolver="phased_sgd",
+        neighboring_relation="replace-one",
+        **TARGET,
+    )
+    check_survival(OBJECTIVE, plan, tmp_path)
+
+
+def test_embedded_runs_survive_too(tmp_path):
+    plan = calibrate.jl_glm(
+        CONSTANTS, dimension=D, inner="noisy_gd", embedding_dimension=2, steps=12, **TARGET
+    )
+    check_survival(Logistic(X, Y, fit_intercept=False), plan, tmp_path)
+
+
+def check_survival(objective, plan, folder):
+    """Interrupt a run twice, and compare how it ends with a run that was not interrupted."""
+    optimizer = getattr(optim, plan.optimizer)
+    whole = optimizer(objective, plan, seed=5, store=folder / "whole.db")
+    direct = optimizer(objective, plan, seed=5)
+    np.testing.assert_allclose(whole.w, direct.w, rtol=1e-9, atol=1e-12)
+    path = folder / "part.db"
+    for calls in (1, 3):
+        with contextlib.suppress(KeyboardInterrupt):
+            optimizer(
+                objective,
+                plan,
+                seed=5,
+                store=path,
+                callback=interrupted_at(calls),
+                callback_every=1,
+            )
+    assert 0 < read_ledger(path).answers < sum(query.count for query in plan.queries)
+    again = optimizer(objective, plan, seed=5, store=path)
+    assert again.w.tobytes() == whole.w.tobytes()
+    assert again.ledger == whole.ledger == read_ledger(path)
+
+
 def killed(path, plan, after):
     """Run noisy_gd in a child process, kill it, and return the steps whose iterates left it."""
     reader, writer = os.pipe()
