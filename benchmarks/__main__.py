@@ -18,6 +18,7 @@ STUDIES = {
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
     "optimizers_second_order": "escapes from a saddle, silos, digits, and speed of Gauss-PSGD",
+    "minimax": "DP-RGDA past saddles, sensing beside a data-free control, fairness and AUC",
     "kan": "accuracy of a network over the correlation of its noise, at one price",
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",

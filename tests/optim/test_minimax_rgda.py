@@ -118,6 +118,31 @@ def test_accountants_agree_and_renyi_is_looser():
     assert convolved.upper == pytest.approx(exact.upper, rel=1e-2)
 
 
+def test_noise_as_printed_costs_far_more_than_is_claimed():
+    """Algorithm 3 with c = C = 1 on the counts of the experiment, whose claim is (2, 1e-6)."""
+    ell, n = np.log(1e6), 400
+    refresh = np.sqrt(ell) / 2 * max(1 / 200, np.sqrt(400 / 10) / n)
+    increment = np.sqrt(ell) / 2 * max(1 / 50, np.sqrt(400) / n)
+    assert [refresh, increment] == pytest.approx([0.029385, 0.092923], rel=1e-4)
+
+    def price(refresh, increment):
+        parts = [
+            events.SelfComposedDpEvent(
+                events.PoissonSampledDpEvent(rate, events.GaussianDpEvent(z)), count
+            )
+            for rate, z, count in ((0.5, refresh, 40), (0.125, increment, 2000))
+        ]
+        return float(epsilon(events.ComposedDpEvent(parts), delta=1e-6))
+
+    # Relative to 2 C / b, as if clipping were per record; one block, and both together.
+    clipped = refresh * 200 / 2, increment * 50 / 2
+    assert price(*clipped) == pytest.approx(16.5, rel=1e-2)
+    assert price(*(z / np.sqrt(2) for z in clipped)) == pytest.approx(27.0, rel=1e-2)
+    # An average that is clipped moves by 2 C, however many records there are.
+    one = events.PoissonSampledDpEvent(0.125, events.GaussianDpEvent(increment / 2))
+    assert float(epsilon(one, delta=1e-6)) >= 100
+
+
 def test_poisson_and_separate_blocks_are_not_the_joint_release():
     """Blocks that are counted as samples of their own seem cheaper than they are together."""
     rounds, z = 100, 0.8

@@ -10,7 +10,7 @@ from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate import Constants
 from dpcal.optim import attacks
-from dpcal.optim.minimax import Box, ToySaddle
+from dpcal.optim.minimax import AUCMaximization, Box, ToySaddle
 from dpcal.optim.registry import OPTIMIZERS
 
 N, D = 300, 3
@@ -18,9 +18,13 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((N, D))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
 Y = (X[:, 0] > 0).astype(int)
-CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7, hessian_lipschitz=0.1)
+CONSTANTS = Constants(
+    lipschitz=1.0, smoothness=0.25, gap=0.7, hessian_lipschitz=0.1, strong_concavity=0.25
+)
 TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-3}
 PROBLEM = {"dimension": D}
+POISSON = {"neighboring_relation": "add-or-remove-one"}
+BLOCKS = {"dimensions": (D + 2, 1), **POISSON}
 KL = {**PROBLEM, "gamma": 2.0}
 
 # For each optimizer, its builder's arguments beside the constants and the target, and those of the
@@ -49,6 +53,17 @@ RUNS = {
     "kl_spider": [(KL, {})],
     "adaptive_gd": [({**KL, "steps": 10}, {"output": "smallest-norm"})],
     "proximal_point": [({**KL, "kappa": 3.0, "inner_steps": 8}, {})],
+    # Both rules of clipping, blocks that are clipped alone or together, samples and all records.
+    "dp_rgda": [
+        ({**BLOCKS, "steps": 12, "period": 4, "batch_size": N}, {"initial_dual": [0.5]}),
+        ({**BLOCKS, "steps": 12, "period": 4, "batch_size": 60, "difference_norm": 0.3}, {}),
+        ({**BLOCKS, "steps": 30, "period": 5, "accuracy": 9.0, "escape_steps": 3}, {}),
+        ({**BLOCKS, "steps": 9, "period": 3, "algorithm": "literal", "inner_steps": 1}, {}),
+    ],
+    "dp_sgda": [({**BLOCKS, "steps": 20, "batch_size": 60}, {"averaging": "tail"})],
+    "privatediff": [({**BLOCKS, "steps": 8}, {})],
+    "sto_spider": [({**PROBLEM, **POISSON, "steps": 20}, {})],
+    "ada_dp_spider": [({**PROBLEM, **POISSON, "steps": 60, "drift": 1e-3}, {})],
     "correlated_dpsgd": [
         ({"strategy": LambdaCGD(20, 0.5), "batch_size": N, "sampler": "full"}, {}),
     ],
@@ -73,13 +88,19 @@ def plan_of(name, options):
     return dataclasses.replace(plan, parameters={**plan.parameters, "threshold": 1e-300})
 
 
+def objective_of(name, rows, labels):
+    """Return a problem that the optimizer is for, on a table."""
+    if OPTIMIZERS[name].blocks:
+        return AUCMaximization(rows, labels, positive_share=0.4, class_labels=(0, 1))
+    return optim.Logistic(rows, labels, fit_intercept=False)
+
+
 @pytest.mark.parametrize(("name", "options", "chosen"), CASES)
 def test_a_replay_finds_nothing(name, options, chosen):
     plan = plan_of(name, options)
 
     def run(table):
-        objective = optim.Logistic(*table, fit_intercept=False)
-        return getattr(optim, name)(objective, plan, **chosen)
+        return getattr(optim, name)(objective_of(name, *table), plan, **chosen)
 
     # Some records are in no part of a pass: of a few, one is.
     rows = range(40) if plan.queries[0].composition == "disjoint" else range(1)
