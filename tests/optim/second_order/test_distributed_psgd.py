@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from dpcal import calibrate, optim
+from dpcal.calibrate.plans.second_order.gauss_psgd import errors_of
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
 from dpcal.optim.problems import Trigonometric
@@ -98,6 +99,30 @@ def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
         alone = np.array([server.gradient(np.zeros(D), "refresh") for _ in range(count)])
     square = (alone**2).sum() / s**2
     assert 2 * min(stats.chi2.cdf(square, count * D), stats.chi2.sf(square, count * D)) > 1e-4
+
+
+@pytest.mark.parametrize("m", [2, 5, 10])
+def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
+    """Psi falls as 1 / sqrt(m) at n records each; the noise grows as sqrt(m) at n records in all."""
+    multiplier = planned(1).queries[0].noise_multiplier
+    constants = records(0, 10).constants
+
+    def errors(n, silos):
+        return errors_of(
+            constants,
+            n=n,
+            dimension=D,
+            multiplier=multiplier,
+            batches=(n // 20, n // 1000),
+            drift=0.02,
+            silos=silos,
+        )
+
+    one = errors(100_000, 1)
+    assert errors(100_000, m).size == pytest.approx(one.size / math.sqrt(m))
+    spread = errors(100_000 // m, m)
+    assert spread.noise == pytest.approx(one.noise * math.sqrt(m))
+    assert spread.spread == pytest.approx(one.spread)
 
 
 def test_silos_of_unequal_size_share_the_noise_multiplier():
