@@ -103,7 +103,7 @@ def test_the_variance_of_a_mean_is_that_of_one_silo_over_m():
 
 @pytest.mark.parametrize("m", [2, 5, 10])
 def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
-    """Psi falls as 1 / sqrt(m) at n records each; the noise grows as sqrt(m) at n records in all."""
+    """Psi falls as 1 / sqrt(m) at n records each; at n in all the noise grows as sqrt(m)."""
     multiplier = planned(1).queries[0].noise_multiplier
     constants = records(0, 10).constants
 
