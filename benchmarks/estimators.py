@@ -204,11 +204,13 @@ def figure(rows, path):
                 for row in found:
                     axis.axhline(row[3], color="gray", linestyle=":", label=method)
             elif found:
-                values = [max(row[3], -0.5) for row in found]
-                errors = [row[4] for row in found]
-                axis.errorbar([row[2] for row in found], values, errors, marker="o", label=method)
+                # Scores below -0.5 say no more than that they are.
+                shown = [row for row in found if row[3] > -0.5]
+                columns = ([row[place] for row in shown] for place in (2, 3, 4))
+                axis.errorbar(*columns, marker="o", label=method)
         axis.set(title=name, xscale="log", xticks=EPSILONS)
-        axis.set_ylim(bottom=max(-0.5, axis.get_ylim()[0]))
+        if axis.get_ylim()[0] < -0.5:
+            axis.set_ylim(-0.5, 1.0)
         axis.set_xticks(EPSILONS, [f"{each:g}" for each in EPSILONS])
         axis.minorticks_off()
     axes[1][0].set_xlabel("epsilon")

@@ -31,10 +31,11 @@ from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 
 __all__ = ["PrivateChoices"]
 
-# Values are spread by so much of their column's range, each record's by itself. Columns often hold
+# Values are spread by so much of their column's bounds, each record's by itself. Columns often hold
 # one value many times, and no point between equal values would be left for a middle to lie at. A
-# larger spread moves quantiles; with a much smaller one the middle of equal values is hard to find.
-_SPREAD = 1e-3
+# larger spread moves quantiles under wide bounds. A smaller one costs what wide bounds cost: its
+# logarithm, 14 here, in units of the scale of the noise on scores.
+_SPREAD = 1e-6
 
 
 class PrivateChoices:

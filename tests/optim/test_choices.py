@@ -32,7 +32,7 @@ def test_medians_are_drawn_with_the_density_that_was_promised():
     choices = PrivateChoices(values, plan, seed=0)
     draws = [choices.medians(0, [0, 10], "asked")[0] for _ in range(3000)]
     seen, _ = np.histogram(draws, edges)
-    # Values are spread by half a thousandth of the range, which moves no edge of note.
+    # Values are spread by half a millionth of the range, which moves no edge of note.
     assert chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-4
 
 
