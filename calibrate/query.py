@@ -413,6 +413,9 @@ class Query:
     def to_dict(self) -> dict[str, Any]:
         """Return the query as JSON values, by the names of the parameters."""
         values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        if self.threshold is None:
+            # A plan without thresholds has the document, and so the seeds, that it always had.
+            del values["threshold"]
         if self.correlation is not None:
             values["correlation"] = self.correlation.to_dict()
         return values
