@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
@@ -40,6 +40,7 @@ __all__ = ["dp_sgda"]
 AVERAGING = ("none", "tail")
 
 
+@keeps_ledger
 def dp_sgda(
     problem: Objective | Oracle,
     plan: Plan,
@@ -52,6 +53,7 @@ def dp_sgda(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> MinimaxResult:
     """Descend in x and ascend in y by DP-SGDA, spending a plan.
 
@@ -73,7 +75,7 @@ def dp_sgda(
     averaging
         ``"tail"`` returns the mean of the last half of the iterates, ``"none"`` the last one; both
         are as private.
-    callback, callback_every, store
+    callback, callback_every, store, noise
         As for :func:`dpcal.optim.dp_rgda`.
 
     Returns
@@ -92,7 +94,7 @@ def dp_sgda(
     """
     checked_plan(plan, "dp_sgda")
     _validate.choice(AVERAGING, averaging=averaging)
-    oracle = oracle_of(problem, plan, seed, store)
+    oracle = oracle_of(problem, plan, seed, store, noise)
     blocks = Blocks.of(problem, plan, dual_set)
     descent, ascent = (
         _validate.positive(**{name: plan.parameters.get(name)})

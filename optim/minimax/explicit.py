@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
@@ -38,6 +38,7 @@ from dpcal.optim.run import Callback, Run
 __all__ = ["ada_dp_spider", "sto_spider"]
 
 
+@keeps_ledger
 def sto_spider(
     objective: Objective | Oracle,
     plan: Plan,
@@ -47,6 +48,7 @@ def sto_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan.
 
@@ -62,7 +64,7 @@ def sto_spider(
     initial
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
-    callback, callback_every, store
+    callback, callback_every, store, noise
         As for :func:`dpcal.optim.spiderboost`.
 
     Returns
@@ -81,10 +83,11 @@ def sto_spider(
     """
     checked_plan(plan, "sto_spider")
     period = _validate.count(period=plan.parameters.get("period"))
-    run = _run(objective, plan, seed, store, initial, callback, callback_every)
+    run = _run(objective, plan, seed, store, noise, initial, callback, callback_every)
     return _followed(run, plan, lambda step, drift: step % period == 0)
 
 
+@keeps_ledger
 def ada_dp_spider(
     objective: Objective | Oracle,
     plan: Plan,
@@ -94,6 +97,7 @@ def ada_dp_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> MinimaxResult:
     """Minimise by Ada-DP-SPIDER, spending a plan.
 
@@ -107,7 +111,7 @@ def ada_dp_spider(
         What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"ada_dp_spider"``, as :func:`dpcal.calibrate.ada_dp_spider` makes it.
-    seed, initial, callback, callback_every, store
+    seed, initial, callback, callback_every, store, noise
         As for :func:`dpcal.optim.sto_spider`.
 
     Returns
@@ -126,7 +130,7 @@ def ada_dp_spider(
     """
     checked_plan(plan, "ada_dp_spider")
     allowed = _validate.positive(drift=plan.parameters.get("drift"))
-    run = _run(objective, plan, seed, store, initial, callback, callback_every)
+    run = _run(objective, plan, seed, store, noise, initial, callback, callback_every)
     oracle = run.oracle
 
     def due(step: int, drift: float) -> bool:
@@ -141,11 +145,12 @@ def _run(
     plan: Plan,
     seed: Seed,
     store: Store,
+    noise: str,
     initial: ArrayLike | None,
     callback: Callback | None,
     callback_every: int | None,
 ) -> Run:
-    oracle = oracle_of(objective, plan, seed, store)
+    oracle = oracle_of(objective, plan, seed, store, noise)
     start, _ = Blocks(dimensions=(oracle.dimension, 0), dual_set=Everywhere()).start(initial, None)
     return Run(
         oracle,

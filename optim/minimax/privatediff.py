@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, oracle_of
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
@@ -41,6 +41,7 @@ from dpcal.optim.run import Callback, Run
 __all__ = ["privatediff"]
 
 
+@keeps_ledger
 def privatediff(
     problem: Objective | Oracle,
     plan: Plan,
@@ -52,6 +53,7 @@ def privatediff(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep, spending a plan.
 
@@ -70,7 +72,7 @@ def privatediff(
         on the records.
     dual_set
         Where y lives; the problem's own when omitted.
-    callback, callback_every, store
+    callback, callback_every, store, noise
         As for :func:`dpcal.optim.dp_rgda`.
 
     Returns
@@ -88,7 +90,7 @@ def privatediff(
     Zhang et al. 2025 (PrivateDiff), approximately; see above.
     """
     checked_plan(plan, "privatediff")
-    oracle = oracle_of(problem, plan, seed, store)
+    oracle = oracle_of(problem, plan, seed, store, noise)
     blocks = Blocks.of(problem, plan, dual_set)
     read = plan.parameters.get
     descent = _validate.positive(learning_rate=read("learning_rate"))

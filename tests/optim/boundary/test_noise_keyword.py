@@ -88,3 +88,15 @@ def test_an_error_carries_the_ledger_of_what_was_released(name):
     assert seen == [1]
     assert 1 <= sum(entry.count for entry in ledger.entries) <= sum(q.count for q in plan.queries)
     assert optim.released(ValueError()) is None
+
+
+@pytest.mark.parametrize("name", ["dp_rgda", "dp_sgda", "privatediff"])
+def test_minimax_runs_have_discrete_noise_too(name):
+    problem = optim.minimax.ToySaddle(n=N, seed=7)
+    options = {"steps": 6} if name != "dp_rgda" else {}
+    plan = getattr(calibrate, name)(problem.constants, dimensions=(2, 2), **TARGET, **options)
+    box = optim.minimax.Box(-1.0, 1.0)
+    run = getattr(optim, name)
+    discrete = run(problem, plan, dual_set=box, seed=1, noise="discrete")
+    assert discrete.epsilon(plan.delta) <= plan.epsilon
+    assert (discrete.w != run(problem, plan, dual_set=box, seed=1).w).any()
