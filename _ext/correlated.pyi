@@ -109,6 +109,7 @@ def aggregated_moment(
     log_binomial: _Floats,
     energies: _Floats,
     decay: float,
+    scale: float,
     largest_state: float,
     curvature: float,
     unshared: float,

@@ -1187,6 +1187,7 @@ def aggregated_moment(
     const double[::1] log_binomial,
     const double[::1] energies,
     double decay,
+    double scale,
     double largest_state,
     double curvature,
     double unshared,
@@ -1194,25 +1195,34 @@ def aggregated_moment(
 ):
     """Upper bound on a log-moment of the likelihood ratio, with every state rounded up on a grid.
 
-    The value function U_{t-1}(S) = sum_k Bin(k) exp(curvature (decay S + k)^2 - unshared k b_t / 2)
-    U_t(min(decay S + k, largest_state)) increases in S. Returns log U_0(0), before rounding.
+    The value function U_{t-1}(S) = sum_k Bin(k) exp(curvature (scale S + k)^2 - unshared k b_t / 2)
+    U_t(min(decay S + k, largest_state)) increases in S, and is kept divided by U_t(0). Energies do
+    not increase from round to round. Once they hardly change, and a round multiplies all values by
+    the same factor up to 1e-13, the largest factor bounds those of all earlier rounds, because the
+    map is linear and monotone. Returns log U_0(0), before rounding; infinite where a value is too
+    large for a double.
     """
     cdef Py_ssize_t rounds = energies.shape[0], kinds = log_binomial.shape[0], t, j, k
-    cdef double x, top, total, value
-    cdef double[:, ::1] table = np.zeros((2, cells + 1))
+    cdef double x, total, value, lowest, highest, gain = 0.0
+    cdef double[:, ::1] table = np.ones((2, cells + 1))
     cdef double *now = &table[0, 0]
     cdef double *then = &table[1, 0]
     cdef double *swap
-    cdef double[:, ::1] potential = np.empty((kinds, cells + 1))
+    cdef double[:, ::1] weight = np.empty((kinds, cells + 1))
     cdef int[:, ::1] to = np.empty((kinds, cells + 1), dtype=np.intc)
-    cdef double[::1] terms = np.empty(kinds)
+    cdef double[::1] factor = np.empty(kinds)
     with nogil:
         for k in range(kinds):
             for j in range(cells + 1):
+                x = largest_state * j / cells
+                if decay * x + k > largest_state:
+                    # Of the states rounded into this cell, only those below the cap go on.
+                    x = max(largest_state - k, 0.0) / decay if decay > 0.0 else x
+                x = scale * x + k
+                weight[k, j] = exp(log_binomial[k] + curvature * x * x)
                 x = decay * (largest_state * j / cells) + k
                 if x > largest_state:
                     x = largest_state
-                potential[k, j] = log_binomial[k] + curvature * x * x
                 # The next whole cell, unless rounding alone lifted the point above its node.
                 value = x / largest_state * cells * (1 + 1e-14)
                 to[k, j] = <int>value
@@ -1221,20 +1231,32 @@ def aggregated_moment(
                 if to[k, j] > cells:
                     to[k, j] = <int>cells
         for t in range(rounds - 1, -1, -1):
+            for k in range(kinds):
+                factor[k] = exp(-0.5 * unshared * k * energies[t])
             for j in range(cells + 1):
-                top = -INFINITY
-                for k in range(kinds):
-                    terms[k] = now[to[k, j]] + potential[k, j] - 0.5 * unshared * k * energies[t]
-                    if terms[k] > top:
-                        top = terms[k]
                 total = 0.0
                 for k in range(kinds):
-                    total += exp(terms[k] - top)
-                then[j] = top + log(total)
+                    total += factor[k] * weight[k, j] * now[to[k, j]]
+                then[j] = total
+            lowest = highest = then[0]
+            for j in range(cells + 1):
+                x = then[j] / now[j]
+                lowest = min(lowest, x)
+                highest = max(highest, x) if x < INFINITY else INFINITY
+            if highest == INFINITY:
+                gain = INFINITY
+                break
+            if energies[0] <= energies[t] * (1 + 1e-12) and highest <= lowest * (1 + 1e-13):
+                gain += (t + 1) * log(highest)
+                break
+            x = then[0]
+            gain += log(x)
+            for j in range(cells + 1):
+                then[j] /= x
             swap = now
             now = then
             then = swap
-    return now[0]
+    return gain
 
 
 def energy_law(

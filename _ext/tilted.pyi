@@ -10,9 +10,10 @@ def state_table(
     variance: float,
     largest: float,
     cells: int,
-) -> tuple[_Floats, _Floats]: ...
+) -> tuple[_Floats, NDArray[np.intp], _Floats]: ...
 def state_draws(
     table: _Floats,
+    places: NDArray[np.intp],
     norms: _Floats,
     factors: _Floats,
     decay: float,

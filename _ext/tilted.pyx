@@ -66,33 +66,57 @@ def state_table(
     Returns
     -------
     table
-        Shape (rounds + 1, cells + 1), first column 1. Weights are convex in the state, and so is
+        Shape (distinct, cells + 1), first column 1. Weights are convex in the state, and so is
         the polygon through them, above which no weight lies.
+    places
+        Row of the table for each round and for the end, shape (rounds + 1,). Far from the end,
+        rounds share a row: where all entries are within 1e-14 of those of the next round.
     norms
         What rounds from one on weigh after the state 0, over the rounds after it, shape (rounds,).
     """
-    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1], t, j
-    out, sums = np.ones((rounds + 1, cells + 1)), np.empty(rounds)
-    cdef double[:, ::1] table = out
+    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1], t, j, last = 0, k
+    out, sums, at = [np.ones(cells + 1)], np.empty(rounds), np.zeros(rounds + 1, dtype=np.intp)
+    cdef double[::1] ahead = out[0], now = np.empty(cells + 1)
     cdef double[::1] norms = sums
+    cdef Py_ssize_t[::1] places = at
     cdef double[::1] terms = np.empty(kinds)
     cdef double per_cell = cells / largest, w
-    with nogil:
-        for t in range(rounds - 1, -1, -1):
+    cdef bint same, repeated = False
+    for t in range(rounds - 1, -1, -1):
+        with nogil:
+            if repeated:
+                for k in range(kinds):
+                    repeated &= factors[t, k] == factors[t + 1, k]
+            if repeated:
+                # The same factors and the same row ahead: the same row again.
+                norms[t] = norms[t + 1]
+                places[t] = last
+                continue
             for j in range(cells + 1):
                 w = largest * j / cells
-                table[t, j] = weigh(
-                    &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, scale * w,
+                now[j] = weigh(
+                    &factors[t, 0], kinds, &ahead[0], cells, per_cell, scale * w,
                     decay * w, 1.0 / variance, &terms[0],
                 )
-            norms[t] = table[t, 0]
+            norms[t] = now[0]
+            same = True
             for j in range(cells + 1):
-                table[t, j] /= norms[t]
-    return out, sums
+                now[j] /= norms[t]
+                same &= now[j] <= ahead[j] * (1 + 1e-14) and ahead[j] <= now[j] * (1 + 1e-14)
+        if same and t < rounds - 1:
+            repeated = True
+        else:
+            out.append(np.asarray(now).copy())
+            ahead = out[len(out) - 1]
+            last += 1
+            repeated = False
+        places[t] = last
+    return np.array(out), at, sums
 
 
 def state_draws(
     const double[:, ::1] table,
+    const Py_ssize_t[::1] places,
     const double[::1] norms,
     const double[:, ::1] factors,
     double decay,
@@ -121,7 +145,7 @@ def state_draws(
         # What rounds weigh after the state 0 is asked for most often.
         for t in range(rounds):
             weigh(
-                &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, 0.0, 0.0,
+                &factors[t, 0], kinds, &table[places[t + 1], 0], cells, per_cell, 0.0, 0.0,
                 1.0 / variance, &first[t, 0],
             )
         for d in range(draws):
@@ -134,11 +158,11 @@ def state_draws(
                     total = norms[t]
                 else:
                     total = weigh(
-                        &factors[t, 0], kinds, &table[t + 1, 0], cells, per_cell, scale * s,
-                        decay * s, 1.0 / variance, &terms[0],
+                        &factors[t, 0], kinds, &table[places[t + 1], 0], cells, per_cell,
+                        scale * s, decay * s, 1.0 / variance, &terms[0],
                     )
                     chances = &terms[0]
-                    ratio = total / (norms[t] * chord(&table[t, 0], cells, s * per_cell))
+                    ratio = total / (norms[t] * chord(&table[places[t], 0], cells, s * per_cell))
                     worst = max(worst, ratio)
                     weight *= ratio
                     if weight < 1e-200:

@@ -35,8 +35,7 @@ from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.api import Confirmed, confirmed, delta_of
 from dpcal.accountants.correlated.bounds import Revealed
 from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.draws.choice import Goal
-from dpcal.accountants.correlated.draws.evidence import collected
+from dpcal.accountants.correlated.draws.evidence import expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
@@ -272,7 +271,7 @@ class Calibration:
         )
 
     def _searched(self, seed: int) -> tuple[tuple[float, float] | None, str]:
-        """The multiplier where the estimate is the target and the power by which epsilon falls."""
+        """The multiplier that will probably be confirmed, and the power by which epsilon falls."""
         reason = ""
         draws = max(1, self.options.draws // _SEARCH)
 
@@ -288,11 +287,11 @@ class Calibration:
                     checkpoint=None,
                 )
                 try:
-                    evidence = collected(question, Goal(delta=self.delta - self.reserved))
+                    return expected_epsilon(
+                        question, self.delta - self.reserved, self.options.draws
+                    )
                 except DrawsCannotTell as error:
                     reason = str(error)
-                    continue
-                return evidence.epsilon(self.delta - self.reserved).estimate
             return None
 
         found = _crossing(estimate, self.epsilon, self.start(), _WIDTH)

@@ -226,6 +226,20 @@ class Mechanism:
         return self.shape.column
 
     @property
+    def walk(self) -> tuple[float, float] | None:
+        """Decay and scale of the one number w that carries the past, or None.
+
+        A round of k participations after a state w has the mean ``scale w + k``, and the state
+        becomes ``decay w + k``: lambda-CGD, and one buffer that decays.
+        """
+        if self.decay is not None:
+            return self.decay, self.decay
+        if self.series is not None and len(self.series[0]) == 1:
+            decay, scale = float(self.series[0][0]), float(self.series[1][0])
+            return (decay, scale) if 0 <= decay < 1 and scale >= 0 else None
+        return None
+
+    @property
     def matrix(self) -> Floats:
         """C >= 0, lower triangular, of shape (steps, steps)."""
         return self.shape.matrix

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -74,6 +75,8 @@ class Automaton:
     @property
     def rates(self) -> Floats:
         """Probability of taking part in each round."""
+        if self.start.size == 1:
+            return np.exp(self.join[:, 0])
         law, rates = np.exp(self.start), np.empty(self.rounds)
         for t in range(self.rounds):
             joins = law * np.exp(self.join[t])
@@ -154,6 +157,12 @@ def _moved(
     return after
 
 
+@lru_cache(maxsize=8)
+def _poisson(rate: float, rounds: int) -> Automaton:
+    """One law for all questions about it, by which what follows from it is remembered."""
+    return _independent(np.full(rounds, rate))
+
+
 def _independent(rates: Floats) -> Automaton:
     stays = np.zeros((rates.size, 1), dtype=np.intc)
     return Automaton(*_logs(rates[:, None]), stays, stays, np.zeros(1))
@@ -194,7 +203,7 @@ class Poisson(Sampler):
 
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
-        return _independent(np.full(rounds, float(self.sampling_probability)))
+        return _poisson(float(self.sampling_probability), rounds)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What do Renyi moments prove about removing a record? Noise ``C[t, u] = decay^(t - u)``, Poisson.
+"""What do Renyi moments prove about removing a record? Lambda-CGD and one buffer, Poisson batches.
 
 Moments of an order above 1 + 2 z^2 (1 - lambda) / (1 + lambda) log(1 / r) grow exponentially in the
 number of rounds, driven by records that always take part. They are therefore taken of the mixture
@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -38,10 +38,12 @@ _MARGIN = 1e-9
 _ORDERS = (2, 3, 4, 6, 8, 11, 16, 24)
 _SHARED = (0.0, 0.3, 1.0)
 # Cells of the grid of states on which an order is chosen, and of the one that proves its moment.
-_COARSE, _FINE = 300, 6000
+_COARSE, _FINE = 1500, 8000
 # Probabilities of the states beyond the cap are 10^(-k / _PER_DECADE) for whole k, so that the
 # proofs at an epsilon and at a delta are the same ones. About a tenth of delta is best.
 _PER_DECADE = 2
+# Rounds between two looks at whether probabilities of rounds still grow.
+_EVERY = 64
 _SMALLEST = 600
 
 
@@ -49,19 +51,29 @@ def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) 
     """Upper bound on the probability that a state exceeds the cap, with states rounded up."""
     s = np.linspace(0.0, cap, cells + 1)
     beyond = cells + 1
-    value = np.zeros(cells + 2)
-    value[beyond] = 1.0
 
     def rounded(state: Floats) -> NDArray[np.intp]:
         index = np.ceil(state / cap * cells * (1 + 1e-14)).astype(np.intp)
         return np.where(state > cap, beyond, np.minimum(index, cells))
 
     idle, join = rounded(decay * s), rounded(decay * s + 1)
-    for _ in range(rounds):
-        value[:-1] = (1 - rate) * value[idle] + rate * value[join]
-    return float(value[0]) * (1 + _MARGIN)
+    # first[j] is the probability, from node j, of exceeding the cap in round n for the first time.
+    first = np.zeros(cells + 2)
+    first[:-1] = (1 - rate) * (idle == beyond) + rate * (join == beyond)
+    total = float(first[0])
+    for n in range(2, rounds + 1):
+        later = np.zeros(cells + 2)
+        later[:-1] = (1 - rate) * first[idle] + rate * first[join]
+        total += float(later[0])
+        if n % _EVERY == 0 and (later <= first).all():
+            # The map is linear and monotone: no later round is more probable than this one.
+            total += float(later[0]) * (rounds - n)
+            break
+        first = later
+    return total * (1 + _MARGIN)
 
 
+@lru_cache(maxsize=256)
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
     """Return a state that one record's participations exceed with probability at most ``tail``."""
     low, high = 1.0, 1 / (1 - decay)
@@ -90,15 +102,17 @@ class CappedMoments(Bound):
     Parameters
     ----------
     mechanism
-        Of kind ``"lambda-CGD"``.
+        With a past that one number carries: lambda-CGD, or a ``BLT`` of one buffer.
     rate
         Poisson sampling probability in (0, 1).
 
     Notes
     -----
     The moment of order q of the restricted law is bounded through the sum S of the states of q
-    replicas, S' = decay S + Bin(q, r), and sum_i s_i^2 >= w S^2 / q + (1 - w) sum_u decay^(2 (t -
-    u)) N_u for every w in [0, 1]. States are rounded up on a grid, on which the moment increases.
+    replicas, S' = decay S + N with N from Bin(q, r). The means m_i of the replicas in a round add
+    up to M = scale S + N, and over all rounds sum_i m_i^2 is at least M^2 / q, and at least the
+    squared norms of the columns of all participations, hence at least any mean of both with weights
+    w and 1 - w. States are rounded up on a grid, on which the moment increases.
     """
 
     mechanism: Mechanism
@@ -109,17 +123,18 @@ class CappedMoments(Bound):
     method: ClassVar[str] = "Renyi moments with a cap on the state"
 
     @cached_property
-    def _decay(self) -> float:
-        if self.mechanism.decay is None:
+    def _walk(self) -> tuple[float, float]:
+        if self.mechanism.walk is None:
             raise ValueError(
-                f"mechanism must be of kind 'lambda-CGD', got {self.mechanism.kind!r}."
+                "mechanism must be lambda-CGD or have one buffer that decays, got one of kind "
+                f"{self.mechanism.kind!r}."
             )
-        return float(self.mechanism.decay)
+        return self.mechanism.walk
 
     def _cap(self, k: int) -> float:
         if k not in self._caps:
             tail = 10.0 ** (-k / _PER_DECADE)
-            self._caps[k] = state_cap(self._decay, self.rate, self.mechanism.steps, tail)
+            self._caps[k] = state_cap(self._walk[0], self.rate, self.mechanism.steps, tail)
         return self._caps[k]
 
     def _moment(self, key: _Key, cells: int) -> float:
@@ -132,7 +147,7 @@ class CappedMoments(Bound):
             found = kernels.aggregated_moment(
                 binomial + k * math.log(self.rate) + stays,
                 mechanism.energies,
-                self._decay,
+                *self._walk,
                 q * self._cap(key.tail),
                 (0.5 - 0.5 * key.shared / q) / mechanism.variance,
                 1 - key.shared,
@@ -147,19 +162,25 @@ class CappedMoments(Bound):
         chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
         return self._moment(key, cells) + chernoff - (q - 1) * epsilon
 
-    def _least(self, k: int, value: Callable[[_Key], float]) -> tuple[float, _Key]:
-        """The least value of one tail's moments, which fall and then rise in the order."""
-        best, place = (math.inf, _Key(k, _ORDERS[0], _SHARED[0])), len(_ORDERS) // 2
-        for shared in _SHARED:
-            keys = [_Key(k, order, shared) for order in _ORDERS]
-            while True:
-                near = [i for i in (place - 1, place, place + 1) if 0 <= i < len(keys)]
-                found = min(near, key=lambda i: value(keys[i]))
-                if found == place:
-                    break
-                place = found
-            best = min(best, (value(keys[place]), keys[place]), key=lambda item: item[0])
-        return best
+    def _least(
+        self, k: int, value: Callable[[_Key], float], start: _Key | None
+    ) -> tuple[float, _Key]:
+        """The least value of one tail's moments near that of another tail, which is the start."""
+        i = len(_ORDERS) // 2 if start is None else _ORDERS.index(start.order)
+        j = 0 if start is None else _SHARED.index(start.shared)
+        while i > 0 and math.isinf(value(_Key(k, _ORDERS[i], _SHARED[j]))):
+            i -= 1
+        while True:
+            places = [(i, j), (i - 1, j), (i + 1, j), *((i, n) for n in range(len(_SHARED)))]
+            near = [
+                _Key(k, _ORDERS[m], _SHARED[n])
+                for m, n in places
+                if 0 <= m < len(_ORDERS) and 0 <= n < len(_SHARED)
+            ]
+            found = min(near, key=value)
+            if found is near[0]:
+                return value(found), found
+            i, j = _ORDERS.index(found.order), _SHARED.index(found.shared)
 
     def _log_delta(self, key: _Key, cells: int, epsilon: float) -> float:
         """Logarithm of delta by one moment, with the probability of states beyond the cap."""
@@ -176,20 +197,23 @@ class CappedMoments(Bound):
     def _best(self, first: int, value: Callable[[_Key], float]) -> _Key:
         """The moment with the least value, over tails from one on until values only grow."""
         best, best_key, since = math.inf, _Key(first, _ORDERS[0], _SHARED[0]), 0
+        near: _Key | None = None
         for k in range(first, _SMALLEST):
-            found, key = self._least(k, value)
+            found, near = self._least(k, value, near)
             since = 0 if found < best else since + 1
             if found < best:
-                best, best_key = found, key
+                best, best_key = found, near
             if since == 2:
                 break
         return best_key
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
+        near: _Key | None = None
 
         def excess(k: int) -> float:
-            least, _ = self._least(k, lambda key: self._log_beyond(key, _COARSE, epsilon))
+            nonlocal near
+            least, near = self._least(k, lambda key: self._log_beyond(key, _COARSE, epsilon), near)
             return least + k / _PER_DECADE * math.log(10)
 
         # A smaller tail has a larger cap and larger moments. Before the two parts of delta are

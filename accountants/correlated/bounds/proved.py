@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.allocation import Allocation
+from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
 from dpcal.accountants.correlated.bounds.half_space import BinsHalfSpace, HalfSpaces
+from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism
@@ -161,10 +163,16 @@ def _of_poisson(mechanism: Mechanism, sampler: Poisson, revealed: Bound) -> list
     rate = float(sampler.sampling_probability)
     if rate >= 1:
         return []
-    if mechanism.decay is not None:
+    if mechanism.walk is not None:
         law = sampler.automaton(mechanism.steps)
-        adding = Least((HalfSpaces(mechanism, law), revealed))
+        adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
         return [Worst((CappedMoments(mechanism, rate), adding))]
+    if mechanism.kind == "banded":
+        law = sampler.automaton(mechanism.steps)
+        bands = BandMoments(mechanism, law)
+        if bands.orders:
+            adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
+            return [Worst((bands, adding))]
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
     return [Conditional(mechanism, rate)] if enough and covers(mechanism, rate) else []
 
@@ -238,4 +246,4 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
         return BinsHalfSpace(bin_gram(mechanism, sampler))
     if law.start.size > 1:
         return Least((never, both))
-    return HalfSpaces(mechanism, law)
+    return Least((HalfSpaces(mechanism, law), LowerTail(mechanism, law), never))

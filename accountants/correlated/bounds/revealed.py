@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -26,8 +26,9 @@ from scipy.stats import binom
 
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Revealed", "RevealedGroup", "gaussian_delta", "norms_law", "worst_norms"]
 
@@ -38,6 +39,8 @@ _MARGIN = 1e-9
 # Patterns whose norms are as unlikely together count as the worst pattern of all. A larger value
 # raises the floor below which this bound cannot fall; a smaller one makes grids of norms longer.
 _UNLIKELY = 1e-14
+# Beyond this many steps, numbers of participations are rounded: all of them take steps^2 time.
+_LONG = 16_384
 
 
 def gaussian_delta(epsilon: float, mu: Floats) -> Floats:
@@ -143,12 +146,12 @@ class Revealed(Bound):
     @cached_property
     def _laws(self) -> list[tuple[Floats, Floats]]:
         """Probabilities and bounds on ||C y|| / sigma."""
-        mechanism, law = self.mechanism, self.law
-        counts = law.counts() if isinstance(law, Automaton) else law
-        found = [(np.exp(counts), worst_norms(mechanism))]
-        if isinstance(law, Automaton) and law.start.size == 1 and mechanism.decay is not None:
-            found.append(norms_law(mechanism, law))
-        return found
+        sigma, law = self.mechanism.sigma, self.law
+        if isinstance(law, Automaton):
+            found = _unit_laws(self.mechanism.shape, law)
+        else:
+            found = [(np.exp(law), worst_norms(Mechanism(self.mechanism.shape, 1.0)))]
+        return [(weights, norms / sigma * (1 + _MARGIN)) for weights, norms in found]
 
     def delta(self, epsilon: float) -> float:
         """Return the bound at an epsilon >= 0."""
@@ -167,17 +170,58 @@ class Revealed(Bound):
         return Proof(least_epsilon(self.delta, delta), self.method)
 
 
+@lru_cache(maxsize=8)
+def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
+    """Probabilities and bounds on ||C y||, the same for every noise multiplier."""
+    unit = Mechanism(shape, 1.0)
+    if shape.steps > _LONG:
+        return [_rounded_counts(unit, law)]
+    found = [(np.exp(law.counts()), worst_norms(unit))]
+    if law.start.size == 1 and unit.walk is not None and unit.walk[0] > 0:
+        found.append(norms_law(unit, law))
+    return found
+
+
+def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
+    """Probabilities of few numbers of participations, and bounds on ||C y||, for long runs."""
+    rate, T = float(law.rates.max()), law.rounds
+    if law.start.size > 1 or unit.column is None or (np.diff(unit.column) > 0).any():
+        raise UnsupportedEvent(
+            f"Runs of more than {_LONG} steps are priced for independent participations and "
+            f"Toeplitz strategies whose columns do not increase, got {T} steps."
+        )
+    mean, spread = rate * T, math.sqrt(rate * T) + 1.0
+    counts = np.unique(np.clip(np.ceil(mean + spread * np.linspace(-9, 40, 400)), 0, T))
+    counts = np.append(counts[counts < T], T)
+    # A record that joins more often loses more, so that its number is rounded up.
+    below = np.concatenate([[0.0], binom.cdf(counts, T, rate)])
+    above = np.concatenate([[1.0], binom.sf(counts, T, rate)])
+    weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) * (1 + _MARGIN)
+    sums = np.concatenate([[0.0], np.cumsum(unit.column)])
+    norms = []
+    for k in counts.astype(int):
+        rows = sums[1:] - np.concatenate([np.zeros(k), sums[1 : T - k + 1]])
+        norms.append(math.sqrt(float(rows @ rows)))
+    return weights, np.array(norms) * (1 + _MARGIN)
+
+
 def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
-    """Probabilities and values of ||C y|| / sigma, rounded up, for lambda-CGD.
+    """Probabilities and values of ||C y|| / sigma, rounded up, where one number carries the past.
 
     Parameters
     ----------
     mechanism
-        Of kind ``"lambda-CGD"``.
+        Lambda-CGD, or a ``BLT`` of one buffer.
     law
         Of independent participations.
     """
-    decay, rates = float(mechanism.decay or 0.0), np.exp(law.join[:, 0])
+    if mechanism.walk is None:
+        raise ValueError(f"mechanism must be of one buffer, got kind {mechanism.kind!r}.")
+    (decay, _), rates = mechanism.walk, np.exp(law.join[:, 0])
+    # A column's product with the earlier ones is at most its own square times this and the state.
+    overlap = decay
+    if mechanism.decay is None:
+        overlap = float((mechanism.couplings[:, 0] / mechanism.energies).max())
     # Nodes closed under multiplication with decay, at ratios near 0.95, down to a hundredth.
     top = 1 / (1 - decay)
     split = max(1, round(math.log(decay) / math.log(0.95)))
@@ -193,7 +237,7 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     reach, cells = worst * worst, 256
     while True:
         weights = kernels.energy_law(
-            mechanism.energies, rates, s, rounded(decay * s), rounded(decay * s + 1), decay,
+            mechanism.energies, rates, s, rounded(decay * s), rounded(decay * s + 1), overlap,
             reach / (cells - 1), cells,
         )  # fmt: skip
         beyond = np.cumsum(weights[::-1])[::-1]

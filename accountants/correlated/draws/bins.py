@@ -43,6 +43,11 @@ class Bins:
     direction: str
     order: int = 1
 
+    @property
+    def steps(self) -> int:
+        """Number of bins, hence of numbers of one draw."""
+        return len(self.gram)
+
     @cached_property
     def _root(self) -> Floats:
         values, vectors = np.linalg.eigh(self.gram)

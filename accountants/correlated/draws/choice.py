@@ -64,6 +64,15 @@ class Goal:
         target = self.delta or 0.0
         return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
 
+    def bet_on(self, sample: Sample, draws: int, failure: float) -> float:
+        """Return about the epsilon that bets will decide, as far as fewer draws tell."""
+        if self.epsilon is not None:
+            return self.epsilon
+        goal = 0.9 * (self.delta or 0.0)
+        return least_epsilon(
+            lambda e: sample.expected(e, draws, failure, errors=0.0, rare=1.0), goal
+        )
+
     def range_of(self, estimator: Estimator) -> float:
         """Return how large the range of an estimator is for this goal; smaller is better."""
         if self.level is not None:
@@ -88,17 +97,17 @@ def removing(question: Question, goal: Goal) -> Estimator:
 
 def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
     """The estimator with the least proved range near the epsilon that is decided."""
-    tilted = _tilted(setting)
     power = best_order(setting, epsilon=goal.level, delta=goal.delta)
-    found: list[Estimator] = [each for each in (power, tilted) if each is not None]
-    if power is not None and goal.level is None:
+    if power is not None and goal.level is None and math.isfinite(power.log_moment):
         # The range alone would reach delta at a larger epsilon, where a larger order is better.
-        first = min(found, key=goal.range_of)
-        pilot = Sample(first, first.draw(_PILOT, question.options.pilot()), 0)
+        pilot = Sample(power, power.draw(_PILOT, question.options.pilot()), 0)
         goal = replace(goal, near=goal.level_of(pilot))
         nearer = best_order(setting, epsilon=goal.level)
-        found += [] if nearer is None else [nearer]
-    return min([*found, Direct(setting, "remove")], key=goal.range_of)
+        power = min(filter(None, (nearer, power)), key=goal.range_of)
+    # Where a product bound has orders above 2, draws of order 2 have a larger range.
+    tilted = _tilted(setting) if power is None or power.order == 2 else None
+    found = (each for each in (power, tilted, Direct(setting, "remove")) if each is not None)
+    return min(found, key=goal.range_of)
 
 
 def _gram_of_bins(question: Question) -> Floats:
@@ -171,12 +180,12 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
     if question.route == "bins":
         return Bins(_gram_of_bins(question), "add")
     setting = question.setting("add")
-    bound = question.proved_adding
-    if not question.independent or not isinstance(bound, HalfSpaces):
+    if not question.independent:
         return Direct(setting, "add")
+    spaces = HalfSpaces(question.mechanism, question.law)
     if not proved:
         return _shifted(question, setting, level, goal)
-    _, share = bound.best(level)
+    _, share = spaces.best(level)
     _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
     scale = (level - kappa) / (mu * mu)
     # Moved the other way, the half-space bounds no weight.

@@ -11,12 +11,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal import _validate
 
-__all__ = ["draws_needed", "lower_mean", "pipeline_delta", "upper_mean"]
+__all__ = ["Bets", "draws_needed", "lower_mean", "pipeline_delta", "upper_mean"]
 
 
 def _divergence(p: float, q: float) -> float:
@@ -70,6 +73,103 @@ def lower_mean(
     return largest * max(
         0.0, 1 - upper_mean(1 - p, draws=draws, failure_probability=failure_probability)
     )
+
+
+# The first 16th of the draws only tells how to bet on the next ones; each later block of bets is as
+# long as all draws before it. Fewer draws say too little of skew laws, more are lost.
+_FIRST = 16
+# A capital is brought to its goal from below within this relative error, and then past it.
+_SOLVED = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Bets:
+    """Bets against a mean, each fixed by draws before: an upper bound when the capital is large.
+
+    With stakes s_i that depend on earlier draws only, the capital ``prod_i (1 + s_i (m - x_i))`` is
+    a martingale if the mean of the x_i is m, and as long as it is >= 0 it exceeds 1 / p with
+    probability at most p (Ville 1939). It increases in m and decreases in every x_i, so that the
+    least m at which it exceeds 1 / p is a bound on the mean, which falls if draws fall
+    (Waudby-Smith and Ramdas 2024, Estimating means of bounded random variables by betting). For
+    rare and small draws it is about half as far from the mean as Hoeffding's bound.
+
+    Attributes
+    ----------
+    edges
+        The draw with which each block of bets begins, and the number of draws.
+    stakes
+        The stake of each block, at most one over the largest draw that it was made for.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.where(rng.random(20_000) < 0.01, 0.05 * rng.random(20_000), 0.0)
+    >>> bets = Bets.of(20_000, lambda past: (x[:past], 1.0), failure_probability=1e-9)
+    >>> bound = bets.upper_mean(x, failure_probability=1e-9, largest=1.0)
+    >>> plain = upper_mean(float(x.mean()), draws=20_000, failure_probability=1e-9)
+    >>> 2.5e-4 < bound < 0.5 * plain
+    True
+    """
+
+    edges: tuple[int, ...]
+    stakes: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls,
+        draws: int,
+        past: Callable[[int], tuple[NDArray[np.float64], float]],
+        *,
+        failure_probability: float,
+    ) -> Bets:
+        """Choose stakes from draws that come before each block.
+
+        Parameters
+        ----------
+        draws
+            Number of draws in all.
+        past
+            Maps a number k to k values that the first k draws decide, and their largest possible
+            value.
+        failure_probability
+            At which the bound is wanted.
+        """
+        edges = [max(1, draws // _FIRST)]
+        while edges[-1] < draws:
+            edges.append(min(draws, 2 * edges[-1]))
+        stakes = []
+        for edge in edges[:-1]:
+            values, largest = past(edge)
+            # The best stake for a normal law with this spread; the largest one where it is unknown.
+            spread = draws * float(values.var())
+            goal = -2 * math.log(failure_probability)
+            stakes.append(math.sqrt(goal / max(spread, goal * largest * largest)))
+        return cls(tuple(edges), tuple(stakes))
+
+    def upper_mean(
+        self, draws: NDArray[np.float64], *, failure_probability: float, largest: float
+    ) -> float:
+        """Return a bound that the true mean exceeds with at most the given probability.
+
+        Parameters as for :func:`upper_mean`, with all draws in place of their mean.
+        """
+        if not self.stakes or max(self.stakes) * largest > 1 + 1e-9:
+            return largest
+        stakes = np.repeat(self.stakes, np.diff(self.edges)) * (1 - 2e-9)
+        x, goal = draws[self.edges[0] :], -math.log(failure_probability)
+
+        def capital(m: float) -> tuple[float, float]:
+            factors = 1 + stakes * (m - x)
+            return float(np.log(factors).sum()), float((stakes / factors).sum())
+
+        m = min(float(x.mean()), largest) + 1e-12 * largest
+        for _ in range(200):
+            found, slope = capital(m)
+            if found >= goal * (1 - _SOLVED):
+                break
+            # The logarithm of the capital is concave, so that no step passes the bound.
+            m += (goal - found) / slope
+        while capital(m)[0] < goal * (1 + _SOLVED) and m < largest:
+            m += max(2 * _SOLVED * goal / capital(m)[1], 1e-12 * m)
+        return min(m * (1 + 1e-12), largest)
 
 
 def draws_needed(delta: float, *, failure_probability: float, largest: float = 1.0) -> int:

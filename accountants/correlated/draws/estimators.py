@@ -49,7 +49,7 @@ from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Direct", "Estimator", "Plain", "Setting", "rising"]
+__all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +60,10 @@ class Estimator(Protocol):
     @property
     def direction(self) -> str:
         """``"remove"`` or ``"add"``."""
+
+    @property
+    def steps(self) -> int:
+        """Numbers of one draw."""
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return what is kept of draws, of shape (rows, draws)."""
@@ -77,6 +81,17 @@ class Plain:
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields."""
         return {name: vars(self)[name] for name in self.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+class OfSetting(Plain):
+    """Draws of a run, as long as the run."""
+
+    setting: Setting
+
+    @property
+    def steps(self) -> int:
+        """Number of rounds, hence of numbers of one draw."""
+        return self.setting.mechanism.steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +153,7 @@ def rising(log_l: Floats, epsilon: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Direct(Plain):
+class Direct(OfSetting):
     """Draws from P (remove) or Q (add) themselves."""
 
     setting: Setting

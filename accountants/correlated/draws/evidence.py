@@ -35,7 +35,7 @@ from dpcal.accountants.correlated.likelihood import (
 from dpcal.accountants.correlated.question import Question
 from dpcal.errors import DrawsCannotTell
 
-__all__ = ["Evidence", "Reading", "collected"]
+__all__ = ["Evidence", "Reading", "collected", "expected_epsilon"]
 
 # Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
 _LEAST_EFFECTIVE = 50.0
@@ -143,7 +143,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
     failure = options.failure(goal.delta, proved=proved)
     if proved and goal.delta is not None:
         _require_enough(question, estimator, goal.delta, failure)
-    sample = options.simulate(estimator, 0)
+    sample = options.simulate(estimator, 0).betting(goal.bet_on, 0.5 * failure)
     alone = Evidence(sample, None, Nothing(0.0), failure, proved)
     level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
     if math.isinf(level):
@@ -162,7 +162,41 @@ def collected(question: Question, goal: Goal) -> Evidence:
         if bound.delta(level) + added <= goal_delta:
             return Evidence(sample, None, bound, failure, proved)
     other = adding(question, goal, level, proved=proved)
-    return Evidence(sample, _drawn_adding(question, other, goal), bound, failure, proved)
+    return Evidence(sample, _drawn_adding(question, other, goal, level), bound, failure, proved)
+
+
+def expected_epsilon(question: Question, delta: float, draws: int) -> float:
+    """Return about the epsilon that as many draws will confirm, from fewer draws of removing.
+
+    Parameters
+    ----------
+    question
+        The run, with the few draws.
+    delta
+        The target in (0, 1), without what is reserved for other confirmations.
+    draws
+        How many there will be.
+
+    Raises
+    ------
+    DrawsCannotTell
+        Where draws answer nothing, or a mean hangs on too few of them.
+    """
+    options, goal = question.options, Goal(delta=delta)
+    if question.refusal is not None:
+        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+    estimator = removing(question, goal)
+    proved = estimator.largest(0.0) is not None
+    failure = options.failure(delta, proved=proved)
+    sample = options.simulate(estimator, 0)
+    _require_trust(sample, goal.level_of(sample))
+    left = delta - (failure if proved else 0.0)
+    found = least_epsilon(lambda e: sample.expected(e, draws, 0.5 * failure), left)
+    if math.isinf(found):
+        raise DrawsCannotTell(
+            f"draws={draws} of removing a record would bound delta={delta:g} at no epsilon."
+        )
+    return found
 
 
 def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
@@ -177,9 +211,15 @@ def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
     return ConvexTail.of(sample.kept[0], failure_probability=0.25 * failure, slack=setting.slack)
 
 
-def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sample | None:
+def _drawn_adding(
+    question: Question, estimator: Estimator, goal: Goal, needed: float
+) -> Sample | None:
     """Draws for adding a record, or None where they do not tell and a bound must."""
     sample = question.options.simulate(estimator, 1)
+    if estimator.largest(0.0) is not None:
+        failure = question.options.failure(goal.delta, proved=True)
+        # Removing a record alone needs this epsilon, so that smaller ones are not decided here.
+        sample = sample.betting(lambda *before: needed, 0.25 * failure)
     level = goal.level_of(sample)
     if math.isinf(level) or _distrust(sample, level) is not None:
         return None

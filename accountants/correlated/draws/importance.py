@@ -26,7 +26,7 @@ from scipy.special import logsumexp
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.bounds.half_space import half_space
-from dpcal.accountants.correlated.draws.estimators import Floats, Plain, Setting, rising
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
 from dpcal.accountants.correlated.likelihood import largest_state
 from dpcal.accountants.correlated.likelihood.base import chebyshev, interpolation
 from dpcal.errors import UnsupportedEvent
@@ -39,7 +39,7 @@ DEFENSIVE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftRemove(Plain):
+class ShiftRemove(OfSetting):
     """P moved by ``scale`` times its mean: an importance sampler for many small participations."""
 
     setting: Setting
@@ -76,7 +76,7 @@ def weighted(log_l: Floats, log_proposal: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts(Plain):
+class Counts(OfSetting):
     """Participations that may repeat within a round and attract one another, mixed with P.
 
     In state s, a round has k participations with probability proportional to
@@ -210,7 +210,7 @@ class Counts(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftAdd(Plain):
+class ShiftAdd(OfSetting):
     """Q moved against the mean of independent participations with rates ``share`` times theirs.
 
     For any law rho of participations, log L >= <x, m> / sigma^2 - kappa with m = C E_rho[y] and

@@ -18,9 +18,10 @@ import json
 import math
 import os
 import pickle
+import zlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from dpcal import _validate
-from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
+from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean, upper_mean
 from dpcal.accountants.correlated.draws.estimators import Estimator
 from dpcal.errors import MissingExtra
 
@@ -40,6 +41,10 @@ Floats = NDArray[np.float64]
 
 # Draws of one seed.
 CHUNK = 1024
+# Numbers of one array of draws; long runs draw a chunk in parts, each at least this small.
+_LARGEST_ARRAY, _LEAST_DRAWS = 2**22, 16
+# Bets are made for epsilons up to this one.
+_LARGEST_LEVEL = 1e6
 
 Progress = Callable[[int, int], None]
 
@@ -77,11 +82,65 @@ class Sample:
     estimator: Estimator
     kept: Floats
     seed: int
+    bets: Bets | None = None
 
     @property
     def draws(self) -> int:
         """Number of draws."""
         return int(self.kept.shape[1])
+
+    def betting(
+        self, level_of: Callable[[Sample, int, float], float], failure_probability: float
+    ) -> Sample:
+        """Return the sample with bets, which bound means better than their range alone.
+
+        Parameters
+        ----------
+        level_of
+            Maps the draws before a bet, the number of all draws and the failure probability to
+            the epsilon that the bet is made for. One bet serves every epsilon, so that the bound
+            falls in epsilon as its terms do.
+        failure_probability
+            At which bounds are wanted.
+        """
+
+        def past(count: int) -> tuple[Floats, float]:
+            before = replace(self, kept=self.kept[:, :count])
+            level = min(level_of(before, self.draws, failure_probability), _LARGEST_LEVEL)
+            terms = self.estimator.terms(before.kept, level)
+            return terms, float(self.estimator.largest(level) or 1.0)
+
+        if self.estimator.largest(0.0) is None:
+            return self
+        made = Bets.of(self.draws, past, failure_probability=failure_probability)
+        return replace(self, bets=made)
+
+    def expected(
+        self,
+        epsilon: float,
+        draws: int,
+        failure_probability: float,
+        *,
+        errors: float = 2.0,
+        rare: float = 1 / 3,
+    ) -> float:
+        """Return about the upper bound that as many independent draws would give.
+
+        Parameters
+        ----------
+        epsilon
+            Where.
+        draws, failure_probability
+            Of the bound.
+        errors
+            Standard errors of this sample and of the other one that are kept as a margin.
+        rare
+            Weight of the range, which counts where few draws exceed epsilon.
+        """
+        terms = self.estimator.terms(self.kept, epsilon)
+        largest, goal = self.estimator.largest(epsilon), -math.log(failure_probability)
+        reach = errors * math.sqrt(1 / self.draws + 1 / draws) + math.sqrt(2 * goal / draws)
+        return float(terms.mean() + terms.std() * reach) + rare * (largest or 0.0) * goal / draws
 
     def at(self, epsilon: float, *, failure_probability: float) -> Reading:
         """Return the estimate of delta at epsilon with its confidence bounds.
@@ -103,7 +162,12 @@ class Sample:
                 "largest": largest,
             }
             lower = lower_mean(mean * (1 - 1e-12), **options)  # type: ignore[arg-type]
-            upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
+            if self.bets is None:
+                upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
+            else:
+                upper = self.bets.upper_mean(
+                    terms, failure_probability=failure_probability, largest=largest
+                )
         total, squares = float(terms.sum()), float((terms * terms).sum())
         return Reading(
             mean=mean,
@@ -118,7 +182,7 @@ class Sample:
 @lru_cache(maxsize=4)
 def _opened(packed: bytes) -> Estimator:
     """The estimator of a message, with the tables that it builds, once for each process."""
-    estimator: Estimator = pickle.loads(packed)
+    estimator: Estimator = pickle.loads(zlib.decompress(packed))
     return estimator
 
 
@@ -130,7 +194,12 @@ def _sent_chunk(work: tuple[bytes, int, int, int]) -> Floats:
 def _chunk(work: tuple[Estimator, int, int, int]) -> Floats:
     estimator, seed, stream, index = work
     sequence = np.random.SeedSequence(seed, spawn_key=(stream, index))
-    return estimator.draw(CHUNK, np.random.Generator(np.random.PCG64(sequence)))
+    generator = np.random.Generator(np.random.PCG64(sequence))
+    # A power of two, so that parts fill the chunk.
+    part = CHUNK
+    while part > _LEAST_DRAWS and part * estimator.steps > _LARGEST_ARRAY:
+        part //= 2
+    return np.concatenate([estimator.draw(part, generator) for _ in range(CHUNK // part)], axis=1)
 
 
 def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
@@ -237,7 +306,8 @@ def _results(
         return map(_chunk, [(estimator, seed, stream, index) for index in left])
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
-    packed = pickle.dumps(estimator)
+    # Rates and first columns repeat themselves: what is sent is kilobytes also for long runs.
+    packed = zlib.compress(pickle.dumps(estimator), 1)
     found: Iterable[Floats] = executor.map(
         _sent_chunk, [(packed, seed, stream, index) for index in left]
     )

@@ -18,6 +18,7 @@ the polygon has a weight at most 1 in place of 1, so that the terms stay unbiase
 range that the polygon proves.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
+>>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.correlated.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
@@ -35,11 +36,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaln
+from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.draws.estimators import Floats, Plain, Setting, rising
-from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.bounds.band_moments import log_binomials
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["HIGHEST_ORDER", "PowerTilted", "best_order", "has_table"]
@@ -56,29 +57,19 @@ _LARGEST_TABLE = 2**24
 _HOPELESS = 600.0
 
 
-def _scalar(mechanism: Mechanism) -> tuple[float, float] | None:
-    """Decay and scale of the one number that carries the past, if there is one."""
-    if mechanism.decay is not None:
-        return mechanism.decay, mechanism.decay
-    if mechanism.series is not None and len(mechanism.series[0]) == 1:
-        decay, scale = float(mechanism.series[0][0]), float(mechanism.series[1][0])
-        return (decay, scale) if 0 <= decay < 1 and scale >= 0 else None
-    return None
-
-
 def has_table(setting: Setting, order: int) -> bool:
     """Whether counts of an order can be drawn: by one number, or by the last few counts."""
     mechanism, law = setting.mechanism, setting.law
     if law.start.size > 1 or law.rates.max() >= 1:
         return False
-    if _scalar(mechanism) is not None:
+    if mechanism.walk is not None:
         return mechanism.steps * _CELLS <= _LARGEST_TABLE
     states = (order + 1.0) ** (mechanism.bands - 1)
     return mechanism.kind == "banded" and mechanism.steps * states <= _LARGEST_TABLE
 
 
 @dataclass(frozen=True, eq=False)
-class PowerTilted(Plain):
+class PowerTilted(OfSetting):
     """Draws of B^q Q / E[B^q] for independent participations and C >= 0.
 
     Parameters
@@ -107,11 +98,7 @@ class PowerTilted(Plain):
     @cached_property
     def _log_binomial(self) -> Floats:
         """Logarithms of Bin(k; q, r_t), of shape (rounds, q + 1)."""
-        q, k, rates = self.order, np.arange(self.order + 1), self.setting.law.rates[:, None]
-        choices = gammaln(q + 1) - gammaln(k + 1) - gammaln(q - k + 1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            joins = np.where(k > 0, k * np.log(rates), 0.0)
-        return np.ascontiguousarray(choices + joins + (q - k) * np.log1p(-rates))
+        return log_binomials(self.order, self.setting.law.rates)
 
     @cached_property
     def _factors(self) -> Floats:
@@ -123,12 +110,12 @@ class PowerTilted(Plain):
     @property
     def _walk(self) -> tuple[float, float, float, float]:
         """Decay, scale, variance, and the largest state, as the kernels take them."""
-        mechanism, scalar = self.setting.mechanism, _scalar(self.setting.mechanism)
+        mechanism, scalar = self.setting.mechanism, self.setting.mechanism.walk
         assert scalar is not None
         return *scalar, mechanism.variance, self.order / (1 - scalar[0]) * (1 + 1e-12)
 
     @cached_property
-    def _states(self) -> tuple[Floats, Floats]:
+    def _states(self) -> tuple[Floats, NDArray[np.intp], Floats]:
         # States that hardly any record reaches may weigh more than any number: no range then.
         with np.errstate(over="ignore", invalid="ignore"):
             return kernels.state_table(self._factors, *self._walk, self.cells)
@@ -140,16 +127,16 @@ class PowerTilted(Plain):
     @cached_property
     def log_moment(self) -> float:
         """A bound on log E_Q[B^q], which the table proves; infinite if there is none."""
-        if _scalar(self.setting.mechanism) is None:
+        if self.setting.mechanism.walk is None:
             return float(self._last_counts[0, 0])
         with np.errstate(over="ignore", invalid="ignore"):
-            found = float(np.log(self._states[1]).sum())
+            found = float(np.log(self._states[2]).sum())
         return found + 1e-12 * self.setting.mechanism.steps if math.isfinite(found) else math.inf
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return what is kept of draws, of shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
-        if _scalar(mechanism) is None:
+        if mechanism.walk is None:
             counts = kernels.band_draws(
                 self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
             )

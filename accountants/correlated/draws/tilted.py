@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.correlated.draws.estimators import Floats, Plain, Setting, rising
+from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
 from dpcal.accountants.correlated.likelihood import VALIDATED, largest_state
 from dpcal.accountants.correlated.likelihood.base import chebyshev, interpolation
 from dpcal.errors import UnsupportedEvent
@@ -30,7 +30,7 @@ __all__ = ["Tilted"]
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(Plain):
+class Tilted(OfSetting):
     """Half of the draws from P, half from L^2 Q / E_Q[L^2], for ``C[t, u] = decay^(t - u)``.
 
     A draw from the second law is C (y1 + y2) and noise, for two patterns with probability

@@ -112,11 +112,16 @@ def test_no_group_is_taken_for_the_worst_without_proof():
     assert (proved.label, proved.draws) == (CERTIFIED, 0)
     assert "which group is the worst is not known" in proved.note
     drawn = correlated.CyclicPoisson(2, 0.5, random_shift=True)
-    # Half of all records are in that group, so that half of its delta counts.
     answer = correlated.epsilon(Dense(C), drawn, **asked)
-    strided = Dense(np.diag([5.0, 5.0]))
-    alone = correlated.epsilon(strided, correlated.Poisson(0.5), **{**asked, "delta": 2e-3})
-    assert answer > 0.95 * alone
+    # All patterns of both groups, and outputs of a record that is in either.
+    patterns = np.array([[a, 0, b, 0] for a in (0, 1) for b in (0, 1)])
+    means = np.concatenate([patterns, np.roll(patterns, 1, axis=1)]) @ C.T
+    rng = np.random.default_rng(5)
+    x = means[rng.integers(0, 8, 400_000)] + 5.0 * rng.standard_normal((400_000, 4))
+    ratio = np.exp(x @ means.T / 25 - (means * means).sum(axis=1) / 50).mean(axis=1)
+    for epsilon, at_most in ((float(answer), True), (0.8 * float(answer), False)):
+        delta = np.maximum(0.0, 1 - math.exp(epsilon) / ratio).mean()
+        assert (delta <= 1e-3) == at_most
 
 
 @pytest.mark.parametrize("bands", [1, 2, 3, 6])
