@@ -16,6 +16,7 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -53,6 +54,12 @@ __all__ += ["StrategyTable", "compare_strategies"]
 _TREE_STEPS = 4096
 _BANDS = 16
 _FEW = 4
+# For random batches: decays and bands that cost little privacy, because what is left of a
+# contribution after a few steps hardly meets another one.
+_DECAYS = (0.25, 0.5, 0.75, 0.9)
+_SHORT_BANDS = (2, 4)
+# The other workload that every row shows.
+_MOMENTUM = Workload(momentum=0.9)
 
 
 @dataclass(frozen=True)
@@ -213,6 +220,8 @@ class StrategyRow:
         (iterates, for prefix sums), in units of the clipping norm.
     memory
         Rows that the noise keeps.
+    momentum_error
+        The root-mean-square error of the iterates with momentum 0.9, at the same noise.
     method, label
         Why the noise suffices, and how certain that is.
     note
@@ -224,6 +233,7 @@ class StrategyRow:
     max_error: float | None
     mean_error: float | None
     memory: int
+    momentum_error: float | None = None
     method: str = ""
     label: str = ""
     note: str = ""
@@ -238,6 +248,9 @@ class StrategyRow:
         return {**vars(self), "strategy": self.strategy.to_dict()}
 
 
+Progress = Callable[[StrategyRow, int, int], None]
+
+
 @dataclass(frozen=True)
 class StrategyTable:
     """Strategies at one target; ``str()`` is a table."""
@@ -249,6 +262,12 @@ class StrategyTable:
     workload: Workload
     schedule: str
     rows: tuple[StrategyRow, ...]
+
+    @property
+    def baseline(self) -> StrategyRow | None:
+        """The row of independent noise, DP-SGD, which is what the others must beat."""
+        found = [row for row in self.rows if isinstance(row.strategy, Identity)]
+        return found[0] if found and found[0].mean_error is not None else None
 
     @property
     def best(self) -> StrategyRow:
@@ -267,19 +286,21 @@ class StrategyTable:
             f"noise for epsilon = {self.epsilon:g}, delta = {self.delta:g}, "
             f"{self.neighboring_relation}; {self.steps} steps, {self.schedule}",
             f"errors of {self.workload}, in clipping norms; memory in rows",
-            f"{'strategy':<38}{'multiplier':>12}{'max error':>12}{'mean error':>12}{'memory':>8}"
-            "  label",
+            f"{'strategy':<38}{'multiplier':>12}{'max error':>12}{'mean error':>12}"
+            f"{'of DP-SGD':>11}{'momentum':>10}{'memory':>8}  label",
         ]
-        for row in self.rows:
-            name = row.name
-            if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
-                lines.append(f"{name:<38}{row.note}")
-            else:
-                lines.append(
-                    f"{name:<38}{row.noise_multiplier:>12.5g}{row.max_error:>12.5g}"
-                    f"{row.mean_error:>12.5g}{row.memory:>8}  {row.label}"
-                )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(self._line(row) for row in self.rows)])
+
+    def _line(self, row: StrategyRow) -> str:
+        if row.noise_multiplier is None or row.max_error is None or row.mean_error is None:
+            return f"{row.name:<38}{row.note}"
+        least = self.baseline
+        share = "" if least is None else f"{row.mean_error / (least.mean_error or 1.0):.3f}"
+        return (
+            f"{row.name:<38}{row.noise_multiplier:>12.5g}{row.max_error:>12.5g}"
+            f"{row.mean_error:>12.5g}{share:>11}{row.momentum_error or 0.0:>10.4g}"
+            f"{row.memory:>8}  {row.label}"
+        )
 
 
 def _name(strategy: Strategy) -> str:
@@ -288,7 +309,8 @@ def _name(strategy: Strategy) -> str:
     if isinstance(strategy, LambdaCGD):
         size = f", decay {strategy.decay:.4g}"
     elif isinstance(strategy, BLT):
-        size = f", {len(strategy.decays)} buffers"
+        buffers = len(strategy.decays)
+        size = f", {buffers} buffer" + ("s" if buffers > 1 else "")
     elif isinstance(strategy, BISR):
         size = f", {strategy.inverse_bands} bands"
     elif isinstance(strategy, Tree):
@@ -325,6 +347,25 @@ def _usual_strategies(
     )
 
 
+def _for_random_batches(
+    steps: int, participation: Participation, workload: Workload
+) -> tuple[Strategy, ...]:
+    """One or more of each family, for batches that are drawn at random."""
+    trees = (Tree(steps),) if 1 < steps <= _TREE_STEPS else ()
+    banded = [
+        Banded.optimised(steps, bands, participation=participation, workload=workload)
+        for bands in _SHORT_BANDS
+        if bands <= steps
+    ]
+    buffered = [
+        BLT.optimised(steps, buffers, participation=participation, workload=workload)
+        for buffers in (1, _FEW)
+    ]
+    cgd = [LambdaCGD(steps, decay) for decay in _DECAYS]
+    inverse = BISR(steps, min(_FEW, steps))
+    return (Identity(steps), *trees, *cgd, *banded, inverse, *buffered, SquareRoot(steps))
+
+
 def compare_strategies(
     *,
     steps: int,
@@ -336,6 +377,7 @@ def compare_strategies(
     neighboring_relation: str = "replace-special",
     strategies: tuple[Strategy, ...] | None = None,
     pricing: Pricing | None = None,
+    progress: Progress | None = None,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -360,11 +402,13 @@ def compare_strategies(
         ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
         ``independent=True``.
     strategies
-        Which ones; one of each family when omitted.
+        Which ones; one or more of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
         amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
         draws a price may take.
+    progress
+        Called after each strategy with its row, how many are done, and how many there are.
 
     Returns
     -------
@@ -386,14 +430,18 @@ def compare_strategies(
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    chosen = _usual_strategies(count, schema, workload) if strategies is None else strategies
+    usual = _for_random_batches if isinstance(priced_by, SampledBatches) else _usual_strategies
+    chosen = usual(count, schema, workload) if strategies is None else strategies
     if not chosen:
         raise ValueError("strategies must be one or more, got none.")
-    rows = []
     for strategy in chosen:
         if strategy.steps != count:
             raise ValueError(f"strategies must be for steps={count}, got {strategy!r}.")
+    rows = []
+    for strategy in chosen:
         rows.append(_row(strategy, priced_by, workload, neighboring_relation, **target))
+        if progress is not None:
+            progress(rows[-1], len(rows), len(chosen))
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
@@ -452,6 +500,7 @@ def _row(
         sigma * strategy.max_error(workload),
         sigma * strategy.mean_error(workload),
         memory,
+        sigma * strategy.mean_error(_MOMENTUM),
         found.method,
         found.label,
     )

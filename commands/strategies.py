@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from dpcal.commands._output import present
 if TYPE_CHECKING:
     from dpcal.accountants.matrix import Participation
     from dpcal.calibrate import SampledBatches
+    from dpcal.calibrate.strategies import StrategyRow
 
 EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
 EXAMPLES = (
@@ -51,7 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--seed", type=whole, help="with --draws: fixes them (default: fresh from the system)"
     )
     group.add_argument(
-        "--progress", action="store_true", help="with --draws: a bar for each question (needs tqdm)"
+        "--progress", action="store_true", help="a line on stderr for each strategy that is done"
     )
     group.add_argument(
         "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
@@ -84,9 +86,16 @@ def run(options: Namespace) -> int:
         pricing=_pricing(options) if sampled else None,
         workload=dpcal.accountants.matrix.Workload(momentum=options.momentum, decay=options.decay),
         neighboring_relation=options.neighboring_relation,
+        progress=_report if options.progress else None,
     )
     present(options, table.to_dict(), str(table))
     return 0
+
+
+def _report(row: StrategyRow, done: int, count: int) -> None:
+    """Print a line for a strategy that is done."""
+    found = "no answer" if row.mean_error is None else f"mean error {row.mean_error:.5g}"
+    print(f"{done}/{count} {row.name}: {found}", file=sys.stderr, flush=True)
 
 
 def _participation(options: Namespace) -> Participation:

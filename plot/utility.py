@@ -188,7 +188,11 @@ def strategies(table: StrategyTable) -> Any:
     figure, axes = figure_and_axes()
     axes.set_xscale("log")
     axes.set_yscale("log")
-    for row in table.rows:
+    if table.baseline is not None and table.baseline.mean_error is not None:
+        # What correlation must beat: the error of independent noise.
+        axes.axhline(table.baseline.mean_error, color=MUTED, linewidth=0.8, linestyle="--")
+    above = True
+    for row in sorted(table.rows, key=lambda row: row.noise_multiplier or 0.0):
         if row.noise_multiplier is None or row.mean_error is None or row.max_error is None:
             continue
         x = row.noise_multiplier
@@ -198,13 +202,17 @@ def strategies(table: StrategyTable) -> Any:
         known = "" if row.label == "exact" else f" ({row.label})"
         axes.annotate(
             row.name + known,
-            (x, row.mean_error),
-            xytext=(5, -3),
+            (x, row.max_error if above else row.mean_error),
+            xytext=(2, 4 if above else -4),
             textcoords="offset points",
             fontsize=7,
             color=INK,
-            va="top",
+            rotation=40 if above else -40,
+            rotation_mode="anchor",
+            va="bottom" if above else "top",
         )
+        # Names of neighbors go to either side.
+        above = not above
     axes.set_xlabel("noise multiplier")
     axes.set_ylabel(f"mean and largest error of {table.workload}")
     axes.set_title(

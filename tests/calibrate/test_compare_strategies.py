@@ -64,6 +64,31 @@ def test_errors_are_those_of_the_calibrated_noise():
     assert table.best.mean_error == min(row.mean_error for row in table.rows)
 
 
+def test_usual_strategies_of_random_batches_all_answer_and_report():
+    seen = []
+    table = calibrate.compare_strategies(
+        steps=30,
+        sampler=correlated.Poisson(0.05),
+        progress=lambda row, done, count: seen.append((row, done, count)),
+        **TARGET,
+    )
+    assert len(table.rows) >= 10
+    assert [row for row, _, _ in seen] == list(table.rows)
+    assert [(done, count) for _, done, count in seen] == [
+        (k + 1, len(table.rows)) for k in range(len(table.rows))
+    ]
+    assert isinstance(table.baseline.strategy, Identity)
+    assert table.rows[0] is table.baseline
+    momentum = Workload(momentum=0.9)
+    for row in table.rows:
+        assert row.noise_multiplier is not None or row.note.endswith(".")
+        assert row.momentum_error == pytest.approx(
+            row.noise_multiplier * row.strategy.mean_error(momentum), rel=1e-12
+        )
+    share = table.rows[2].mean_error / table.baseline.mean_error
+    assert f"{share:.3f}" in str(table).splitlines()[5]
+
+
 def test_correlation_pays_in_several_epochs():
     table = calibrate.compare_strategies(steps=512, participation=FixedEpochs(8, 64), **TARGET)
     independent, *correlated = table.rows
@@ -186,6 +211,8 @@ def test_picture_shows_what_the_table_says():
     )
     (axes,) = plot.strategies(table).axes
     points = {(line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    level = table.baseline.mean_error
+    assert any(list(line.get_ydata()) == [level, level] for line in axes.lines)
     for row in table.rows:
         assert {(row.noise_multiplier, row.mean_error), (row.noise_multiplier, row.max_error)} <= (
             points
@@ -202,6 +229,9 @@ def test_command_prices_random_batches(capsys):
     assert main([*words, "--sampling-probability", "0.2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert {row["label"] for row in document["rows"]} == {"exact", "certified"}
+    assert main([*words, "--sampling-probability", "0.2", "--progress"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"1/{len(lines)} identity: mean error ")
     assert main([*words, "--draws", "100"]) == 2
     assert "go with --sampling-probability" in capsys.readouterr().err
 
