@@ -21,7 +21,7 @@ FAMILY = "the tests of one family share their problems and their records of runs
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
-    "dpcal._ext.correlated": (1284, KERNEL),
+    "dpcal._ext.correlated": (1306, KERNEL),
     "tests/optim/boundary/test_answers.py": (654, FAMILY),
     "tests/optim/test_optim_correlated.py": (744, FAMILY),
     "tests/optim/test_optim_kl.py": (839, FAMILY),
