@@ -22,6 +22,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated.samplers import Sampler as ParticipationLaw
 from dpcal.calibrate.correlation import Correlation
+from dpcal.calibrate.groups import rows_of_one_person
 from dpcal.calibrate.samplers import Sampler, sampler_of
 from dpcal.errors import UnsupportedEvent
 
@@ -145,6 +146,9 @@ class Query:
     threshold
         A number > 1 that a noisy count must exceed for its label to be released; for kind
         ``"labels"`` only.
+    group_size
+        How many records a person has at most, k >= 1. The claim is about the person then: about k
+        records at once, each of which is clipped and sampled on its own.
     """
 
     name: str
@@ -165,6 +169,7 @@ class Query:
     separation: int | None = None
     participations: int | None = None
     threshold: float | None = None
+    group_size: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -180,6 +185,7 @@ class Query:
         self._check_budget()
         self._check_correlation()
         self._check_choice()
+        self._check_group()
 
     def _check_choice(self) -> None:
         labels = self.kind == "labels"
@@ -200,6 +206,18 @@ class Query:
                 f"kind={self.kind!r} is for sampler='full' with composition='sequential' and no "
                 f"budget, got sampler={self.sampler!r} with composition={self.composition!r} and "
                 f"budget={self.budget!r}."
+            )
+
+    def _check_group(self) -> None:
+        plain = self.sampler in ("full", "poisson") and self.composition == "sequential"
+        plain = plain and self.budget is None and self.correlation is None
+        if _validate.count(group_size=self.group_size) > 1 and not (
+            plain and self.kind not in LAPLACE + CHOICES
+        ):
+            raise ValueError(
+                "group_size > 1 is for sums over every record or Poisson samples, in sequence, "
+                f"with independent noise that is planned, got {self.group_size!r} for query "
+                f"{self.name!r}."
             )
 
     def _check_scale(self) -> None:
@@ -331,6 +349,12 @@ class Query:
         if self.kind == "selection":
             return events.ExponentialMechanismDpEvent(
                 math.nextafter(2 / self.noise_multiplier, 9e9)
+            )
+        if self.group_size > 1:
+            return rows_of_one_person(
+                noise_multiplier=self.noise_multiplier,
+                group_size=self.group_size,
+                sampling_probability=self.sampling_probability or 1.0,
             )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
         if self.threshold is not None:

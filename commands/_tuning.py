@@ -126,6 +126,13 @@ _ROWS = (
         meaning="how often a record may be used, >= 1 (default: 1)",
     ),
     Tunable(
+        name="group_size",
+        read=whole,
+        metavar="K",
+        meaning="rows of one person at most, >= 1, by the schema's column of type 'person'; more "
+        "are left out (default: the schema's, or 1)",
+    ),
+    Tunable(
         name="preset",
         read=str,
         choices=("practical", "theory"),

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from dpcal.commands import training
+from dpcal.commands._help import add_help_all
 from dpcal.commands._options import (
     add_output,
     add_relation,
@@ -21,6 +22,27 @@ EXAMPLES = (
     EXAMPLE,
     "--csv patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
     "--budget clinic.budget -o second-report",
+)
+# What --help shows; --help-all shows the rest.
+COMMON = (
+    "table",
+    "--target",
+    "--schema",
+    "--bounds",
+    "--test-fraction",
+    "--held-out",
+    "--epsilon",
+    "--delta",
+    "--n",
+    "--loss",
+    "--optimizer",
+    "--batch-size",
+    "--epochs",
+    "--max-norm",
+    "--group-size",
+    "--budget",
+    "--output",
+    "--force",
 )
 
 # A bar of its own.
@@ -44,10 +66,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--budget",
         type=Path,
         metavar="FILE",
-        help="charge the run to this budget book, and refuse it if it does not fit (see 'dpcal "
-        "budget'); a new book takes the run's epsilon and delta for its total",
+        help="charge the run to this budget book, and refuse it if it does not fit; a new book "
+        "takes the run's epsilon and delta for its total",
     )
     add_output(parser)
+    add_help_all(parser, common=COMMON)
 
 
 def run(options: Namespace) -> int:
@@ -64,8 +87,7 @@ def _add_table(parser: ArgumentParser) -> None:
         "--schema",
         type=Path,
         metavar="TOML",
-        help="types, ranges, categories, missing values: 'dpcal schema FILE' drafts one "
-        "(default: every feature is a number)",
+        help="types, ranges, categories, ...: 'dpcal schema FILE' drafts one (default: numbers)",
     )
     table.add_argument(
         "--classes", metavar="A,B", help="the two classes (default: the schema's, or read)"
@@ -74,14 +96,14 @@ def _add_table(parser: ArgumentParser) -> None:
         "--n",
         type=whole,
         metavar="N",
-        help="public number of records, which the table's own may differ from: then the claim is "
-        "for add-or-remove-one (default: the schema's, or read, and the claim for replace-special)",
+        help="public number of records, for a claim under add-or-remove-one (default: the "
+        "schema's, or read, for one under replace-special)",
     )
     table.add_argument(
         "--bounds",
         metavar="LOW:HIGH|FILE",
-        help="public range of every feature, or a JSON file of column: [low, high]; values are "
-        "clamped, and ranges scaled to [-4, 4] (default: features are used as they are)",
+        help="public range of every feature, or a JSON file of column: [low, high] (default: "
+        "features are used as they are)",
     )
     table.add_argument(
         "--target-bounds",
@@ -99,8 +121,8 @@ def _add_table(parser: ArgumentParser) -> None:
     table.add_argument(
         "--held-out",
         choices=("noisy", "unprotected", "none"),
-        help="scores of held-out records: with noise that they pay for, without noise, or none "
-        "(default: noisy; none with --budget, which then charges scores like a run)",
+        help="scores of held-out records: paid by these, not protected, or none (default: noisy; "
+        "none with --budget, which charges scores like a run)",
     )
 
 

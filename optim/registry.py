@@ -118,7 +118,7 @@ _ROWS = (
         measure="excess risk",
         theorem="Abadi et al. 2016, Algorithm 1; Bassily, Smith and Thakurta 2014, Theorem 2.4",
         relations=_FIXED,
-        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate"),
+        options=("batch_size", "epochs", "steps", "max_norm", "learning_rate", "group_size"),
         constants=False,
     ),
     Optimizer(

@@ -61,7 +61,9 @@ def fingerprint(arrays: Iterable[NDArray[Any]], *, key: bytes | None = None) -> 
     return {"algorithm": name, "value": digest.hexdigest()}
 
 
-def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[str, Any]:
+def privacy_statement(
+    result: Result, *, outside: Iterable[str] = (), unit: str | None = None
+) -> dict[str, Any]:
     """Return what a run's claim covers, and what it does not.
 
     Parameters
@@ -70,9 +72,11 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
         A run.
     outside
         Sentences on what else the claim leaves out.
+    unit
+        What the claim is about; what the plan says when omitted.
     """
     return {
-        "unit": "one training record (one row of the table)",
+        "unit": unit or _unit(result.plan),
         "neighboring_relation": result.plan.neighboring_relation,
         "mechanism": _mechanism(result.plan),
         "covered": "the released parameters and every iterate of the run",
@@ -86,6 +90,14 @@ def privacy_statement(result: Result, *, outside: Iterable[str] = ()) -> dict[st
             *outside,
         ],
     }
+
+
+def _unit(plan: Plan) -> str:
+    """Say what two neighbors differ in."""
+    rows = max(query.group_size for query in plan.queries)
+    if rows == 1:
+        return "one training record (one row of the table)"
+    return f"one person, who has at most {rows} training records (rows of the table)"
 
 
 def _about_n(plan: Plan) -> str:

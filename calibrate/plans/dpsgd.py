@@ -13,6 +13,7 @@ import math
 
 from dpcal import _validate
 from dpcal.accountants import events
+from dpcal.calibrate.groups import rows_of_one_person
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.query import Query
@@ -31,6 +32,7 @@ def dpsgd(
     max_norm: float = 1.0,
     learning_rate: float | None = None,
     neighboring_relation: str = "add-or-remove-one",
+    group_size: int = 1,
 ) -> Plan:
     """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) that meets (epsilon, delta).
 
@@ -52,6 +54,8 @@ def dpsgd(
         Step size > 0; the optimizer's default when omitted.
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``.
+    group_size
+        How many records a person has at most, >= 1: the claim is about all records of a person.
 
     Raises
     ------
@@ -75,7 +79,12 @@ def dpsgd(
     count = _validate.count(steps=steps)
     q = batch_size / n
     sigma = noise_multiplier(
-        lambda value: events.dpsgd(sampling_probability=q, noise_multiplier=value, steps=count),
+        lambda value: events.SelfComposedDpEvent(
+            rows_of_one_person(
+                noise_multiplier=value, group_size=group_size, sampling_probability=q
+            ),
+            count,
+        ),
         epsilon=epsilon,
         delta=delta,
         neighboring_relation=neighboring_relation,
@@ -88,6 +97,7 @@ def dpsgd(
         max_norm=_validate.positive(max_norm=max_norm),
         noise_multiplier=sigma,
         count=count,
+        group_size=group_size,
     )
     parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
     if learning_rate is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from argparse import Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,12 @@ def prepare(options: Namespace) -> None:
     if not 0 <= options.test_fraction < 1:
         raise ValueError(f"test_fraction must be a number in [0, 1), got {options.test_fraction}.")
     schema = None if options.schema is None else Schema.read(options.schema)
+    if schema is not None and options.group_size is not None:
+        schema = replace(schema, group_size=options.group_size)
+    elif schema is not None and schema.group_size > 1:
+        options.group_size = schema.group_size
+    elif options.group_size is not None and options.group_size != 1:
+        raise ValueError("--group-size needs a --schema with a column of type 'person'.")
     options.given_schema = schema
     if schema is not None and options.n is None:
         options.n = schema.n

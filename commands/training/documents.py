@@ -36,6 +36,7 @@ def opening(
     key: bytes | None = None,
     read_from_data: Sequence[str] = (),
     counts: Mapping[str, int] | None = None,
+    unit: str | None = None,
 ) -> dict[str, Any]:
     """Return the first entries of ``report.json``: its format, its claim, and its data.
 
@@ -57,6 +58,8 @@ def opening(
         What was read off the records, beside their number: the claim does not cover it.
     counts
         How many rows were read, and why some of them are no records.
+    unit
+        What the claim is about, where the plan does not say it.
     """
     if read_from_data:
         listed = ", ".join(read_from_data)
@@ -65,7 +68,7 @@ def opening(
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "privacy": privacy_statement(result, outside=outside),
+        "privacy": privacy_statement(result, outside=outside, unit=unit),
         "data": {
             "name": name,
             **_sizes(result, task, counts or {}),

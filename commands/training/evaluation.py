@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query, noise_multiplier
+from dpcal.calibrate.groups import rows_of_one_person
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Run
 from dpcal.errors import BudgetExceeded
@@ -93,8 +93,9 @@ def _noisy(
 ) -> tuple[Vector, float, dict[str, Any]]:
     """Ask for the sums as an answer of an oracle, with a plan and a ledger of its own."""
     trained = run.result.plan
+    group = options.group_size or 1
     sigma = noise_multiplier(
-        events.GaussianDpEvent,
+        lambda value: rows_of_one_person(noise_multiplier=value, group_size=group),
         epsilon=trained.epsilon,
         delta=trained.delta,
         neighboring_relation=trained.neighboring_relation,
@@ -106,6 +107,7 @@ def _noisy(
         max_norm=bound,
         noise_multiplier=sigma,
         count=1,
+        group_size=group,
     )
     plan = Plan(
         optimizer="evaluation",

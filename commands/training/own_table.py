@@ -142,6 +142,7 @@ def _document(
             key=data.key,
             read_from_data=data.read_from_data,
             counts=data.counts,
+            unit=_unit(data),
         ),
         "training": {
             "optimizer": result.plan.optimizer,
@@ -166,6 +167,13 @@ def _weights(data: Data, run: Run) -> tuple[list[float], float]:
     weights = run.result.w[: len(data.features) + data.task.intercept].tolist()
     intercept = weights.pop() if data.task.intercept else 0.0
     return weights, intercept
+
+
+def _unit(data: Data) -> str | None:
+    """What the claim is about, where a person has one row."""
+    if data.schema.person is None or data.schema.group_size > 1:
+        return None
+    return "one person, who has at most one training record (row of the table)"
 
 
 def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:

@@ -379,3 +379,60 @@ def test_help_loads_no_numpy():
         "assert 'numpy' not in sys.modules and 'polars' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+# -- people with several rows
+
+
+def test_people_with_several_rows(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    people = rng.integers(0, 600, 3000)
+    dose = rng.uniform(0, 10, 3000)
+    rows = [f"P{p};{x:.3f};{'u' if x > 5 else 'v'}" for p, x in zip(people, dose, strict=True)]
+    (tmp_path / "t.csv").write_text("who;dose;group\n" + "\n".join(rows))
+    (tmp_path / "schema.toml").write_text(
+        "group_size = 3\n[columns.who]\ntype = 'person'\n[columns.dose]\ntype = 'number'\n"
+        "range = [0, 10]\n[columns.group]\ntype = 'class'\nclasses = ['u', 'v']\n"
+    )
+    words = ["train", tmp_path / "t.csv", "--schema", tmp_path / "schema.toml", "--json"]
+    asked = [*map(str, [*words, "--target", "group", "--epsilon", "2", "--delta", "1e-5"])]
+    assert main([*asked, "-o", str(tmp_path / "a")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    counts = np.bincount(people, minlength=600)
+    used = document["data"]["training_records"] + document["data"]["held_out_records"]
+    assert used == np.minimum(counts, 3).sum()
+    assert document["privacy"]["unit"].startswith("one person, who has at most 3 training")
+    queries = [*document["runs"][0]["plan"]["queries"], *document["evaluation"]["plan"]["queries"]]
+    assert [query["group_size"] for query in queries] == [3, 3]
+    assert main(["verify", str(tmp_path / "a")]) == 0
+    # The flag has the last word; one row a person costs less noise.
+    capsys.readouterr()
+    assert main([*asked, "--group-size", "1", "-o", str(tmp_path / "b")]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["privacy"]["unit"].startswith("one person, who has at most one training")
+    (alone,) = document["runs"][0]["plan"]["queries"]
+    assert alone["noise_multiplier"] < queries[0]["noise_multiplier"] / 1.5
+    assert main([*asked, "--optimizer", "noisy_gd", "-o", str(tmp_path / "c")]) == 2
+    assert "--group-size is not for --optimizer noisy_gd" in capsys.readouterr().err
+
+
+# -- help
+
+
+def help_of(capsys, word):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", word])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_is_on_one_screen_and_the_rest_is_there(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    short, whole = help_of(capsys, "--help"), help_of(capsys, "--help-all")
+    assert len(short.splitlines()) <= 50
+    assert "--help-all" in short
+    for option in ("--schema", "--target", "--epsilon", "--delta", "--budget", "--group-size"):
+        assert option in short
+    for option in ("--kappa", "--noise", "--seed", "--separator", "--smoothness", "--csv"):
+        assert option not in short
+        assert option in whole

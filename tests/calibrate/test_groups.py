@@ -1,0 +1,107 @@
+"""People with several rows: the price is that of everything that their sampled rows can add."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from dpcal import calibrate, optim
+from dpcal.accountants import delta, epsilon, events
+from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.groups import rows_of_one_person
+
+RELATIONS = ("add-or-remove-one", "replace-special")
+
+
+def law(k, q, sigma, x):
+    """Density of the sum where a person's rows all push the same way."""
+    return sum(binom.pmf(j, k, q) * norm.pdf(x, j, sigma) for j in range(k + 1))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("k", "q", "sigma"), [(2, 0.3, 1.0), (3, 0.05, 0.8), (5, 0.5, 4.0)])
+def test_one_answer_is_the_mixture_of_its_samples(k, q, sigma, relation):
+    """Hockey-stick divergences by sums over a grid, in both directions."""
+    event = rows_of_one_person(noise_multiplier=sigma, group_size=k, sampling_probability=q)
+    x = np.linspace(-12 * sigma, k + 12 * sigma, 400_001)
+    with_person, without = law(k, q, sigma, x), norm.pdf(x, 0, sigma)
+    for target in (0.1, 0.5, 1.5):
+        both = [
+            np.maximum(one - math.exp(target) * other, 0).sum() * (x[1] - x[0])
+            for one, other in ((with_person, without), (without, with_person))
+        ]
+        found = delta(event, epsilon=target, neighboring_relation=relation)
+        assert float(found) == pytest.approx(max(both), rel=1e-6, abs=1e-13)
+
+
+def test_rows_that_push_apart_tell_less():
+    """Two rows with orthogonal gradients, by a grid in the plane."""
+    q, sigma, target = 0.3, 1.0, 0.5
+    x = np.linspace(-9, 10, 1201)
+    one = (1 - q) * norm.pdf(x, 0, sigma) + q * norm.pdf(x, 1, sigma)
+    none = norm.pdf(x, 0, sigma)
+    excess = np.outer(one, one) - math.exp(target) * np.outer(none, none)
+    apart = np.maximum(excess, 0).sum() * (x[1] - x[0]) ** 2
+    event = rows_of_one_person(noise_multiplier=sigma, group_size=2, sampling_probability=q)
+    assert apart < float(delta(event, epsilon=target))
+
+
+def test_more_rows_cost_more_and_less_than_naive_group_privacy():
+    def price(k):
+        event = rows_of_one_person(noise_multiplier=2.0, group_size=k, sampling_probability=0.05)
+        return float(epsilon(events.SelfComposedDpEvent(event, 200), delta=1e-6))
+
+    prices = [price(k) for k in (1, 2, 4)]
+    assert prices == sorted(prices)
+    # Two rows: at most (2 epsilon, (1 + e^epsilon) delta) of one row (Dwork and Roth 2014).
+    event = rows_of_one_person(noise_multiplier=2.0, group_size=1, sampling_probability=0.05)
+    one = float(epsilon(events.SelfComposedDpEvent(event, 200), delta=1e-6 / 40))
+    assert (1 + math.exp(one)) / 40 < 1
+    assert prices[1] < 2 * one
+
+
+def test_all_records_move_a_sum_k_times_as_far():
+    event = rows_of_one_person(noise_multiplier=6.0, group_size=3)
+    exact = epsilon(events.GaussianDpEvent(2.0), delta=1e-5)
+    assert float(epsilon(event, delta=1e-5)) == pytest.approx(float(exact), rel=1e-12)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_plan_for_people_meets_its_target(relation):
+    plan = calibrate.dpsgd(
+        n=2000,
+        batch_size=100,
+        epochs=5,
+        epsilon=1.0,
+        delta=1e-6,
+        neighboring_relation=relation,
+        group_size=4,
+    )
+    assert 1 - 1e-4 < plan.price() <= 1
+    assert plan.query("gradient").group_size == 4
+    assert Plan.from_json(plan.to_json()) == plan
+    X = np.random.default_rng(0).standard_normal((2000, 2))
+    result = optim.dpsgd(optim.Logistic(X, X[:, 0] > 0), plan, seed=0)
+    assert result.epsilon(1e-6) == plan.price()
+    # The ledger knows of people: a record's price alone would be about a quarter.
+    (query,) = result.plan.queries
+    alone = dataclasses.replace(query, group_size=1).event(2000)
+    assert epsilon(events.SelfComposedDpEvent(alone, query.count), delta=1e-6) < 0.3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sampler": "fixed-size", "batch_size": 5},
+        {"sampler": "full", "composition": "disjoint"},
+        {"sampler": "full", "budget": 1.0},
+    ],
+)
+def test_what_no_theorem_covers_is_refused(changes):
+    given = {"name": "a", "kind": "gradient", "max_norm": 1.0, "noise_multiplier": 2.0, "count": 3}
+    with pytest.raises(ValueError, match="group_size > 1 is for"):
+        Query(**given, **changes, group_size=2)
+    with pytest.raises(ValueError, match="group_size must be"):
+        Query(**given, sampler="full", group_size=0)
