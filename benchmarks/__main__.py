@@ -24,6 +24,7 @@ STUDIES = {
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "estimators": "private estimators on six tables beside other packages",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
+    "tables": "a million rows by twenty, from the file to the objective: time and memory",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
 # A study that is another module's, with other arguments.

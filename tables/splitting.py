@@ -39,20 +39,19 @@ def digests(rows: NDArray[np.float64], key: bytes) -> NDArray[np.uint64]:
         At most 64 bytes.
     """
     # Zero has two signs, which are one value.
-    rows = np.ascontiguousarray(rows) + 0.0
-    width = rows.shape[1] * rows.itemsize
-    view = rows.data.cast("B") if rows.size else memoryview(b"")
-    parts = (view[start : start + width] for start in range(0, len(view), width))
-    return _hashed(parts, key)
-
-
-def _hashed(parts: Iterable[bytes | memoryview], key: bytes) -> NDArray[np.uint64]:
-    joined = b"".join(blake2b(part, key=key, digest_size=8).digest() for part in parts)
-    return np.frombuffer(joined, dtype="<u8").astype(np.uint64)
+    words = (np.ascontiguousarray(rows) + 0.0).view(np.uint64)
+    secrets = _secrets(key, "records", words.shape[1] + 1)
+    state = np.full(len(words), secrets[0])
+    for column, secret in zip(words.T, secrets[1:], strict=True):
+        # Each step is one to one in the state: records that differ in one cell never collide.
+        state = _mixed((state + column) ^ secret)
+    return state
 
 
 def coins_of(digest: NDArray[np.uint64], key: bytes) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each record, independent of all others'.
+    """Return a number in [0, 1) for each record, by a keyed hash of it alone.
+
+    Equal records have coins of their own, by how many of them stand before.
 
     Parameters
     ----------
@@ -61,11 +60,28 @@ def coins_of(digest: NDArray[np.uint64], key: bytes) -> NDArray[np.float64]:
     key
         At most 64 bytes.
     """
-    digest = np.array(digest, dtype="<u8")
-    again = np.flatnonzero(_rank(digest))
-    # Equal records have coins of their own, by how many of them stand before.
-    numbered = np.stack([digest[again], _rank(digest)[again].astype("<u8")], axis=1)
-    digest[again] = _hashed((row.tobytes() for row in numbered), key)
+    first, second = _secrets(key, "coins", 2)
+    rank = _rank(digest).astype(np.uint64)
+    return _uniform(_mixed(_mixed(digest ^ first) + _mixed(rank ^ second)))
+
+
+def _secrets(key: bytes, role: str, count: int) -> NDArray[np.uint64]:
+    entropy = int.from_bytes(blake2b(role.encode(), key=key).digest(), "little")
+    return np.random.default_rng(entropy).integers(0, 2**64, count, dtype=np.uint64)
+
+
+def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits, one to one (Steele, Lea and Flood 2014, SplitMix64, its finalizer).
+
+    The claim rests on no strength of this hash: what a coin depends on is its own record. A
+    cryptographic one takes a million calls.
+    """
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(state ^ (state >> np.uint64(31)))
+
+
+def _uniform(digest: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (digest >> np.uint64(64 - _BITS)).astype(np.float64) * 2.0**-_BITS
 
 
@@ -82,8 +98,8 @@ def _rank(values: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 def coins_of_people(names: Iterable[str], key: bytes) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each person, by a keyed hash of the person's name."""
-    digest = _hashed((name.encode() for name in names), key)
-    return (digest >> np.uint64(64 - _BITS)).astype(np.float64) * 2.0**-_BITS
+    joined = b"".join(blake2b(name.encode(), key=key, digest_size=8).digest() for name in names)
+    return _uniform(np.frombuffer(joined, dtype="<u8").astype(np.uint64))
 
 
 def within_group_size(people: NDArray[np.int64], group_size: int, key: bytes) -> NDArray[np.bool_]:
