@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from dpcal.commands import training
-from dpcal.commands._help import add_help_all
 from dpcal.commands._options import (
     add_output,
     add_relation,
@@ -16,6 +15,7 @@ from dpcal.commands._options import (
     whole,
 )
 from dpcal.commands._tuning import add_correlated_noise, add_minimax, add_tuning
+from dpcal.commands.training.help import add_help_all
 
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 EXAMPLES = (
