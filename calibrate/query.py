@@ -68,6 +68,18 @@ def _in_range(**argument: float) -> None:
         raise ValueError(f"{name} must be in [{LEAST:g}, {MOST:g}], got {value!r}.")
 
 
+def _check_group(query: Query) -> None:
+    """Refuse people with several records where no theorem here prices what all of them add."""
+    plain = query.sampler in ("full", "poisson") and query.composition == "sequential"
+    plain = plain and query.budget is None and query.correlation is None
+    plain = plain and query.kind not in LAPLACE + CHOICES
+    if _validate.count(group_size=query.group_size) > 1 and not plain:
+        raise ValueError(
+            "group_size > 1 is for sums over every record or Poisson samples, in sequence, with "
+            f"independent noise that is planned, got {query.group_size!r} for query {query.name!r}."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """One kind of noisy answer: a sum over sampled records of clipped vectors, plus Gaussian noise.
@@ -185,7 +197,7 @@ class Query:
         self._check_budget()
         self._check_correlation()
         self._check_choice()
-        self._check_group()
+        _check_group(self)
 
     def _check_choice(self) -> None:
         labels = self.kind == "labels"
@@ -206,18 +218,6 @@ class Query:
                 f"kind={self.kind!r} is for sampler='full' with composition='sequential' and no "
                 f"budget, got sampler={self.sampler!r} with composition={self.composition!r} and "
                 f"budget={self.budget!r}."
-            )
-
-    def _check_group(self) -> None:
-        plain = self.sampler in ("full", "poisson") and self.composition == "sequential"
-        plain = plain and self.budget is None and self.correlation is None
-        if _validate.count(group_size=self.group_size) > 1 and not (
-            plain and self.kind not in LAPLACE + CHOICES
-        ):
-            raise ValueError(
-                "group_size > 1 is for sums over every record or Poisson samples, in sequence, "
-                f"with independent noise that is planned, got {self.group_size!r} for query "
-                f"{self.name!r}."
             )
 
     def _check_scale(self) -> None:
