@@ -14,7 +14,9 @@ from _tree import ROOT
 
 FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
-KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
+KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
+    "benchmarks": (21, "one file a study, which a table of their names runs"),
+}
 
 FAMILY = "the tests of one family share their problems and their records of runs"
 
