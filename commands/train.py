@@ -29,16 +29,13 @@ COMMON = (
     "--target",
     "--schema",
     "--bounds",
-    "--test-fraction",
     "--held-out",
     "--epsilon",
     "--delta",
     "--n",
     "--loss",
     "--optimizer",
-    "--batch-size",
     "--epochs",
-    "--max-norm",
     "--group-size",
     "--budget",
     "--output",
@@ -135,7 +132,11 @@ def _add_model(parser: ArgumentParser) -> None:
         help="one of those that 'dpcal optimizers' lists (default: %(default)s)",
     )
     model.add_argument(
-        "--loss", choices=("logistic", "squared"), default="logistic", help="(default: %(default)s)"
+        "--loss",
+        choices=("logistic", "squared"),
+        default="logistic",
+        metavar="NAME",
+        help="logistic or squared (default: %(default)s)",
     )
     model.add_argument("--l2", type=number, default=0.0, help="regulariser >= 0")
     model.add_argument(
