@@ -20,7 +20,7 @@ from dpcal.commands.training.help import add_help_all
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 EXAMPLES = (
     EXAMPLE,
-    "--csv patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
+    "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
     "--budget clinic.budget -o second-report",
 )
 # What --help shows; --help-all shows the rest.
