@@ -48,9 +48,9 @@ def test_draws_answer_both_ways_alike(name, sampler):
     found = correlated.epsilon(run, law, delta=1e-2, **asked)
     back = correlated.delta(run, law, epsilon=float(found), **asked)
     assert back.label == found.label
-    # Estimators are chosen near the epsilon or the delta that is asked for, which is one place;
-    # the order of tilted bins may differ, and its draws with it.
-    assert back == pytest.approx(1e-2, rel=2e-2 if sampler == "bins" else 1e-5)
+    # Estimators are chosen, and bets are made, for the epsilon or the delta that is asked for. Both
+    # bounds hold; stakes made for a delta know its epsilon only from the draws before them.
+    assert back == pytest.approx(1e-2, rel=3e-2)
 
 
 def test_epsilon_and_delta_of_one_run_rest_on_the_same_proof():
