@@ -22,7 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FOLDER",
-        help="a folder with a report.json; several are composed, as about the same records",
+        help="a folder with a report.json, or that file; several are composed, as about one table",
     )
     parser.add_argument(
         "--delta",
@@ -34,7 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print each claim beside what the ledger proves; the exit status is 1 if one does not hold."""
-    documents = [dpcal.report.read(folder) for folder in options.report]
+    # Whoever names the file means its folder.
+    folders = [path.parent if path.is_file() else path for path in options.report]
+    documents = [dpcal.report.read(folder) for folder in folders]
     if options.delta is not None and len(documents) == 1:
         raise ValueError("--delta is for several reports: one report says its own.")
     tables, texts = [], []

@@ -197,6 +197,7 @@ def test_verify_names_the_delta_and_the_confidence(document, tmp_path, capsys):
     (tmp_path / "report.json").write_text(json.dumps(document))
     assert main(["verify", str(tmp_path)]) == 0
     assert capsys.readouterr().out.count("1e-05") == 3
+    assert main(["verify", str(tmp_path / "report.json")]) == 0
     false = copy.deepcopy(document)
     false["runs"][0]["epsilon"]["label"] = "exact"
     assert [row["holds"] for row in verify(false)] == [False, True, True]
