@@ -35,7 +35,7 @@ def write(tmp_path, content, name="table.csv"):
         ("a.tsv", TEXT.replace(";", "\t").encode(), {}),
         ("a.txt", TEXT.replace(";", "|").encode(), {}),
         ("a.txt", TEXT.replace(";", "#").encode(), {"separator": "#"}),
-        ("a.csv.gz", gzip.compress(TEXT.encode()), {}),
+        ("a.csv.gz", gzip.compress(TEXT.encode(), mtime=0), {}),
         ("a.csv.bz2", bz2.compress(TEXT.encode()), {}),
         ("a.csv.xz", lzma.compress(TEXT.encode()), {}),
     ],
