@@ -55,7 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--delta", type=number, metavar="D", help="the claim's delta")
     add_relation(parser)
     parser.add_argument(
-        "--samples", type=whole, default=400_000, metavar="M", help="canaries (default: 400000)"
+        "--samples", type=whole, default=1_000_000, metavar="M", help="canaries (default: 1000000)"
     )
     parser.add_argument(
         "--confidence", type=number, default=0.99, metavar="C", help="of bounds (default: 0.99)"

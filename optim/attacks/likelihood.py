@@ -159,7 +159,7 @@ def likelihood(
     plan: Plan,
     *,
     run: Callable[[Objective, Plan], Any] | None = None,
-    samples: int = 400_000,
+    samples: int = 1_000_000,
     confidence: float = 0.99,
     seed: int | None = None,
 ) -> Likelihood:
