@@ -3,8 +3,8 @@
 >>> event = rows_of_one_person(noise_multiplier=4.0, group_size=2, sampling_probability=0.5)
 >>> event.sensitivities, [round(share, 6) for share in event.sampling_probs]
 ((0.0, 1.0, 2.0), [0.25, 0.5, 0.25])
->>> rows_of_one_person(noise_multiplier=4.0, group_size=2)
-GaussianDpEvent(noise_multiplier=2.0)
+>>> print(f"{rows_of_one_person(noise_multiplier=4.0, group_size=2).noise_multiplier:.9f}")
+2.000000000
 """
 
 from __future__ import annotations

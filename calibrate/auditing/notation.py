@@ -23,7 +23,7 @@ Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options ar
 ... ''')
 >>> young.kind, young.statement, size.formula()
 ('bound', "Young's inequality", 'T <= n  where 1 <= T, T <= sqrt(n)')
->>> read("c: x <= y; for all x")
+>>> read("c: x <= y; for all x")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 ValueError: claim 'c': option must begin with ... free, growth, ..., printed, got 'for all x'.

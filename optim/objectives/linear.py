@@ -267,7 +267,7 @@ class Logistic(TwoClass):
         --------
         >>> Logistic.constants_for(row_norm=1.0, l2=0.1, fit_intercept=False)
         Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.6931471805599454, \
-hessian_lipschitz=0.09622504486493771, measured=False)
+strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         norm = declared_norm(row_norm, fit_intercept)
         return Constants(
