@@ -194,7 +194,7 @@ def test_plans_round_trip():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: _query(kind="hessian"), "kind must be one of"),
+        (lambda: _query(kind="jacobian"), "kind must be one of"),
         (lambda: _query(sampler="shuffle"), "sampler must be one of"),
         (lambda: _query(sampling_probability=None), "sampling_probability goes with"),
         (lambda: _query(batch_size=3), "batch_size goes with"),
