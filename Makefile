@@ -1,7 +1,7 @@
 # make run    set up everything and run the main job (writes dpcal-report/)
 # make test   lint, types, doctests, tests, notebooks
 # make quick  the tests that are not marked as slow, for daily work
-# make bench  slower studies and timings against other packages
+# make bench  slower tests, studies, and timings against other packages
 # make wheel  build the wheel into dist/
 
 PYTHON ?= python3
@@ -37,6 +37,7 @@ quick: install
 	$(TESTS) -m "not slow"
 
 bench: install
+	$(TESTS) -m study
 	$(BIN)/python -m benchmarks
 
 wheel: install

@@ -47,6 +47,7 @@ def test_answers_hold_everywhere(chunk):
 
 
 @pytest.mark.slow
+@pytest.mark.study
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("chunk", range(3))
 def test_answers_hold_where_losses_have_no_exponentials(chunk):

@@ -224,6 +224,7 @@ def test_picture_shows_what_the_table_says():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_command_prices_random_batches(capsys):
     words = ["strategies", "--steps", "24", "--epsilon", "2", "--delta", "1e-4"]
     assert main([*words, "--sampling-probability", "0.2", "--json"]) == 0

@@ -98,6 +98,7 @@ def test_the_accuracies_can_be_drawn_again(printed, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_json_only(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(demonstration, "EPSILONS", (8.0,))
     monkeypatch.setattr(demonstration, "SEEDS", (0,))

@@ -200,6 +200,7 @@ def tree_of(depth, claim):
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_attacks_on_a_tree_stay_below_the_claim_and_find_each_mistake():
     claim = 1.5
 

@@ -162,6 +162,7 @@ def test_dimensions_are_chosen_as_the_corollaries_say():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_error_is_flat_in_the_dimension():
     # Rank 20 in more and more dimensions: the embedded optimizer does not notice, noise in the
     # direct one grows. Slopes over a factor 16 in d, 2 seeds.

@@ -164,6 +164,7 @@ CORNERS = {
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_losses_of_hundreds_have_a_certificate():
     event = events.dpsgd(sampling_probability=1e-3, noise_multiplier=0.05, steps=1000)
     certificate = certify(event, epsilon=1000.0)

@@ -187,6 +187,7 @@ def test_statistics_agree_across_methods():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_states_and_particles_agree_on_buffers():
     run, sampler = BLT(80, (0.95, 0.5), (0.12, 0.3)), correlated.Poisson(0.05)
     options = {"noise_multiplier": 3.0, "epsilon": 0.4, "draws": 4096}
@@ -220,6 +221,7 @@ def test_too_large_a_grid_of_states_falls_back_to_particles(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_rare_participation_with_much_noise_has_an_upper_end():
     # Adding a record is decided far out, some forty times beyond the mean of a participation.
     answer = correlated.epsilon(

@@ -267,6 +267,7 @@ def test_correlated_bins_against_published_values():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_particles_are_conservative_and_nearly_sharp():
     setting = on_grid(ar1(60, 0.8, 2.0), 0.05)
     law, run = setting.law, setting.mechanism
@@ -280,6 +281,7 @@ def test_particles_are_conservative_and_nearly_sharp():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_cross_entropy_beats_plain_draws():
     setting = on_grid(ar1(150, 0.8, 1.0), 0.02)
     start = Counts(setting, (0.985, 0.014, 0.001), 0.1)
