@@ -34,9 +34,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print each claim beside what the ledger proves; the exit status is 1 if one does not hold."""
-    # Whoever names the file means its folder.
-    folders = [path.parent if path.is_file() else path for path in options.report]
-    documents = [dpcal.report.read(folder) for folder in folders]
+    documents = [dpcal.report.read(path) for path in options.report]
     if options.delta is not None and len(documents) == 1:
         raise ValueError("--delta is for several reports: one report says its own.")
     tables, texts = [], []

@@ -129,12 +129,18 @@ def _swap(new: Path, folder: Path) -> None:
 def read(folder: Path) -> Any:
     """Return the parsed ``report.json`` of a report.
 
+    Parameters
+    ----------
+    folder
+        The report's folder, or the file itself.
+
     Raises
     ------
     ValueError
         If there is none that can be read.
     """
     try:
-        return json.loads((folder / "report.json").read_text())
+        path = folder if folder.is_file() else folder / "report.json"
+        return json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise ValueError(f"report must hold a readable report.json: {error}.") from error

@@ -162,7 +162,7 @@ class Question:
     @property
     def independent(self) -> bool:
         """Whether the record joins each round independently of the others."""
-        return self.law.start.size == 1
+        return self.law.independent
 
     @cached_property
     def proved(self) -> Bound:

@@ -68,6 +68,22 @@ class Automaton:
         return int(self.idle.shape[0])
 
     @property
+    def independent(self) -> bool:
+        """Whether rounds are independent: there is no state that one could tell another by."""
+        return self.start.size == 1
+
+    def require_independent(self, bound: str) -> None:
+        """Refuse a law of dependent participations on behalf of a bound.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If participations are not independent.
+        """
+        if not self.independent:
+            raise UnsupportedEvent(f"The {bound} needs independent participations.")
+
+    @property
     def tables(self) -> tuple[Floats, Floats, NDArray[np.intc], NDArray[np.intc], Floats]:
         """The five arrays, in the order in which the kernels take them."""
         return self.idle, self.join, self.idle_to, self.join_to, self.start
@@ -75,7 +91,7 @@ class Automaton:
     @property
     def rates(self) -> Floats:
         """Probability of taking part in each round."""
-        if self.start.size == 1:
+        if self.independent:
             return np.exp(self.join[:, 0])
         law, rates = np.exp(self.start), np.empty(self.rounds)
         for t in range(self.rounds):

@@ -112,9 +112,10 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
 def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
     """The epsilon of a law without its rarest large losses; None where no trim has a contour."""
-    if near is None:
+    # Only for a subset of many losses it matters where the answer about is.
+    if near is None and total.subset is not None:
         near = _epsilon_of_single_steps(total, log_delta)
-    for gap, sharpness in trims_of(total, near, log_delta):
+    for gap, sharpness in trims_of(total, near or 0.0, log_delta):
         measure = trimmed(total.parts, log_delta + gap, sharpness)
         if measure is None:
             break

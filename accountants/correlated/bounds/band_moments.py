@@ -78,6 +78,7 @@ class BandMoments(Bound):
 
     def _moment(self, order: int) -> float:
         if order not in self._moments:
+            self.law.require_independent(f"bound by {self.method}")
             binomials = log_binomials(order, self.law.rates)
             found = float(kernels.band_table(binomials, self.mechanism.gram_bands)[0, 0])
             self._moments[order] = found + _MARGIN * (1 + abs(found))

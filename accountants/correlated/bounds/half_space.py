@@ -25,7 +25,6 @@ from scipy.special import log_ndtr, ndtr
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
-from dpcal.errors import UnsupportedEvent
 
 __all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta", "projection_delta"]
 
@@ -43,8 +42,7 @@ def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floa
     UnsupportedEvent
         If participations are not independent.
     """
-    if law.start.size > 1:
-        raise UnsupportedEvent("The half-space bound needs independent participations.")
+    law.require_independent("half-space bound")
     rates = np.exp(law.join[:, 0])
     q = np.minimum(share * rates, np.where(rates < 1, 1 - 1e-12, 1.0))
     m = mechanism.means(np.ascontiguousarray(q[:, None]))[:, 0]

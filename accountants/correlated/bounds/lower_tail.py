@@ -82,6 +82,7 @@ class LowerTail(Bound):
     @cached_property
     def _products(self) -> tuple[Floats, Floats]:
         """Entries of J (or bounds on them), and the products of odds that they count with."""
+        self.law.require_independent(f"bound by the {self.method}")
         rates = self.law.rates
         with np.errstate(divide="ignore"):
             odds = rates / (1 - rates)

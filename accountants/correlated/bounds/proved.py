@@ -244,6 +244,6 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     never = Nothing(-law.never)
     if isinstance(sampler, BallsInBins):
         return BinsHalfSpace(bin_gram(mechanism, sampler))
-    if law.start.size > 1:
+    if not law.independent:
         return Least((never, both))
     return Least((HalfSpaces(mechanism, law), LowerTail(mechanism, law), never))

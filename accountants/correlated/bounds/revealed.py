@@ -177,7 +177,7 @@ def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
     if shape.steps > _LONG:
         return [_rounded_counts(unit, law)]
     found = [(np.exp(law.counts()), worst_norms(unit))]
-    if law.start.size == 1 and unit.walk is not None and unit.walk[0] > 0:
+    if law.independent and unit.walk is not None and unit.walk[0] > 0:
         found.append(norms_law(unit, law))
     return found
 
@@ -185,7 +185,7 @@ def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
 def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     """Probabilities of few numbers of participations, and bounds on ||C y||, for long runs."""
     rate, T = float(law.rates.max()), law.rounds
-    if law.start.size > 1 or unit.column is None or (np.diff(unit.column) > 0).any():
+    if not law.independent or unit.column is None or (np.diff(unit.column) > 0).any():
         raise UnsupportedEvent(
             f"Runs of more than {_LONG} steps are priced for independent participations and "
             f"Toeplitz strategies whose columns do not increase, got {T} steps."

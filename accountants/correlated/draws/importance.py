@@ -90,7 +90,7 @@ class Counts(OfSetting):
 
     def __post_init__(self) -> None:
         self.setting.require_exact("Counts")
-        if self.setting.mechanism.decay is None or self.setting.law.start.size > 1:
+        if self.setting.mechanism.decay is None or not self.setting.law.independent:
             raise UnsupportedEvent("Counts draws need lambda-CGD and independent participations.")
 
     def _log_chance(self, s: Floats) -> Floats:

@@ -60,7 +60,7 @@ _HOPELESS = 600.0
 def has_table(setting: Setting, order: int) -> bool:
     """Whether counts of an order can be drawn: by one number, or by the last few counts."""
     mechanism, law = setting.mechanism, setting.law
-    if law.start.size > 1 or law.rates.max() >= 1:
+    if not law.independent or law.rates.max() >= 1:
         return False
     if mechanism.walk is not None:
         return mechanism.steps * _CELLS <= _LARGEST_TABLE

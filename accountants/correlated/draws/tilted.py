@@ -45,7 +45,7 @@ class Tilted(OfSetting):
 
     def __post_init__(self) -> None:
         self.setting.require_exact("Tilted")
-        if self.setting.mechanism.decay is None or self.setting.law.start.size > 1:
+        if self.setting.mechanism.decay is None or not self.setting.law.independent:
             raise UnsupportedEvent("Tilted draws need lambda-CGD and independent participations.")
 
     @cached_property

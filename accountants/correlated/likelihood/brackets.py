@@ -101,7 +101,7 @@ def mean_field_minorant(mechanism: Mechanism, law: Automaton, a: Floats) -> Floa
 
     Jensen's inequality under the product law that is tilted by the fields alone.
     """
-    if law.start.size != 1:
+    if not law.independent:
         raise UnsupportedEvent("The mean-field bound needs independent participations.")
     h = a - 0.5 * mechanism.energies[:, None]
     joined = law.join + h
@@ -120,7 +120,7 @@ def likely_end(mechanism: Mechanism, law: Automaton) -> float:
     decay = decay_of(mechanism)
     top = largest_state(decay)
     rate = float(np.exp(law.join).max())
-    if law.start.size > 1 or top <= 9:
+    if not law.independent or top <= 9:
         return top
     powers = decay ** np.arange(math.ceil(math.log(1e-6) / math.log(decay)))
     tilts = np.geomspace(0.05, 30, 60)

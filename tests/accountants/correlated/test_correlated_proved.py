@@ -10,6 +10,7 @@ import pytest
 
 from dpcal.accountants import correlated
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
+from dpcal.accountants.correlated.bounds.half_space import HalfSpaces
 from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.draws.confidence import Bets, upper_mean
@@ -19,6 +20,7 @@ from dpcal.accountants.correlated.likelihood import GridEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD
 from dpcal.calibrate.correlated import proved_noise_multiplier
+from dpcal.errors import UnsupportedEvent
 
 
 def two_rounds(C, sigma, rate):
@@ -40,6 +42,14 @@ RUNS = [
     (Identity(2), 0.8, 0.02),
     (BLT(2, (0.7,), (0.4,)), 1.5, 0.2),
 ]
+
+
+@pytest.mark.parametrize("bound", [LowerTail, BandMoments, HalfSpaces])
+def test_rounds_that_depend_on_each_other_are_refused(bound):
+    mechanism = Mechanism.of(Banded(12, 2, (1.0, 0.5)), noise_multiplier=2.0)
+    law = correlated.MinSeparation(3, 0.1).automaton(12)
+    with pytest.raises(UnsupportedEvent, match="needs independent participations"):
+        bound(mechanism, law).delta(1.0)
 
 
 @pytest.mark.parametrize(("run", "sigma", "rate"), RUNS, ids=lambda each: str(each)[:12])
