@@ -54,7 +54,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--report", type=Path, metavar="FOLDER", help="for accuracy: a report")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="a .png file"
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="a .png or .svg file"
     )
 
 
@@ -69,13 +69,29 @@ def run(options: Namespace) -> int:
         document, figure = _renyi(options)
     else:
         document, figure = _accuracy(options)
-    dpcal.plot.save(figure, options.output)
+    title, description = _about(options, document)
+    dpcal.plot.save(figure, options.output, title=title, description=description)
     present(
         options,
         {"output": str(options.output), **document},
         f"picture written to {options.output}",
     )
     return 0
+
+
+def _about(options: Namespace, document: dict[str, Any]) -> tuple[str, str]:
+    """What the picture shows, and of what: for its metadata, and for the caption of an SVG."""
+    version = f"dpcal {dpcal.__version__}"
+    if options.picture == "accuracy":
+        relations = ", ".join(document["neighboring_relations"])
+        return "Accuracies of private runs", f"{options.report} | {relations} | {version}"
+    told = Mechanism.of(options)
+    title = {
+        "profile": "Privacy profile",
+        "trade-off": "Trade-off of false positives and false negatives",
+        "renyi": "Renyi divergences",
+    }[options.picture]
+    return title, f"{told.sentence()} | {told.relation} | {version}"
 
 
 def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
@@ -166,6 +182,7 @@ def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
     try:
         report = dpcal.report.read(options.report)
         scores: dict[float, list[float]] = {}
+        relations = {item["plan"]["neighboring_relation"] for item in report["runs"]}
         for item in report["runs"]:
             scores.setdefault(item["plan"]["epsilon"], []).append(item["accuracy"])
         optimum = report["non_private_optimum"]
@@ -182,4 +199,9 @@ def _accuracy(options: Namespace) -> tuple[dict[str, Any], Any]:
         for point in points
     ]
     figure = dpcal.plot.utility(points, optimum=optimum, chance=None, title=TITLE)
-    return {"accuracy": rows, "non_private_optimum": optimum}, figure
+    document = {
+        "accuracy": rows,
+        "non_private_optimum": optimum,
+        "neighboring_relations": sorted(relations),
+    }
+    return document, figure

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ __all__ = [
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
 ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
 DPI = 200
+# Of a caption in the size that svg() gives it; more would run over the picture's edge.
+_LETTERS_PER_INCH = 17
 TARGET: Mapping[str, Any] = {
     "linestyle": "",
     "marker": "D",
@@ -92,10 +95,20 @@ def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
     axis.set_minor_locator(ticker().NullLocator())
 
 
-def png(figure: Any) -> bytes:
-    """Return a figure as a PNG picture."""
+def png(figure: Any, *, title: str = "", description: str = "") -> bytes:
+    """Return a figure as a PNG picture, with what it is about in its metadata.
+
+    Parameters
+    ----------
+    figure
+        Of matplotlib.
+    title, description
+        As for :func:`svg`; left out where they are empty.
+    """
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": "dpcal"})
+    about = {"Title": title, "Description": description, "Software": "dpcal"}
+    metadata = {name: text for name, text in about.items() if text}
+    figure.savefig(buffer, format="png", dpi=DPI, metadata=metadata)
     return buffer.getvalue()
 
 
@@ -113,7 +126,8 @@ def svg(figure: Any, *, title: str, description: str) -> str:
     """
     import matplotlib as module
 
-    figure.supxlabel(description, fontsize=7, color=MUTED)
+    lines = textwrap.wrap(description, width=round(_LETTERS_PER_INCH * figure.get_figwidth()))
+    figure.supxlabel("\n".join(lines), fontsize=7, color=MUTED)
     buffer = io.StringIO()
     metadata = {"Title": title, "Description": description, "Creator": "dpcal", "Date": None}
     # Names inside the picture follow from its title, so that two pictures fit on one page.
@@ -122,13 +136,27 @@ def svg(figure: Any, *, title: str, description: str) -> str:
     return buffer.getvalue()
 
 
-def save(figure: Any, path: Path) -> None:
-    """Write a figure to a file that ends in ``.png``, whole or not at all."""
+def save(figure: Any, path: Path, *, title: str = "", description: str = "") -> None:
+    """Write a figure to a file that ends in ``.png`` or ``.svg``, whole or not at all.
+
+    Parameters
+    ----------
+    figure, path
+        A figure of matplotlib, and where it goes.
+    title, description
+        As for :func:`svg`. The title is the name of the file where it is empty.
+    """
     check_picture(path)
-    replace_file(path, png(figure))
+    about = {"title": title or path.stem, "description": description}
+    if path.suffix.lower() == ".svg":
+        replace_file(path, svg(figure, **about).encode())
+    else:
+        replace_file(path, png(figure, **about))
 
 
 def check_picture(path: Path) -> None:
     """Raise ``ValueError`` unless a picture can be written to ``path``."""
-    if path.suffix.lower() != ".png" or not path.absolute().parent.is_dir():
-        raise ValueError(f"output must be a .png file in an existing folder, got {str(path)!r}.")
+    if path.suffix.lower() not in (".png", ".svg") or not path.absolute().parent.is_dir():
+        raise ValueError(
+            f"output must be a .png or .svg file in an existing folder, got {str(path)!r}."
+        )

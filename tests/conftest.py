@@ -7,7 +7,10 @@ then take fifty times as long.
 import os
 
 import pytest
+from _installed import installed, wheel
 from hypothesis import settings
+
+__all__ = ["installed", "replays", "wheel"]
 
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")

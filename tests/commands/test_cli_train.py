@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from _patients import write_patients
 
 import dpcal
 from dpcal.cli import main
@@ -20,20 +21,7 @@ TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 @pytest.fixture(scope="module")
 def patients(tmp_path_factory):
     """3000 patients as a hospital exports them: a byte-order mark, semicolons, text, gaps."""
-    rng = np.random.default_rng(1)
-    n = 3000
-    age, pressure = rng.integers(18, 95, n), rng.normal(125, 20, n).round(1)
-    blood, smoker = rng.choice(["A", "B", "AB", "0"], n), rng.choice(["yes", "no"], n, p=[0.3, 0.7])
-    risk = (age - 55) / 15 + (pressure - 125) / 25 + 1.2 * (smoker == "yes") - 0.3
-    sick = np.where(risk + rng.logistic(0, 0.6, n) > 0.4, "yes", "no")
-    lines = ["age;pressure;blood;smoker;note;sick"]
-    for i in range(n):
-        value = "" if i % 20 == 0 else f"{pressure[i]}"
-        smokes = "" if i % 33 == 0 else smoker[i]
-        lines.append(f'{age[i]};{value};{blood[i]};{smokes};"ward {i}; Köln";{sick[i]}')
-    path = tmp_path_factory.mktemp("hospital") / "patients.csv"
-    path.write_bytes(("\ufeff" + "\r\n".join(lines) + "\r\n").encode())
-    return path
+    return write_patients(tmp_path_factory.mktemp("hospital") / "patients.csv")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,7 @@
 """The package imports fast, from anywhere, and its wheel holds the package and nothing else."""
 
-import os
 import subprocess
 import sys
-import venv
 import zipfile
 
 import pytest
@@ -12,17 +10,9 @@ from _tree import ROOT
 HEAVY = ("numpy", "scipy", "sympy", "dp_accounting", "prv_accountant", "matplotlib", "sklearn")
 
 
-def python(*words, interpreter=sys.executable, **options):
-    # Kernels without optimisation compile in a fraction of the time.
-    environment = {**os.environ, "DPCAL_OPTIMISE": "0"}
-    environment.pop("PYTHONPATH", None)
+def python(*words, **options):
     return subprocess.run(
-        [interpreter, *words],
-        check=True,
-        capture_output=True,
-        text=True,
-        env=environment,
-        **options,
+        [sys.executable, *words], check=True, capture_output=True, text=True, **options
     ).stdout
 
 
@@ -46,29 +36,6 @@ def test_rooms_and_version_are_found(tmp_path):
     assert "function" in python("-c", script, cwd=tmp_path)
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of a copy of the tree: building in place would disturb the editable install."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "any name"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if listed.returncode:
-        pytest.skip("not a git working tree")
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            (source / name).write_bytes((ROOT / name).read_bytes())
-    words = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source)]
-    python(*words)
-    (path,) = folder.glob("*.whl")
-    return path
-
-
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
@@ -82,26 +49,12 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 @pytest.mark.slow
-def test_the_wheel_runs_in_an_empty_environment(wheel, tmp_path):
-    # Dependencies come from this environment through a path file, which is quicker than a
-    # download; dpcal itself can only come from the wheel, because editable hooks stay behind.
-    venv.create(tmp_path / "environment", with_pip=True)
-    interpreter = tmp_path / "environment" / "bin" / "python"
-    python(
-        "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", str(wheel),
-        interpreter=interpreter,
-    )  # fmt: skip
-    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    ours, theirs = (
-        python("-c", query, interpreter=each).strip() for each in (sys.executable, interpreter)
-    )
-    example = (ROOT / "README.md").read_text()
-    (tmp_path / "README.md").write_text(example)
+def test_the_wheel_runs_in_an_empty_environment(installed, tmp_path):
+    (tmp_path / "README.md").write_text((ROOT / "README.md").read_text())
     script = (
-        f"import sys; sys.path.append({ours!r})\n"
         "import doctest, dpcal\n"
-        f"assert dpcal.__file__.startswith({theirs!r}), dpcal.__file__\n"
+        f"assert dpcal.__file__.startswith({str(installed.site)!r}), dpcal.__file__\n"
         "failed, tried = doctest.testfile('README.md', module_relative=False)\n"
         "assert tried and not failed"
     )
-    python("-c", script, interpreter=interpreter, cwd=tmp_path)
+    installed.python("-c", script, cwd=tmp_path)
