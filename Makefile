@@ -1,6 +1,7 @@
 # make run    set up everything and run the main job (writes dpcal-report/)
 # make test   lint, types, doctests, tests, notebooks
 # make quick  the tests that are not marked as slow, for daily work
+# make marks  the tests, and which of them lack or need not the mark `slow`
 # make bench  slower tests, studies, and timings against other packages
 # make wheel  build the wheel into dist/
 
@@ -15,7 +16,7 @@ SOURCES := $(sort $(wildcard *.py */*.py */*/*.py */*/*/*.py _ext/*.pyi) $(KERNE
 # The editable install links file by file, so a new file asks for a new install: the list is in the name.
 INSTALLED := $(VENV)/installed-$(shell printf '%s' '$(SOURCES)' | cksum | cut -d' ' -f1)
 
-.PHONY: run test quick lint types unit bench wheel install clean
+.PHONY: run test quick marks lint types unit bench wheel install clean
 .NOTPARALLEL:
 
 run: install
@@ -35,6 +36,9 @@ unit: install
 
 quick: install
 	$(TESTS) -m "not slow"
+
+marks: install
+	$(TESTS) --marks
 
 bench: install
 	$(TESTS) -m study

@@ -2,9 +2,15 @@
 
 Linear algebra on several threads would wait for processors that other workers use: small products
 then take fifty times as long.
+
+A test function whose cases together take more than half a second of processor time is marked
+``slow``, and ``make quick`` leaves it out. ``make marks`` (the option ``--marks``) runs the tests
+and lists the functions whose mark is missing or needless. A time depends on the machine and on
+what ran before, so that only those are listed that are twice as slow, or twice as quick, as that.
 """
 
 import os
+from collections import defaultdict
 
 import pytest
 from _installed import installed, wheel
@@ -30,3 +36,60 @@ def replays(request):
         return
     with replaying():
         yield
+
+
+SLOW = 0.5  # seconds of processor time of all cases of a test function; marks depend on it
+SPENT = "seconds of processor time"
+
+
+def processor():
+    """Return the seconds of processor time that this worker and its children have taken."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def spend(item):
+    """Add the time that a phase of a test takes to what its reports say."""
+    start = processor()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append((SPENT, processor() - start))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item):
+    """Add the time of the fixtures that a test is the first to use."""
+    return (yield from spend(item))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Add the time of the test itself."""
+    return (yield from spend(item))
+
+
+def pytest_addoption(parser):
+    """Let marks be compared with measured times."""
+    parser.addoption(
+        "--marks", action="store_true", help="list tests whose mark `slow` is missing or needless"
+    )
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """List the functions whose mark disagrees with the time that their cases took."""
+    if not config.getoption("--marks"):
+        return
+    spent, marked = defaultdict(float), set()
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        if report.when == "call":
+            name = report.nodeid.partition("[")[0]
+            spent[name] += sum(time for key, time in report.user_properties if key == SPENT)
+            if "slow" in report.keywords:
+                marked.add(name)
+    missing = [name for name in spent if name not in marked and spent[name] > 2 * SLOW]
+    needless = [name for name in marked if spent[name] < SLOW / 2]
+    for title, names in (("missing", missing), ("needless", needless)):
+        terminalreporter.section(f"the mark slow is {title}")
+        for name in sorted(names, key=spent.__getitem__, reverse=True):
+            terminalreporter.write_line(f"{spent[name]:7.2f} s  {name}")

@@ -192,6 +192,7 @@ def test_directions_are_composed_before_the_maximum_is_taken():
     assert min(values) < max(values)
 
 
+@pytest.mark.slow
 def test_other_packages_agree():
     event = dpsgd(0.02, 1.1, 500)
     answer = accountants.epsilon(event, delta=1e-5)
@@ -300,6 +301,7 @@ def test_answers_survive_pickling():
     assert copy.to_dict() == answer.to_dict()
 
 
+@pytest.mark.slow
 def test_compare_reports_disagreement():
     comparison = accountants.compare(dpsgd(0.01, 1.0, 100), delta=1e-6)
     assert comparison.disagreements == ()
@@ -311,6 +313,7 @@ def test_compare_reports_disagreement():
     assert any("wrong gives at most" in sentence for sentence in bad.disagreements)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "epsilon"),
     [(0.0121407, 5.018843, 0.0464874), (0.0121407, 5.018843, 0.03), (0.05, 3.0, 0.6)],

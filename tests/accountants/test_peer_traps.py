@@ -61,6 +61,7 @@ def test_an_exponential_mechanism_of_no_range_costs_nothing():
     assert accountants.epsilon(events.ExponentialMechanismDpEvent(0.0), delta=1e-6) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-16, 1e-30])
 def test_tiny_deltas_have_finite_epsilons(delta):
     event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=100)
@@ -97,6 +98,7 @@ def test_calibrated_noise_never_exceeds_its_target(epsilon, delta):
     assert accountants.epsilon(event(sigma * (1 - 1e-4)), delta=delta) > epsilon
 
 
+@pytest.mark.slow
 def test_calibrated_laplace_noise_never_exceeds_its_target():
     def event(sigma):
         return REPEAT(events.LaplaceDpEvent(sigma), 50_000)

@@ -60,6 +60,7 @@ def test_published_saddle_point_values(steps, truth):
     assert accountants.epsilon(event, delta=1e-15) == pytest.approx(truth, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repeats", "truth"), [(1, 0.7402241), (50, 5.2285352)])
 def test_two_hundred_distinct_steps(repeats, truth):
     steps = [
@@ -75,6 +76,7 @@ def test_two_hundred_distinct_steps(repeats, truth):
     assert answer.upper - answer.lower < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1e-5, 1e-7, 1e-12])
 def test_delta_just_below_the_largest_loss_is_no_larger_than_before_it(gap):
     # Adding a record, 2000 steps lose at most -2000 log(1 - q): next to it no contour reaches.

@@ -105,6 +105,7 @@ def log_mgf(q, sigma, c):
         return float(total)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma"), [(0.22, 0.35), (0.27, 2.36), (1e-3, 1.0), (1e-3, 0.03), (0.3, 0.015)]
 )
@@ -119,6 +120,7 @@ def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):
         assert abs(law.cumulants([c])[0, 0] / truth - 1) < 2e-14 + 1e-16 / sigma**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma"), [(1 - 1e-12, 0.1), (1 - 1e-9, 0.05), (0.5, 0.1)])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("c", [-0.45, -0.05])
@@ -139,6 +141,7 @@ def test_moments_hold_where_nearly_nothing_is_left_of_the_law(q, sigma, directio
     assert abs(found - truth) < 2e-14 * abs(truth) + 1e-16
 
 
+@pytest.mark.slow
 def test_trimmed_laws_agree_with_whole_ones():
     # Two inversions that share no tilt, lattice or node, wherever both exist: the intervals meet.
     rng = np.random.default_rng(5)
@@ -183,6 +186,7 @@ def test_a_bulk_that_decides_is_priced_to_the_last_digit():
     assert float(deviation * tail) == pytest.approx(3e-11, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [1140, 2637, 2778])
 def test_many_losses_guessed_by_a_subset_cost_the_same(index, monkeypatch):
     # A subset says where to look, and nothing of the law there.

@@ -67,6 +67,7 @@ def test_a_claim_that_says_something_is_allowed_and_proved(text):
     assert prove(one.resolve(one.claim("c"))).status in ("PROVED", "DEFINITION")
 
 
+@pytest.mark.slow
 def test_everything_has_a_source():
     with pytest.raises(ValueError, match="claim 'c' must have a source, got none"):
         schedule("c: x <= x + y", source="")

@@ -8,6 +8,7 @@ import pytest
 from _tree import ROOT
 
 
+@pytest.mark.slow
 def test_page_runs_and_prints_what_it_says():
     page = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

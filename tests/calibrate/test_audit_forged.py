@@ -162,6 +162,7 @@ def test_no_changed_document_proves_what_is_false(proofs):
         count += 1
 
 
+@pytest.mark.slow
 def test_the_proof_of_another_claim_is_refused(proofs):
     for _, _, verdict in proofs:
         for _, bad, _ in proofs:

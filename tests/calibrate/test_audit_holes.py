@@ -100,6 +100,7 @@ NOT_PROVED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOT_PROVED)
 def test_a_false_or_ill_defined_claim_is_not_proved(name):
     claim = NOT_PROVED[name]
@@ -109,6 +110,7 @@ def test_a_false_or_ill_defined_claim_is_not_proved(name):
     assert verdict(claim).status in ("OPEN", "REFUTED", "SAMPLED"), name
 
 
+@pytest.mark.slow
 def test_two_of_them_are_not_even_sampled():
     for name in ("undefined root", "removable pole", "empty domain", "rate by cancellation"):
         assert verdict(NOT_PROVED[name]).status in ("OPEN", "REFUTED")
@@ -146,6 +148,7 @@ TRUE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRUE)
 def test_a_textbook_fact_is_proved(name):
     found = verdict(TRUE[name], seconds=20.0)

@@ -117,6 +117,7 @@ EXPONENTS = st.fractions(min_value=-3, max_value=3, max_denominator=6)
 MONOMIALS = st.tuples(EXPONENTS, EXPONENTS, st.fractions(min_value=Fraction(1, 9), max_value=9))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(MONOMIALS, MONOMIALS, EXPONENTS)
 def test_normal_form_keeps_the_value(first, second, power):

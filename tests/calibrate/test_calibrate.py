@@ -19,6 +19,7 @@ def dpsgd(q, sigma, steps):
     return events.dpsgd(sampling_probability=q, noise_multiplier=sigma, steps=steps)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(-3, 0).map(lambda x: 10.0**x),
@@ -51,6 +52,7 @@ def test_a_heterogeneous_schedule_is_scaled_as_one():
     assert accountants.epsilon(event(sigma * (1 - 1e-6)), delta=1e-6) > 1.0
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.floats(1e-3, 0.5), st.floats(0.7, 5.0), st.floats(0.5, 8.0))
 def test_steps_is_the_largest(q, sigma, epsilon):
@@ -74,6 +76,7 @@ def test_sampling_probability_and_batch_size_are_the_largest():
     assert batch == math.floor(q * 60_000)
 
 
+@pytest.mark.slow
 def test_everything_allowed():
     def gentle(q):
         return dpsgd(q, 100.0, 1)
@@ -97,6 +100,7 @@ def test_hardly_any_noise_for_a_huge_epsilon_is_that_of_the_closed_form(epsilon)
     assert epsilon * (1 - 1e-4) < spent <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "steps", "epsilon"), [(0.9, 10, 1e6), (0.01, 10, 1e4)])
 def test_samples_never_ask_for_more_noise_than_all_records(q, steps, epsilon):
     z = calibrate.noise_multiplier(lambda s: dpsgd(q, s, steps), epsilon=epsilon, delta=1e-3)

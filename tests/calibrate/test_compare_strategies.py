@@ -32,6 +32,7 @@ SCHEMAS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", SCHEMAS, ids=str)
 def test_every_row_meets_the_target_and_no_less_noise_would(schema):
     relation = "add-or-remove-one" if schema.independent else "replace-special"
@@ -64,6 +65,7 @@ def test_errors_are_those_of_the_calibrated_noise():
     assert table.best.mean_error == min(row.mean_error for row in table.rows)
 
 
+@pytest.mark.slow
 def test_usual_strategies_of_random_batches_all_answer_and_report():
     seen = []
     table = calibrate.compare_strategies(
@@ -135,6 +137,7 @@ def test_other_pricings_plug_in_and_may_refuse():
         )
 
 
+@pytest.mark.slow
 def test_random_batches_are_priced_by_the_sampler():
     q = 0.1
     run = (Identity(32), LambdaCGD(32, 0.5), SquareRoot(32))
@@ -168,6 +171,7 @@ def test_random_batches_are_priced_by_the_sampler():
     assert "sampling_probability=0.1" in str(table).splitlines()[0]
 
 
+@pytest.mark.slow
 def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
     run, sampler = (LambdaCGD(16, 0.7), SquareRoot(16)), correlated.Poisson(0.1)
     proved, drawn, few = (
@@ -201,6 +205,7 @@ def test_random_batches_without_a_theorem_are_refused(options, error, sentence):
         calibrate.compare_strategies(**{**asked, **TARGET, **options})
 
 
+@pytest.mark.slow
 def test_picture_shows_what_the_table_says():
     pytest.importorskip("matplotlib")
     table = calibrate.compare_strategies(

@@ -20,6 +20,7 @@ def law(k, q, sigma, x):
     return sum(binom.pmf(j, k, q) * norm.pdf(x, j, sigma) for j in range(k + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(("k", "q", "sigma"), [(2, 0.3, 1.0), (3, 0.05, 0.8), (5, 0.5, 4.0)])
 def test_one_answer_is_the_mixture_of_its_samples(k, q, sigma, relation):
@@ -68,6 +69,7 @@ def test_all_records_move_a_sum_k_times_as_far():
     assert float(epsilon(event, delta=1e-5)) == pytest.approx(float(exact), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_plan_for_people_meets_its_target(relation):
     plan = calibrate.dpsgd(

@@ -23,6 +23,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", CASES)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_plan_meets_its_target_and_wastes_little(paper, epsilon):
@@ -73,6 +74,7 @@ def test_the_kl_plan_has_the_rounds_of_the_corrected_settings(kappa):
     assert [each.steps for each in rounds] == list(kl_steps(values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "d", "gap"), [(60_000, 784, 1.0), (10**6, 20, 0.1), (10**5, 5, 3.0)])
 def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap):
     constants = {"n": n, "d": d, "L0": 1.5, "L1": 0.5, "F0": gap}
@@ -111,6 +113,7 @@ def test_minimax_settings_by_hand(n, d, epsilon, delta, steps, period, batch):
     assert (values["T"], values["q"], values["S2"]) == (steps, period, batch)
 
 
+@pytest.mark.slow
 def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
     constants = {"n": 10**5, "L": 2.0, "M": 1.5, "F0": 0.5}
     plan = load("dp_rgda").plan(epsilon=2.0, delta=1e-6, d=20, mu=1.0, rho=1.0, **constants)
@@ -171,6 +174,7 @@ def test_vacuous_theorem_says_where_it_bites():
         load("spiderboost").plan(n=int(1.2 * size), **constants)
 
 
+@pytest.mark.slow
 def test_disjoint_batches_fit_the_records():
     plan = load("gauss_psgd").plan(epsilon=1.0, delta=1e-6, **CASES["gauss_psgd"])
     parameters = plan.parameters

@@ -39,6 +39,7 @@ def best_run_delta(sigma, mean, shape, level):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.0, 1.0, 2.5, math.inf])
 @pytest.mark.parametrize("mean", [3.0, 30.0])
 def test_the_price_covers_the_best_of_gaussian_scores(shape, mean):

@@ -101,6 +101,7 @@ def test_calibrate_writes_a_plan(capsys, tmp_path):
     assert [item.name for item in tmp_path.iterdir()] == ["plan.json"]
 
 
+@pytest.mark.slow
 def test_compare_epsilons(capsys):
     answer = ask(capsys, "compare", *MECHANISM, "--delta", "1e-6", "--accountants", "renyi,pld")
     assert [row["accountant"] for row in answer["rows"]] == ["renyi", "pld"]
@@ -140,6 +141,7 @@ def test_a_contradiction_between_accountants_is_status_1(capsys, monkeypatch):
     assert "proves at least" in out
 
 
+@pytest.mark.slow
 def test_compare_passes_options_to_the_backends(capsys):
     words = ["compare", *MECHANISM, "--delta", "1e-6", "--accountants", "characteristic,pld"]
     fine = ask(capsys, *words)["rows"][1]["upper"]
@@ -148,6 +150,7 @@ def test_compare_passes_options_to_the_backends(capsys):
     assert "--pld-interval" in refuse(capsys, *words, "--pld-interval", "-1")
 
 
+@pytest.mark.slow
 def test_epsilon_cross_check(capsys, monkeypatch):
     from dpcal.accountants import characteristic
     from dpcal.accountants.answers import Bounds
@@ -166,6 +169,7 @@ def test_epsilon_cross_check(capsys, monkeypatch):
     assert "do not meet" in message
 
 
+@pytest.mark.slow
 def test_plot_profile(capsys, tmp_path):
     path = tmp_path / "profile.png"
     answer = ask(capsys, "plot", "profile", *MECHANISM, "--delta", "1e-6", "-o", path)
@@ -186,6 +190,7 @@ def test_plot_trade_off(capsys, tmp_path):
     assert np.all(np.array(missed["upper"]) <= 1 - rates + 1e-9)
 
 
+@pytest.mark.slow
 def test_plot_renyi(capsys, tmp_path):
     path = tmp_path / "renyi.png"
     answer = ask(capsys, "plot", "renyi", *MECHANISM, "--delta", "1e-6", "-o", path)
@@ -287,6 +292,7 @@ def test_wrong_input_is_one_sentence(capsys, tmp_path, monkeypatch, words, named
 # -- train
 
 
+@pytest.mark.slow
 def test_train(capsys, table, tmp_path):
     folder = tmp_path / "report"
     asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--bounds", "0:10"]
@@ -316,6 +322,7 @@ def test_train(capsys, table, tmp_path):
     assert main(["verify", str(folder)]) == 0
 
 
+@pytest.mark.slow
 def test_train_squared_without_evaluation(capsys, table, tmp_path):
     rows = [line.split(",") for line in table.read_text().splitlines()]
     numeric = tmp_path / "numeric.csv"
@@ -327,6 +334,7 @@ def test_train_squared_without_evaluation(capsys, table, tmp_path):
     assert not (tmp_path / "report" / "accuracy.svg").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     folder = tmp_path / "report"
@@ -382,6 +390,7 @@ def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
     assert weights() != weights()
 
 
+@pytest.mark.slow
 def test_the_fingerprint_is_that_of_the_records_under_the_key(capsys, table, tmp_path):
     from dpcal.report import fingerprint
 

@@ -39,6 +39,7 @@ def test_replay_of_a_function_in_a_file(capsys, tmp_path):
     assert found == {"release"}
 
 
+@pytest.mark.slow
 def test_likelihood_of_a_plan_in_a_file(capsys, tmp_path):
     plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=2.0, delta=1e-4)
     for claimed, status in (
@@ -72,6 +73,7 @@ def test_wrong_input(capsys, words, sentence):
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_picture(capsys, tmp_path):
     picture = tmp_path / "attack.png"
     words = ["likelihood", *MECHANISM, "--epsilon", "2", "--samples", "4000", "-o", str(picture)]

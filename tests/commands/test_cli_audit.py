@@ -76,6 +76,7 @@ SCHEDULED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_every_schedule_that_help_names_prints_a_plan(name, capsys):
     sizes = ["--n", "1000000", "--d", "20", "--epsilon", "1", "--delta", "1e-6"]
@@ -136,6 +137,7 @@ def test_every_constant_of_a_planner_has_an_option():
 SIXTH = Path(__file__).parents[2] / "notebooks" / "dpsgd_2014.py"
 
 
+@pytest.mark.slow
 def test_a_sixth_paper_is_audited_from_its_file(capsys, tmp_path):
     path = tmp_path / "paper.json"
     assert main(["audit", str(SIXTH), "--format", "json", "-o", str(path)]) == 0

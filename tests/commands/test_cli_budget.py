@@ -29,6 +29,7 @@ def train(table, *words):
     return main([str(word) for word in [*asked, *words]])
 
 
+@pytest.mark.slow
 def test_runs_are_charged_and_one_that_does_not_fit_leaves_nothing(capsys, table, tmp_path):
     book, first, second = (tmp_path / name for name in ("clinic.budget", "first", "second"))
     assert train(table, *TARGET, "--budget", book, "-o", first) == 0
@@ -62,6 +63,7 @@ def test_another_table_is_refused_before_it_is_read(capsys, table, tmp_path):
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 def test_a_seed_serves_once(capsys, table, tmp_path):
     book = tmp_path / "clinic.budget"
     assert main(["budget", str(book), "--epsilon", "9", "--delta", "1e-5"]) == 0
@@ -85,6 +87,7 @@ def test_a_book_is_not_made_without_a_total(capsys, tmp_path, words, named):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_noisy_scores_are_charged_too_or_left_out_with_the_reason(capsys, table, tmp_path):
     words = ["--held-out", "noisy", "--seed", "5", *TARGET]
     roomy, exact = tmp_path / "roomy.budget", tmp_path / "exact.budget"

@@ -43,6 +43,7 @@ def gaussian_epsilon(mu, delta):
     return brentq(excess, 0, 500, xtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_price_of_each_assumption_about_sampling(capsys):
     """512 of 60,000, 100 epochs, noise 0.8: 9.13 by Poisson, 94 without replacement, 131 fixed."""
     run = ["--n", "60000", "--batch-size", "512", "--epochs", "100", "--noise-multiplier", "0.8"]
@@ -58,6 +59,7 @@ def test_the_price_of_each_assumption_about_sampling(capsys):
     assert pld["lower"] <= found["poisson"] <= pld["upper"] * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_table_of_samplers_says_relation_assumption_and_refusal(capsys):
     words = ["compare", *RUN, *NOISE, "--delta", "1e-5", "--samplers"]
     assert main(words) == 0
@@ -91,6 +93,7 @@ def test_a_typed_rate_is_an_exact_decimal(typed):
     assert fraction(str(typed)) == Fraction(typed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_all_commands_take_every_sampler(capsys, tmp_path, sampler):
     words = ["--n", "6000", "--batch-size", "600", "--epochs", "1", "--sampler", sampler]

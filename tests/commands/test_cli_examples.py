@@ -41,6 +41,7 @@ def test_every_command_has_two_examples():
         assert first != second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [*ORDER, *(name for name in COMMANDS if name not in ORDER + ELSEWHERE)]
 )

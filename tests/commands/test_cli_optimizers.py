@@ -50,6 +50,7 @@ def words(table, name, folder, *more):
 # -- training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_train_and_verify(capsys, table, tmp_path, name):
     folder = tmp_path / "report"
@@ -69,6 +70,7 @@ def test_train_and_verify(capsys, table, tmp_path, name):
     assert not all(row["holds"] for row in verify(document))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kl_spider", "adaptive_gd"])
 def test_the_summary_tells_the_noise_that_was_added(capsys, table, tmp_path, name):
     folder = tmp_path / "report"
@@ -89,6 +91,7 @@ def test_the_summary_tells_the_noise_that_was_added(capsys, table, tmp_path, nam
     assert all(entry["noise_multiplier"] > budget for entry in ledger)
 
 
+@pytest.mark.slow
 def test_options_reach_the_plan(capsys, table, tmp_path):
     given = ["--gamma", "2", "--kappa", "1.5", "--beta", "0.2", "--max-norm", "1", "--json"]
     assert main(words(table, "kl_spider", tmp_path / "report", *given, "--smoothness", "9")) == 0
@@ -111,6 +114,7 @@ def test_l2_without_intercept_is_strong_convexity(capsys, table, tmp_path):
     assert document["model"]["intercept"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_vacuous_theorem_is_a_warning(capsys, table, tmp_path):
     given = ["--gamma", "1", "--preset", "theory"]
     assert main(words(table, "kl_spider", tmp_path / "report", *given)) == 0
@@ -119,6 +123,7 @@ def test_a_vacuous_theorem_is_a_warning(capsys, table, tmp_path):
     assert "no record was asked about" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "given", "sentence"),
     [
@@ -157,6 +162,7 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -229,6 +235,7 @@ def test_every_option_is_somebodys():
     assert {*TUNING, "l2"} == {name for row in OPTIMIZERS.values() for name in row.options}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", OPTIMIZERS.values(), ids=lambda row: row.name)
 def test_relations_are_those_that_can_be_calibrated(row):
     from dpcal.accountants.matrix import Banded

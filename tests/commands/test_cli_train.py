@@ -48,6 +48,7 @@ def report_of(folder):
 # -- the engineer
 
 
+@pytest.mark.slow
 def test_an_engineer_gets_a_model_that_predicts(trained, patients):
     lines = (trained / "scores.csv").read_text().splitlines()
     assert lines[0] == "prediction,probability of yes"
@@ -86,6 +87,7 @@ def test_the_statement_says_what_was_read_from_the_data(trained):
     assert report["privacy"]["neighboring_relation"] == "replace-special"
 
 
+@pytest.mark.slow
 def test_a_schema_that_was_filled_in_copies_nothing(trained, capsys):
     text = (trained / "schema.toml").read_text()
     filled = "\n".join(line for line in text.splitlines() if not line.startswith("copied"))
@@ -180,6 +182,7 @@ def test_extras_are_asked_for_before_a_record_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
     words = ["--learning-rate", "1e308", "--max-norm", "1e140", "--epochs", "1"]
     assert main(asked_for(trained, tmp_path / "report", *words)) == 1
@@ -191,6 +194,7 @@ def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
     assert main(["verify", str(tmp_path / "report")]) == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monkeypatch, capsys):
     bar_of = own_table.progress_bar
 
@@ -212,6 +216,7 @@ def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monke
     assert main(["verify", str(tmp_path / "report")]) == 0
 
 
+@pytest.mark.slow
 def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(dpcal.plot, "svg", lambda *_, **__: 1 / 0)
     assert main(asked_for(trained, tmp_path / "report", "--epochs", "1")) == 0
@@ -224,6 +229,7 @@ def test_a_picture_that_fails_loses_no_run(trained, tmp_path, monkeypatch, capsy
 # -- evaluation and statement
 
 
+@pytest.mark.slow
 def test_noisy_scores_are_near_the_true_ones_and_paid(trained, tmp_path):
     noisy = report_of(trained)["evaluation"]
     assert noisy["held_out"] == "noisy"
@@ -253,6 +259,7 @@ def test_a_report_whose_scores_claim_too_little_is_found_out(trained):
     assert [row["holds"] for row in dpcal.report.verify(document)] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_model_that_learned_nothing_is_called_so(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
@@ -305,6 +312,7 @@ def test_n_that_was_read_is_not_that_of_add_or_remove_one(trained, tmp_path, cap
     assert "add-or-remove-one" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{'u' if a > 0 else 'v'}" for a in rng.uniform(-3, 3, 200)]
@@ -315,6 +323,7 @@ def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
     assert model.schema.column("a").range == (-3.0, 3.0)
 
 
+@pytest.mark.slow
 def test_predictions_of_numbers_are_in_the_unit_of_the_target(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 10, 4000)
@@ -372,6 +381,7 @@ def test_help_loads_no_numpy():
 # -- people with several rows
 
 
+@pytest.mark.slow
 def test_people_with_several_rows(tmp_path, capsys):
     rng = np.random.default_rng(0)
     people = rng.integers(0, 600, 3000)

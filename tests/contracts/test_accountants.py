@@ -30,6 +30,7 @@ def gaussian_delta(mu, epsilon):
         return first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
 
+@pytest.mark.slow
 @each_method
 def test_answers_are_intervals_that_name_their_relation(method):
     for answer in (method.epsilon(method.run, 1e-5), method.delta(method.run, 1.0)):
@@ -38,6 +39,7 @@ def test_answers_are_intervals_that_name_their_relation(method):
     assert method.delta(method.run, 0.0).upper <= 1
 
 
+@pytest.mark.slow
 @each_method
 @pytest.mark.parametrize("delta", DELTAS)
 def test_delta_at_the_epsilon_of_a_delta_is_that_delta(method, delta):
@@ -48,6 +50,7 @@ def test_delta_at_the_epsilon_of_a_delta_is_that_delta(method, delta):
         assert math.log(back.upper / delta) <= method.gap * max(1, -math.log(delta))
 
 
+@pytest.mark.slow
 @each_method
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_epsilon_at_the_delta_of_an_epsilon_is_that_epsilon(method, epsilon):
@@ -59,6 +62,7 @@ def test_epsilon_at_the_delta_of_an_epsilon_is_that_epsilon(method, epsilon):
     assert back.upper <= epsilon * (1 + method.gap)
 
 
+@pytest.mark.slow
 @each_method
 def test_more_noise_costs_no_more(method):
     answers = [
@@ -72,6 +76,7 @@ def test_more_noise_costs_no_more(method):
         assert all(a <= b * (1 + ROUNDING) for a, b in zip(more, less, strict=True))
 
 
+@pytest.mark.slow
 @each_method
 def test_more_steps_cost_no_less(method):
     answers = [
@@ -81,6 +86,7 @@ def test_more_steps_cost_no_less(method):
     assert all(a <= b * (1 + ROUNDING) for a, b in zip(*answers, strict=True))
 
 
+@pytest.mark.slow
 @each_method
 def test_larger_samples_cost_no_less(method):
     if not method.samples:
@@ -93,6 +99,7 @@ def test_larger_samples_cost_no_less(method):
     assert all(a <= b * (1 + ROUNDING) for a, b in zip(*answers, strict=True))
 
 
+@pytest.mark.slow
 @each_method
 def test_a_larger_delta_costs_no_more(method):
     small, large = (method.epsilon(method.run, delta) for delta in (1e-6, 1e-4))

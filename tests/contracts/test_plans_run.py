@@ -174,6 +174,7 @@ def test_every_optimizer_and_every_paper_has_a_case():
     assert set(PLANNED) == set(schedules.PAPERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options", "relation"), CASES)
 def test_an_optimizer_runs_what_its_builder_planned(name, options, relation):
     with warnings.catch_warnings():
@@ -194,6 +195,7 @@ PAPERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("paper", "relation"), PAPERS)
 def test_an_optimizer_runs_what_its_paper_planned(paper, relation):
     asked = target(**PLANNED[paper], epsilon=8.0, neighboring_relation=relation)

@@ -34,6 +34,7 @@ def test_scikit_learn_finds_nothing_but_what_is_listed(make, skipped):
     assert len(rows) > 35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "skipped"), MADE)
 def test_what_was_spent_is_the_price_of_the_ledger_and_within_the_target(make, skipped):
     X, y = table(np.random.default_rng(0))
@@ -47,6 +48,7 @@ def test_what_was_spent_is_the_price_of_the_ledger_and_within_the_target(make, s
         assert float(model.epsilon_spent_) == float(price)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "skipped"), MADE)
 def test_the_report_can_be_verified_and_a_smaller_claim_does_not_hold(make, skipped):
     X, y = table(np.random.default_rng(1))
@@ -82,6 +84,7 @@ def test_bad_input_is_a_sentence_and_costs_nothing(make, skipped):
         assert shared.spent == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "skipped"), MADE)
 def test_a_spent_budget_refuses_the_next_fit_before_it_reads_a_record(make, skipped):
     X, y = table(np.random.default_rng(3))
@@ -97,6 +100,7 @@ def test_a_spent_budget_refuses_the_next_fit_before_it_reads_a_record(make, skip
     assert not hasattr(again, "ledger_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "skipped"), MADE)
 def test_partial_fit_adds_up(make, skipped):
     model = make().set_params(epsilon=1.0)
@@ -114,6 +118,7 @@ def test_partial_fit_adds_up(make, skipped):
     assert model.epsilon_spent_ <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "skipped"), MADE)
 def test_a_fitted_model_survives_a_pickle(make, skipped):
     X, y = table(np.random.default_rng(5))

@@ -63,6 +63,7 @@ def test_statistics_are_left_where_they_would_drown():
     assert LinearRegression(**settings).fit(X[:, :2], X[:, 0]).solver_ == "statistics"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "least"), [(load_breast_cancer, 0.88), (load_wine, 0.75)])
 def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
     """Seeds 0 to 3. Without privacy: 0.96 and 0.98. A mean below these limits was seen in none of

@@ -56,6 +56,7 @@ def test_much_budget_gives_the_components_of_everybody_else():
     assert np.abs(back - X).max() < 0.2
 
 
+@pytest.mark.slow
 def test_clusters_are_found_at_epsilon_one():
     """Three clusters of 2000; seeds 0 to 4."""
     rng = np.random.default_rng(3)

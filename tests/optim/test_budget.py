@@ -59,6 +59,7 @@ def test_cross_validation_counts_every_fit_and_every_score():
     assert fits < shared.spent < fits * 1.1
 
 
+@pytest.mark.slow
 def test_a_grid_search_that_is_not_covered_says_so():
     X, y = records()
     grid = {"l2": [0.0, 0.1, 1.0]}

@@ -147,6 +147,7 @@ def test_sto_spider_solves_the_sensing_instance_without_noise():
     assert problem.value.loss(result.x) <= 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-or-remove-one"])
 @pytest.mark.parametrize("name", ["dp_sgda", "privatediff", "sto_spider", "ada_dp_spider"])
 def test_runs_keep_what_their_plans_promise(name, relation):

@@ -23,6 +23,7 @@ SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3
 # -- what a plan costs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("releases", "relation", "multiplier"),
     [
@@ -238,6 +239,7 @@ def test_an_early_exit_spends_the_allowance_and_no_more():
     assert literal.anchors[0].squared_movement == pytest.approx(allowed + excess, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_runs_pass_the_saddle_and_stop_at_a_minimum():
     problem, plan = toy(), acceptance()
     certified = at_the_saddle = 0
@@ -281,6 +283,7 @@ def test_without_a_dual_variable_it_minimises():
 # -- what is released
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-or-remove-one"])
 @pytest.mark.parametrize("shares", [None, (1.0, 2.0)])
 def test_a_run_keeps_what_its_plan_promises(relation, shares):
@@ -423,6 +426,7 @@ def test_the_one_pass_schedule_falls_with_records_and_rises_with_noise():
     assert np.diff(np.log(by_noise)) / np.log(10) == pytest.approx(3 / 7, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["theory", "population"])
 def test_plans_of_theorems_run(preset):
     plan = calibrate.dp_rgda(

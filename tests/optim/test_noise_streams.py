@@ -61,6 +61,7 @@ def rows(strategy, dimension=5, seed=1, **options):
     return np.array(list(NoiseStream(strategy, dimension, seed, **options)))
 
 
+@pytest.mark.slow
 @each_strategy
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_rows_are_the_inverse_times_the_normals(strategy, dimension):
@@ -79,6 +80,7 @@ def test_covariance_over_steps_is_exact(strategy):
     assert np.allclose(C @ (weights @ weights.T) @ C.T, np.eye(strategy.steps), atol=1e-10)
 
 
+@pytest.mark.slow
 @each_strategy
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_restart_at_any_step_is_bit_equal(strategy, dimension):
@@ -93,6 +95,7 @@ def test_restart_at_any_step_is_bit_equal(strategy, dimension):
     assert list(stream.at(strategy.steps)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", BANDED_INVERSE, ids=repr)
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_replayed_rows_are_bit_equal(strategy, dimension):
@@ -131,6 +134,7 @@ def test_memory_is_a_few_rows(strategy, kept):
 WIDE = [Banded(31, 7), SquareRoot(31, 12), SquareRoot(30, 30), BISR(31, 10), BISR(33, 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", WIDE, ids=repr)
 @pytest.mark.parametrize("dimension", DIMENSIONS)
 def test_steps_that_share_a_reading_have_the_bits_of_single_ones(strategy, dimension, monkeypatch):
@@ -139,6 +143,7 @@ def test_steps_that_share_a_reading_have_the_bits_of_single_ones(strategy, dimen
     assert (rows(strategy, dimension) == shared).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", WIDE, ids=repr)
 def test_wide_bands_restart_within_a_shared_reading(strategy):
     # Short rows and rows of several chunks, at every step that a reading may be cut at.

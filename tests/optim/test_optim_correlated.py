@@ -140,6 +140,7 @@ def test_proved_bounds_need_more_noise_than_draws(plans):
     assert rough.query("gradient").noise_multiplier < drawn
 
 
+@pytest.mark.slow
 def test_answers_with_correlated_noise_are_not_independent(plans):
     # The same multipliers as independent noise would cost less: that price must not be reached.
     plan = plans["lambda-CGD"]
@@ -444,6 +445,7 @@ def test_what_no_theorem_covers_is_refused_in_a_sentence(options, error, sentenc
         plan_for(**options)
 
 
+@pytest.mark.slow
 def test_too_few_draws_leave_the_proved_bound():
     plan = plan_for(draws=10, delta=1e-6, sampler="min-separation", separation=2)
     assert plan.parameters["label"] == "certified"
@@ -558,6 +560,7 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
 # -- errata of Wang et al. 2026
 
 
+@pytest.mark.slow
 def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
     # Two steps with cancellation 1/2, batches of B of n: everyone else's gradient is -1, so that a
     # batch which holds the record differs by 2 C y, and by C y in the neighbour. The printed pair
@@ -595,6 +598,7 @@ def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
     assert attacked <= revealed
 
 
+@pytest.mark.slow
 def test_a_printed_noise_without_the_clipping_norm_protects_less():
     # Appendix F adds noise of standard deviation kappa to sums clipped to C, Algorithm 1 adds
     # C kappa. With the former the multiplier is kappa / C: at C = 4 the claim is missed.
@@ -631,6 +635,7 @@ def test_the_printed_multiplier_of_independent_noise_is_too_small(r, steps, epsi
     assert accountants.delta(pair, epsilon=epsilon).lower > 2 * delta
 
 
+@pytest.mark.slow
 def test_corrected_closed_forms_bound_what_accountants_say():
     from sympy import Rational, log
 
@@ -690,6 +695,7 @@ def trained(folder, *words):
     return main(["train", *table, *target, "-o", str(folder / "report"), *words])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -63,6 +63,7 @@ def test_inner_products_of_all_pairs_are_kept(matrix):
     assert np.abs((points @ A.T) @ (A @ points.T) - points @ points.T).max() < 0.4
 
 
+@pytest.mark.slow
 def test_the_matrix_is_a_function_of_the_plan():
     plan = plan_for(embedding_dimension=20)
     assert (embedding(plan, D) == embedding(calibrate.Plan.from_json(plan.to_json()), D)).all()
@@ -118,6 +119,7 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 # -- plans and runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", INNER)
 def test_the_inner_optimizer_does_what_the_plan_promises(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")
@@ -141,6 +143,7 @@ def test_enough_dimensions_leave_records_alone():
     assert found.w.tobytes() == run_noisy_gd(OBJECTIVE, inner, seed=1).w.tobytes()
 
 
+@pytest.mark.slow
 def test_callbacks_see_lifted_iterates():
     seen = []
     plan = plan_for(embedding_dimension=10)
@@ -149,6 +152,7 @@ def test_callbacks_see_lifted_iterates():
     assert (seen[-1] == result.w).all()
 
 
+@pytest.mark.slow
 def test_dimensions_are_chosen_as_the_corollaries_say():
     # k as (n epsilon)^(4/5) for SpiderBoost and as n epsilon for the convex method, whatever d is.
     for inner, exponent in (("spiderboost", 4 / 5), ("recursive_regularization", 1.0)):
@@ -199,6 +203,7 @@ def test_the_theory_warns_where_it_promises_nothing():
     assert plan.parameters["vacuous"]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_named():
     with pytest.raises(ValueError, match="inner must be one of 'spiderboost'"):
         plan_for(inner="jl_glm")

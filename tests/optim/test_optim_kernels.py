@@ -39,6 +39,7 @@ def problems(draw, magnitude=100.0):
     return loss, X, y, w, rows
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(magnitude=5.0), st.floats(1e-3, 1e3))
 def test_sum_is_the_sum_of_clipped_gradients(problem, max_norm):
@@ -49,6 +50,7 @@ def test_sum_is_the_sum_of_clipped_gradients(problem, max_norm):
     assert error <= 1e-12 * (1 + max_norm * len(rows))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(magnitude=5.0))
 def test_intercept_is_a_constant_last_feature(problem):
@@ -60,6 +62,7 @@ def test_intercept_is_a_constant_last_feature(problem):
     np.testing.assert_allclose(kernel(w, rows, max_norm=1.0), expected, atol=1e-11)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(magnitude=1e300), st.floats(1e-6, 1e6))
 @example((SquaredLoss, np.full((1, 2), 1e300), np.array([1.0]), np.array([1e300, -1e300]), []), 1.0)
@@ -75,6 +78,7 @@ def test_no_record_contributes_more_than_the_bound(problem, max_norm):
         assert math.fsum(entry**2 for entry in scaled) <= 1.0
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(magnitude=1e3), st.floats(1e-3, 1e3), st.data())
 def test_neighbouring_data_sets_have_sums_within_the_bound(problem, max_norm, data):
@@ -128,6 +132,7 @@ def test_logistic_loss_keeps_its_digits_at_both_ends(margin):
     assert kernel.mean_loss([margin]) == pytest.approx(exact, rel=1e-14, abs=0)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(problems(magnitude=10.0))
 def test_sums_have_one_order_on_every_processor(problem):

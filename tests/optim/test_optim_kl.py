@@ -84,6 +84,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("case", CASES)
 def test_optimizers_do_what_their_plans_promise(case, relation):
@@ -103,6 +104,7 @@ def test_optimizers_do_what_their_plans_promise(case, relation):
     assert result.epsilon(TARGET["delta"]) == plan.price()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("l2", [0.0, 0.05])
 @pytest.mark.parametrize("optimizer", [adaptive_gd, proximal_point])
 def test_fused_loops_do_what_the_readable_ones_do(optimizer, l2):
@@ -232,6 +234,7 @@ def test_shares_of_a_round_are_the_best_split():
 # -- guarantees
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [2.0, 3.0, 6.0])
 def test_spider_keeps_its_promise_at_practical_sizes(p):
     # Failures are at most 5 %: more than 9 of 40 has a chance below 1e-4 for each p.
@@ -486,6 +489,7 @@ def test_the_inner_solver_is_the_textbook_s():
     assert max(np.linalg.norm(w - center) for w in points) <= radius * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_the_inner_error_stays_below_its_bound():
     # The bound of every stage at once holds with probability 0.95: here 100 single stages.
     weight, S = 0.05, 300
@@ -544,6 +548,7 @@ def test_a_round_releases_one_difference_less_than_it_makes_steps():
     assert all(m <= each.steps - 1 for m, each in zip(rounds, schedule(plan), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("relation", "factor"), [("replace-one", 17 / 8), ("add-or-remove-one", 17 / 32)]
 )

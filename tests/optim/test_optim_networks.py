@@ -119,6 +119,7 @@ def test_the_gradient_of_a_kan_has_a_bound_that_needs_no_data():
             assert np.linalg.norm(gradient) <= bound * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_networks_learn_what_no_linear_model_can():
     rng = np.random.default_rng(1)
     records = rng.uniform(-1, 1, (4_000, 2))

@@ -224,6 +224,7 @@ def test_equal_seeds_give_equal_bits_and_callbacks_change_nothing():
     assert (noisy_gd(OBJECTIVE, plan, seed=2).w != first.w).any()
 
 
+@pytest.mark.slow
 def test_a_random_iterate_is_uniform_and_one_of_them():
     # 300 draws out of 3 iterates: each 100 +- 50 is beyond 6 standard deviations.
     plan = plan_for(steps=3)

@@ -58,6 +58,7 @@ def plan_for(**options):
 # -- promises
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subsolver", SUBSOLVERS)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
@@ -268,6 +269,7 @@ def farthest_move(family, learning_rate):
     return worst
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learning_rate", [0.05, 1.0, 7.0])
 @pytest.mark.parametrize("family", [Logistic, Huber, Squared])
 @pytest.mark.usefixtures("frozen")
@@ -324,6 +326,7 @@ def test_clipped_steps_that_do_not_contract_are_refused():
         passed(HUBER, plan, 0.5, strength=4.0)
 
 
+@pytest.mark.slow
 def test_clipping_a_convex_loss_that_is_no_linear_model_can_break_contraction():
     # Why those are refused: a quadratic with unequal curvatures, whose gradient is clipped. The
     # clipped field is not monotone, so that a step moves two points apart.

@@ -67,6 +67,7 @@ def boost_plan(objective=OBJECTIVE, **options):
 # -- SpiderBoost: promises
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [OBJECTIVE, Sigmoid(X, Y, l2=0.1), Cauchy(X, X[:, 0]), Softmax(X, CLASSES)],
@@ -81,6 +82,7 @@ def test_spiderboost_does_what_its_plan_promises(objective, relation):
     assert result.epsilon(1e-5) == plan.price() <= 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("batch_size", [60, N])
 def test_the_fused_loop_is_the_textbook_loop(relation, batch_size):
@@ -249,6 +251,7 @@ def test_a_walk_needs_a_kernel_and_differences():
 # -- SpiderBoost: calibration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("preset", ["practical", "theory"])
 def test_a_plan_spends_its_target(relation, preset):
@@ -266,6 +269,7 @@ def test_a_plan_spends_its_target(relation, preset):
     assert plan.queries[1].sampler == ("fixed-size" if relation == "replace-one" else "poisson")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("preset", ["practical", "theory"])
 def test_the_split_leaves_differences_what_the_descent_lemma_tolerates(relation, preset):
@@ -353,6 +357,7 @@ def test_what_is_wrong_is_named(constants, options, sentence):
         calibrate.spiderboost(dataclasses.replace(CONSTANTS, **constants), **given)
 
 
+@pytest.mark.slow
 def test_a_bound_is_promised_only_where_it_is_proved():
     assert "accuracy" in boost_plan().parameters
     assert "accuracy" not in boost_plan(max_norm=0.5).parameters

@@ -79,6 +79,7 @@ def everything():
     return {path.relative_to(ROOT).as_posix(): path for path in files}
 
 
+@pytest.mark.slow
 def test_no_docstring_leans_on_another():
     found = {
         name: sum(bool(LEANING.match(text)) for _, text in docstrings(path))
@@ -103,6 +104,7 @@ def test_every_module_shows_an_example():
 ASIDE = re.compile(r"(-- |noqa|type:|fmt:|pragma|cython:|!|[-=]{3,})")
 
 
+@pytest.mark.slow
 def test_comments_end_as_sentences_do():
     """A comment on lines of its own begins with a capital, a name or a formula, and ends."""
     found = {}

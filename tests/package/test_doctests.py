@@ -29,6 +29,7 @@ def marked(cases, name_of):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", marked(MODULES, str))
 def test_module(name):
     if missing(name):
@@ -36,6 +37,7 @@ def test_module(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", marked(PAGES, lambda page: page.name))
 def test_page(page):
     assert doctest.testfile(str(page), module_relative=False).failed == 0

@@ -111,6 +111,7 @@ def late(name):
     return any(name == each or name.startswith(f"{each}.") for each in LATE)
 
 
+@pytest.mark.slow
 def test_every_import_of_the_package_is_of_a_module_that_exists():
     missing = [
         str(arrow)
@@ -155,6 +156,7 @@ def test_no_arrow_goes_up_for_types_but_those_listed():
     assert unlisted(pairs(up), KNOWN_UP_FOR_TYPES) == ([], []), [str(arrow) for arrow in up]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["benchmarks", "tests"])
 def test_names_that_are_imported_from_the_package_exist(folder):
     """Also those that a function of a benchmark would import hours later."""

@@ -23,6 +23,7 @@ def test_former_names_are_found(module):
     assert [name for name in FORMER[module] if not hasattr(found, name)] == []
 
 
+@pytest.mark.slow
 def test_former_modules_warn_and_are_those_that_stand_now():
     """In a fresh interpreter, where nothing has imported them under their former names."""
     script = (

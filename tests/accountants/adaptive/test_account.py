@@ -16,6 +16,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 20)), min_size=1, max_size=12))
 @settings(max_examples=15, deadline=None)
 def test_step_by_step_equals_at_once(steps):

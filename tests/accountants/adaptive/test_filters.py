@@ -133,6 +133,7 @@ def adaptive_losses(rng, runs, budget):
     return loss
 
 
+@pytest.mark.slow
 def test_gdp_filter_holds_and_is_tight_for_an_adaptive_analyst():
     # delta(epsilon) = E_P[(1 - exp(epsilon - L))_+]; Hoeffding at 1e-9 for 400 000 runs.
     runs = 400_000
@@ -179,6 +180,7 @@ def test_odometer_is_ville_at_the_best_order():
     assert odometer.spent == pytest.approx({3.0: 1.5, 9.0: 4.5})
 
 
+@pytest.mark.slow
 def test_odometer_never_falls_and_exceeds_the_fixed_price():
     odometer, last = Odometer(delta=1e-6), 0.0
     sampled = events.PoissonSampledDpEvent(0.02, GAUSSIAN(0.7))

@@ -15,6 +15,7 @@ DPSGD = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_0
 MIXED = events.ComposedDpEvent([events.GaussianDpEvent(4.0), DPSGD])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", [DPSGD, MIXED, events.GaussianDpEvent(1.0)])
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 20.0])
 def test_the_float_accountant_meets_the_certificate(event, epsilon):
@@ -26,6 +27,7 @@ def test_the_float_accountant_meets_the_certificate(event, epsilon):
     assert answer.lower <= float(certificate.upper.ln()) + rounding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "delta"), [(1e-3, 1e-6), (1e-9, 1e-6), (1e-6, 1e-30)])
 def test_epsilon_is_certified(width, delta):
     certificate = certify(DPSGD, delta=delta, width=width)
@@ -87,6 +89,7 @@ def test_uncovered_events_are_refused(event):
         certify(event, epsilon=1.0)
 
 
+@pytest.mark.slow
 def test_a_width_out_of_reach_is_refused():
     claim = r"relative width 1e-15; .* of width .*, by finite sum\."
     with pytest.raises(TargetUnreachable, match=claim):

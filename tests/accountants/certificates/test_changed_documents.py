@@ -164,6 +164,7 @@ def _verdict(document):
 
 
 # Each of the two slow ones takes a few seconds.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

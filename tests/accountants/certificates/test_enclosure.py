@@ -37,6 +37,7 @@ def test_the_reference_is_inside(row, width):
     assert float((upper.upper() - lower.lower()) / upper) < 10 * width
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 1.0), (0.3, 0.5), (0.2, 5.0)])
 def test_transforms_agree_with_rigorous_integration(q, sigma, direction):
@@ -74,6 +75,7 @@ def test_a_gaussian_has_its_closed_form(relation):
         assert arb(str(certificate.lower)) <= truth <= arb(str(certificate.upper))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "step", "last"), [(0.03, 1e-3, 2000), (1e4, 100.0, 600)])
 def test_moments_of_a_table_keep_their_digits(noise, step, last):
     table = GridTable(SampledGaussian(0.5, noise, "remove"), Grid(step, -last, last))

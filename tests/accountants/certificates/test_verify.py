@@ -46,6 +46,7 @@ def test_round_trip(options):
 SLOW = ("smoothed", "dgauss", "poisson_replace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -120,6 +121,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forger_who_signs_anew_is_rejected(name):
     path, change = FORGERIES[name]
@@ -255,6 +257,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_document_is_rejected_before_its_work_is_done(name):
     mechanisms, direction, proof = HOSTILE[name]

@@ -14,6 +14,7 @@ from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.matrix import Identity, LambdaCGD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mu", "epsilon", "low", "high"),
     [
@@ -48,6 +49,7 @@ def two_rounds(mu, epsilon):
     return remove, (q * np.maximum(1 - math.exp(epsilon) * ratio, 0)).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.5])
 def test_two_rounds_against_quadrature(epsilon):
     for exact, found in zip(
@@ -56,6 +58,7 @@ def test_two_rounds_against_quadrature(epsilon):
         assert exact * (1 - 1e-4) <= found <= 1.01 * exact + 1e-36
 
 
+@pytest.mark.slow
 def test_several_epochs_against_draws():
     rng, mu, t, epochs, epsilon = np.random.default_rng(0), 1.0, 20, 4, 1.0
     x = rng.standard_normal((100_000, epochs, t))
@@ -69,6 +72,7 @@ def test_several_epochs_against_draws():
     assert add < remove
 
 
+@pytest.mark.slow
 def test_the_front_door_answers_without_draws_at_any_delta():
     sampler = correlated.RandomAllocation(1, epoch=100)
     for delta in (1e-6, 1e-12, 1e-30):
@@ -82,6 +86,7 @@ def test_the_front_door_answers_without_draws_at_any_delta():
     assert found < 1.02 * accountants.epsilon(poisson, delta=1e-6)
 
 
+@pytest.mark.slow
 def test_bins_of_independent_noise_are_one_epoch():
     sampler = correlated.BallsInBins(50)
     answer = correlated.delta(Identity(200), sampler, noise_multiplier=2.0, epsilon=0.5)

@@ -55,6 +55,7 @@ def exact_deltas(C, sigma, rate, epsilon):
     return removed, (np.maximum(1 - math.exp(epsilon) * ratio, 0) * both).sum()
 
 
+@pytest.mark.slow
 def test_conditioning_one_round_is_a_sampled_gaussian():
     mechanism = Mechanism.of(Identity(1), noise_multiplier=2.0)
     event = events.dpsgd(sampling_probability=0.2, noise_multiplier=2.0, steps=1)
@@ -64,6 +65,7 @@ def test_conditioning_one_round_is_a_sampled_gaussian():
     assert found <= accountants.epsilon(event, delta=0.9e-4) * (1 + 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("z", "rate", "factor"), [(1.0, 0.1, 2.3), (4.0, 0.3, 1.3)])
 def test_conditioning_two_rounds_against_quadrature(z, rate, factor):
     mechanism = normalised(LambdaCGD(2, 0.7), z)
@@ -74,6 +76,7 @@ def test_conditioning_two_rounds_against_quadrature(z, rate, factor):
     assert max(exact_deltas(mechanism.matrix, mechanism.sigma, rate, found / factor)) > delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy", [SquareRoot(ROUNDS), LambdaCGD(ROUNDS, 0.9), BLT(ROUNDS, (0.9,), (0.3,))]
 )
@@ -93,6 +96,7 @@ def test_conditioning_ten_rounds_against_draws(strategy):
             assert sample.at(found / 2.4, **sure).lower > delta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", [SquareRoot(ROUNDS), LambdaCGD(ROUNDS, 0.5)])
 def test_posteriors_stay_below_their_bounds(strategy):
     mechanism, rate, tail = normalised(strategy, 1.0), 0.2, 0.05
@@ -146,6 +150,7 @@ def test_the_law_of_norms_is_rounded_up_and_little(decay):
     assert weights.sum() == pytest.approx(1.0, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decay", "z", "published"), [(0.5, 0.8, 33.4), (0.9, 0.8, 43.1), (0.9, 4.0, 4.6)]
 )

@@ -27,6 +27,7 @@ SAMPLERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=SAMPLERS)
 def test_proofs_answer_both_ways_alike(name, sampler):
@@ -40,6 +41,7 @@ def test_proofs_answer_both_ways_alike(name, sampler):
     assert correlated.epsilon(STRATEGIES[name], sampler, delta=1e-5, **asked) >= found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["banded", "lambda-CGD", "BLT"])
 @pytest.mark.parametrize("sampler", ["Poisson", "secret groups", "allocated", "bins"])
 def test_draws_answer_both_ways_alike(name, sampler):
@@ -53,6 +55,7 @@ def test_draws_answer_both_ways_alike(name, sampler):
     assert back == pytest.approx(1e-2, rel=3e-2)
 
 
+@pytest.mark.slow
 def test_epsilon_and_delta_of_one_run_rest_on_the_same_proof():
     run, sampler = LambdaCGD(50, 0.5), correlated.Poisson(0.1)
     asked = {"noise_multiplier": 6.36, "statistics": "none"}
@@ -63,6 +66,7 @@ def test_epsilon_and_delta_of_one_run_rest_on_the_same_proof():
     assert back == pytest.approx(1e-5, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_both_calibrators_are_one():
     run, target = LambdaCGD(50, 0.5), {"epsilon": 1.0, "delta": 1e-5}
     sampler = correlated.Poisson(0.1)
@@ -77,6 +81,7 @@ def test_both_calibrators_are_one():
     assert drawn.confirmation <= 1e-5
 
 
+@pytest.mark.slow
 def test_draws_never_ask_for_more_noise_than_proofs():
     # Ten draws cannot bound this delta: the proof answers, and says what was missing.
     run, sampler, target = SquareRoot(16), correlated.Poisson(0.05), {"delta": 1e-6}
@@ -89,6 +94,7 @@ def test_draws_never_ask_for_more_noise_than_proofs():
     assert least.noise_multiplier == proved_noise_multiplier(run, sampler, epsilon=2.0, **target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bands", [12, 13, 32])
 def test_separated_bands_are_a_composition_however_many_they_are(bands):
     # The columns of records in one group do not overlap, whatever the matrix is called.

@@ -151,6 +151,7 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("T", "decay", "z", "rate"), SETTINGS)
 def test_trusted_draws_are_as_accurate_as_they_claim(T, decay, z, rate):
     # The other arithmetic: log M, at many nodes.
@@ -256,6 +257,7 @@ def test_validated_grids_of_vectors_are_as_accurate_as_they_claim():
         assert np.abs(engine.log_ratio(a) - truth).max() < 3e-7
 
 
+@pytest.mark.slow
 def test_a_grid_of_vectors_lies_where_particles_see_it():
     # False-alarm rate below 1e-5: means of 400 positive terms for 4 draws, 5 standard errors.
     rng = np.random.default_rng(4)
@@ -319,6 +321,7 @@ def test_separated_participations_need_no_memory():
     assert np.abs(found - brute_force(run, x, min_separation(3, 0.4))).max() < 1e-11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("decay", "sigma"), [(0.5, 0.8), (0.9, 2.0)])
 def test_brackets_hold_the_truth(law, decay, sigma):

@@ -58,6 +58,7 @@ SAMPLERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", STRATEGIES)
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_every_cell_answers_or_refuses_with_its_reason(kind, sampler):
@@ -132,6 +133,7 @@ def test_the_worst_group_is_not_always_the_first():
     assert answer == pytest.approx(accountants.epsilon(late, delta=1e-6), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_confidence_is_part_of_delta():
     options = {"noise_multiplier": 2.0, "seed": 3, "draws": 20_000}
     run = STRATEGIES["lambda-CGD"]
@@ -239,6 +241,7 @@ def test_rare_participation_with_much_noise_has_an_upper_end():
     assert answer < answer.certified < math.inf
 
 
+@pytest.mark.slow
 def test_too_few_draws_name_enough():
     run = strategy(0.9 ** np.arange(200), 0.9)
     options = {"noise_multiplier": 1.2, "delta": 1e-6, "seed": 0}
@@ -275,6 +278,7 @@ def test_reading_a_multiplier_as_normalised_would_understate_epsilon():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [LambdaCGD(T, 0.7), Banded(T, 3, [1.0, 0.5, 0.25]), BISR(T, 3)])
 def test_every_record_at_every_round_is_the_event_without_sampling(run):
     # One noise multiplier, two accountants: as q -> 1 all participate always, and the run is one

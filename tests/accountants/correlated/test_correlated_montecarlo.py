@@ -77,6 +77,7 @@ def deltas_by_quadrature(C, sigma, rate, epsilon):
     return removed, (np.maximum(1 - math.exp(epsilon) * ratio, 0) * both).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decay", "epsilon", "remove", "add"),
     [(0.5, 0.5, 0.098213, 0.010903), (0.5, 1.0, 0.046330, 0.0), (0.9, 0.5, 0.134583, 0.018952)],
@@ -150,6 +151,7 @@ def test_published_deltas_of_a_thousand_rounds(
     assert abs(found - near_exact) < 0.02 * near_exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decay", "z", "log_moment"), [(0.5, 0.8, 0.840670), (0.9, 2.0, 0.525483), (0.9, 4.0, 0.120377)]
 )
@@ -254,6 +256,7 @@ def test_orthogonal_bins_against_a_certified_bracket():
     assert Bins(np.eye(100), "remove", 3).log_moment == pytest.approx(0.0515876988, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_correlated_bins_against_published_values():
     C = lower_toeplitz(0.9 ** np.arange(1000))
     M = C @ correlated.BallsInBins(100).patterns(1000)
@@ -330,6 +333,7 @@ def test_an_interrupted_run_resumes(tmp_path):
 # --- confidence -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_confidence_bounds_hold_at_every_sample_size():
     # Exact coverage for binomial means, summed over outcomes.
     for n, p in ((20, 0.3), (200, 0.02), (1000, 0.5)):

@@ -65,6 +65,7 @@ def test_moments_against_every_count(run, order):
     assert found <= rough + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("order", [2, 5])
 @pytest.mark.parametrize("cells", [40, 1500])
@@ -97,6 +98,7 @@ def delta_by_rule(C, sigma, rate, epsilon):
     return float(np.maximum(mass - math.exp(epsilon) * np.exp(log_q), 0.0).sum() * weight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "least"), [(1.0, 1e-4), (4.5, 1e-10), (6.0, 1e-13)])
 @pytest.mark.parametrize("kind", ["lambda-CGD", "bands"])
 def test_small_deltas_of_two_rounds(epsilon, least, kind):
@@ -111,6 +113,7 @@ def test_small_deltas_of_two_rounds(epsilon, least, kind):
     assert abs(reading.mean - exact) < 5 * reading.standard_error + 1e-6 * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "sigma", "epsilon", "expected", "error"),
     [
@@ -130,6 +133,7 @@ def test_long_runs_against_another_implementation(run, sigma, epsilon, expected,
     assert chosen.largest(epsilon) < 500 * expected
 
 
+@pytest.mark.slow
 def test_certified_epsilons_use_them_and_answer_small_deltas():
     run, sampler = LambdaCGD(200, 0.5), correlated.Poisson(0.01)
     asked = {"noise_multiplier": 2.0, "seed": 1, "draws": 20_000}
@@ -185,6 +189,7 @@ def added_by_rule(C, sigma, rate, epsilon):
     return float((q * np.maximum(1 - math.exp(epsilon) * ratio, 0)).sum()) * (x[1] - x[0]) ** 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "sigma"), [(0.5, 1.0), (0.9, 2.0), (1 - 1e-9, 1.0)])
 def test_the_convex_tail_holds_far_below_its_draws(rate, sigma):
     run = LambdaCGD(2, 0.5)
@@ -203,6 +208,7 @@ def test_the_convex_tail_holds_far_below_its_draws(rate, sigma):
     assert bound.delta(back) == pytest.approx(1e-6, rel=1e-6) or bound.delta(0.0) <= 1e-6
 
 
+@pytest.mark.slow
 def test_the_convex_tail_covers_as_often_as_it_says():
     # Of 300 bounds that may fail with probability 0.1 each, more than 55 fail with one of 1e-6.
     rng, failures = np.random.default_rng(7), 0
@@ -215,6 +221,7 @@ def test_the_convex_tail_covers_as_often_as_it_says():
     assert failures <= 55
 
 
+@pytest.mark.slow
 def test_adding_a_record_is_certified_where_half_spaces_prove_nothing():
     run, sampler = LambdaCGD(300, 0.5), correlated.Poisson(0.02)
     asked = {"noise_multiplier": 1.3, "seed": 1, "draws": 20_000}
@@ -251,6 +258,7 @@ def test_an_interrupt_saves_what_was_drawn_and_clients_draw_as_they_are(tmp_path
     assert (spread.kept == plain.kept).all()
 
 
+@pytest.mark.slow
 def test_an_interrupted_calibration_resumes(tmp_path):
     run, path = LambdaCGD(24, 0.5), tmp_path / "calibration"
     asked = {"n": 200, "batch_size": 10, "epsilon": 2.0, "delta": 1e-4, "draws": 4_096, "seed": 9}

@@ -52,6 +52,7 @@ def test_rounds_that_depend_on_each_other_are_refused(bound):
         bound(mechanism, law).delta(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "sigma", "rate"), RUNS, ids=lambda each: str(each)[:12])
 def test_adding_a_record_against_integrals(run, sigma, rate):
     weights, ratio = two_rounds(run.matrix(), sigma, rate)
@@ -90,6 +91,7 @@ def test_removing_a_record_against_integrals(run, bound_of):
         assert bound.epsilon(bound.delta(epsilon)).value == pytest.approx(epsilon, rel=0.02)
 
 
+@pytest.mark.slow
 def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
     sampler, asked = correlated.Poisson(0.02), {"delta": 1e-5, "statistics": "none"}
     same, near = (
@@ -100,6 +102,7 @@ def test_one_buffer_that_is_nearly_lambda_cgd_is_priced_like_it():
     assert near.label == "certified"
 
 
+@pytest.mark.slow
 def test_proofs_alone_beat_independent_noise():
     sampler, asked = correlated.Poisson(0.01), {"epsilon": 4.0, "delta": 1e-6}
     independent, bands = (
@@ -109,6 +112,7 @@ def test_proofs_alone_beat_independent_noise():
     assert bands < 0.91 * independent
 
 
+@pytest.mark.slow
 def test_long_runs_are_priced_without_dense_matrices():
     found = [
         correlated.epsilon(

@@ -70,6 +70,7 @@ def test_strategies_and_samplers_reach_every_row():
     assert reached == set(correlated.decision_table())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRATEGIES)
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
 def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):

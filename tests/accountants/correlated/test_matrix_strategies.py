@@ -124,6 +124,7 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     check_against_patterns(strategy, schema, allowed)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.floats(0.0, 10.0), min_size=1, max_size=9),
     st.integers(1, 10),
@@ -138,6 +139,7 @@ def test_best_separated_sums_against_enumeration(values, separation, at_most):
     assert np.allclose(most_separated(stacked, separation, at_most), best, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_dense_bounds_of_long_runs_take_no_cubic_time():
     # At most 400 of 2000 steps: the cap is dropped, which can only raise the bound.
     tree, schema = Tree(2000), MinSeparation(2, 400)

@@ -14,6 +14,7 @@ from dpcal.accountants.curves import conversions as convert
 ORDERS = st.floats(1.05, 60.0)
 
 
+@pytest.mark.slow
 @given(order=ORDERS, target=st.floats(0.01, 6.0), log_delta=st.floats(-25.0, -0.7))
 @settings(max_examples=60, deadline=None)
 def test_renyi_conversion_is_implied_by_the_lossless_one(order, target, log_delta):

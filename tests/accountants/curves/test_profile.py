@@ -76,6 +76,7 @@ def test_a_thousand_epsilons_take_a_handful_of_contours():
     assert (profile.log_upper - profile.log_lower).max() < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "relation"),
     [
@@ -98,6 +99,7 @@ def test_profile_of_everything_else(event, relation):
         assert high <= single.upper * (1 + 1e-6) + 1e-300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma", "steps"), [(0.01, 1.0, 10_000), (0.3, 4.0, 200)])
 def test_epsilons_at_many_deltas_are_the_single_answers(q, sigma, steps):
     event = events.SelfComposedDpEvent(sampled(q, sigma), steps)

@@ -49,6 +49,7 @@ def test_gaussian_power_keeps_its_digits_at_tiny_rates(log_sigma, log_rate):
     assert found.upper - found.lower < 1e-5 * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "sigma"), [(0.01, 0.5), (0.3, 1.0), (0.9, 3.0)])
 def test_sampled_gaussian_is_asymmetric(q, sigma):
     # The likelihood ratio is monotone, so the best tests are thresholds, in either direction.
@@ -78,6 +79,7 @@ def test_bounds_enclose_tightly_for_a_composition():
         assert 0 < found.upper - found.lower < 1e-5 * found.upper
 
 
+@pytest.mark.slow
 def test_the_trade_off_gives_the_profile_back():
     # Duality the other way: delta(epsilon) = max over alpha of TPR(alpha) - exp(epsilon) alpha.
     event = events.SelfComposedDpEvent(sampled(0.05, 1.0), 100)
@@ -112,6 +114,7 @@ def test_bayes_success_of_an_asymmetric_mechanism():
     assert bayes_success(sampled(q, sigma), prior=prior) == pytest.approx(exact, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_advantage_agrees_with_dp_accounting():
     event = events.SelfComposedDpEvent(sampled(0.02, 1.0), 200)
     other = PLDAccountant().compose(event).get_delta(0.0)
@@ -182,6 +185,7 @@ def test_refusals_are_sentences():
         bayes_success(event, prior=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [0.01, 0.3])
 def test_noise_for_an_advantage_is_the_noise_for_delta_at_zero(target):
     def event(sigma):

@@ -39,6 +39,7 @@ def two_steps(q, mu, epsilon):
     return atom * float(profile(np.array(alpha))) + step * (terms.sum() - terms[0] / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "mu", "epsilon"), [(0.01, 1.0, 0.3), (0.1, 0.5, 0.1), (0.3, 2, 1.5)])
 def test_two_steps_agree_with_quadrature(q, mu, epsilon):
     part = FixedBatchGaussian(q, 1 / mu)

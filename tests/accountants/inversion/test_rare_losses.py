@@ -78,6 +78,7 @@ def two_steps(q, sigma, epsilon):
     return float(total - math.log(sigma * math.sqrt(2 * math.pi)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "epsilon"),
     [
@@ -171,6 +172,7 @@ def test_small_phases_are_summed_by_moments():
     assert np.allclose(_series(phases, weights, 50), direct @ weights, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_wide_answer_says_so():
     wide = events.dpsgd(sampling_probability=1.6e-7, noise_multiplier=1.5, steps=11_000)
     answer = accountants.epsilon(wide, delta=3.5e-17)

@@ -56,6 +56,7 @@ def test_randomized_response_keeps_its_count_where_a_peer_drops_it():
     assert peer < 1.2, "the peer has been mended: drop this trap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "sensitivity", "times"), [(0.5, 3, 10), (0.05, 1, 400), (1.0, 2, 3)])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_discrete_laplace_against_a_distribution(a, sensitivity, times, epsilon):
@@ -169,6 +170,7 @@ def test_sampled_laplace_noise_of_a_tiny_scale(scale, q, epsilon):
     assert found.upper - found.lower < 1e-3 * found.upper
 
 
+@pytest.mark.slow
 def test_atoms_beside_a_sampled_gaussian():
     gaussian = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=1000)
     atomic = events.SelfComposedDpEvent(events.DiscreteLaplaceDpEvent(0.05, 2), 50)

@@ -77,6 +77,7 @@ def test_composing_each_direction_by_itself_understates():
     assert right.upper - right.lower < 1e-10
 
 
+@pytest.mark.slow
 def test_direction_chosen_by_the_first_answer_exceeds_either_alone():
     """Two steps; the second query makes the direction worse that the first answer left better.
 

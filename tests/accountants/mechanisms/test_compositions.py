@@ -206,6 +206,7 @@ def test_one_sampled_laplace_mechanism(scale, q, epsilon):
     assert delta.upper - delta.lower < 1e-3 * delta.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "q", "times"), [(1.0, 0.1, 50), (0.5, 0.01, 1000)])
 def test_sampled_laplace_mechanisms_against_a_distribution(scale, q, times):
     event = REPEAT(events.PoissonSampledDpEvent(q, events.LaplaceDpEvent(scale)), times)
@@ -291,6 +292,7 @@ def test_losses_that_are_all_but_certain(epsilon):
     assert accountants.delta(event, epsilon=times * epsilon) <= 2.0**-52 * times * epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
     ("event", "largest"),

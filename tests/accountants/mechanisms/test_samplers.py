@@ -242,6 +242,7 @@ def test_draws_with_replacement_are_bounded_by_revealing_their_number():
     assert expected <= single(event, math.exp(epsilon), "replace-one") <= expected * (1 + 1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_draws_with_replacement_cost_more_than_distinct_ones(relation):
     """One record may be drawn several times, here with a chance of 0.6% in all steps."""
@@ -379,6 +380,7 @@ def test_mixture_of_gaussians_agrees_with_loss_distributions():
     assert ours == pytest.approx(upper, rel=2e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", THEIRS)
 @pytest.mark.parametrize("batch", [95, 160])
 def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
@@ -404,6 +406,7 @@ def test_truncation_is_no_dearer_than_loss_distributions_say(relation, batch):
 # -- conventions and limits
 
 
+@pytest.mark.slow
 def test_replaced_record_moves_the_sum_by_two():
     """Sampled nearly always, it is the plain Gaussian at half the noise multiplier."""
     plain = accountants.epsilon(events.GaussianDpEvent(1.0), delta=1e-5)
@@ -475,6 +478,7 @@ def test_several_answers_on_one_sample_are_not_as_many_samples():
         assert cost > single(poisson(0.05, 2.0, 4), math.exp(0.5), relation)
 
 
+@pytest.mark.slow
 def test_hundreds_of_noise_levels():
     levels = np.linspace(2.0, 6.0, 200)
     event = events.ComposedDpEvent([poisson(0.01, float(level), 20) for level in levels])
@@ -549,6 +553,7 @@ def test_other_pairs_are_rejected():
         RandomChoice(((0.5, SampledGaussian(0.1, 1.0, "remove")),))
 
 
+@pytest.mark.slow
 def test_a_certificate_covers_a_replaced_record_in_a_sample():
     asked = {"delta": 1e-5, "neighboring_relation": "replace-one"}
     certificate = accountants.certify(poisson(0.1, 1.0), **asked)

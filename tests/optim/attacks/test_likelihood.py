@@ -21,6 +21,7 @@ def sampled(epsilon, **options):
     return calibrate.dpsgd(n=N, batch_size=400, steps=60, epsilon=epsilon, delta=DELTA, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "samples"), [(1.0, 1_000_000), (8.0, 60_000)])
 def test_nine_tenths_of_the_claim_are_found(epsilon, samples):
     found = attacks.likelihood(sampled(epsilon), samples=samples, seed=1)
@@ -29,6 +30,7 @@ def test_nine_tenths_of_the_claim_are_found(epsilon, samples):
     assert 0 < found.alone < epsilon
 
 
+@pytest.mark.slow
 def test_replaced_records_are_told_apart_as_well():
     plan = sampled(4.0, neighboring_relation="replace-one")
     found = attacks.likelihood(plan, samples=60_000, seed=2)
@@ -36,6 +38,7 @@ def test_replaced_records_are_told_apart_as_well():
     assert found.epsilon > 0.85 * 4.0
 
 
+@pytest.mark.slow
 def test_too_little_noise_is_found():
     """An optimizer that runs with four fifths of the planned noise."""
     plan = sampled(2.0)
@@ -149,6 +152,7 @@ def test_one_run_shows_about_what_its_power_says():
     assert found.mu > 0.7 * expected.expected_mu > 0.3
 
 
+@pytest.mark.slow
 def test_more_canaries_show_more():
     few, many = (power(mu=1.5, canaries=m, delta=DELTA, seed=9) for m in (100, 3_000))
     assert few.expected_mu < many.expected_mu < 1.5

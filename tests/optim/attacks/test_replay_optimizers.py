@@ -95,6 +95,7 @@ def objective_of(name, rows, labels):
     return optim.Logistic(rows, labels, fit_intercept=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "options", "chosen"), CASES)
 def test_a_replay_finds_nothing(name, options, chosen):
     plan = plan_of(name, options)

@@ -236,6 +236,7 @@ def test_every_violation_is_planted():
     assert set(PLANTED) == set(attacks.VIOLATIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("violation", "run"),
     [

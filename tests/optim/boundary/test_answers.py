@@ -158,6 +158,7 @@ def test_norm_and_scalar_are_noisy_numbers_over_the_public_size(sampling):
     assert [entry.name for entry in oracle.ledger.entries] == ["norm", "loss"]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.integers(0, N - 1), st.integers(0, 2**32), st.floats(-3, 3))
 def test_one_record_moves_each_answer_by_at_most_its_share(gone, seed, scale):

@@ -15,59 +15,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _stored_runs import OBJECTIVE, OPTIMIZERS, TARGET, N, interrupted_at, plan_of
 from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpcal import calibrate, optim
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants, Plan, Query
+from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, LedgerMismatch, NoiseReused, UnsupportedEvent
 from dpcal.optim import BudgetBook
 
-RNG = np.random.default_rng(0)
-N, D = 2_000, 3
-X = RNG.standard_normal((N, D))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-OBJECTIVE = optim.Logistic(X, X[:, 0] > 0, l2=0.1, fit_intercept=False)
-CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
-TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-5}
-OPTIONS = {
-    "noisy_gd": {"steps": 30},
-    "spiderboost": {"steps": 30, "batch_size": 200},
-    "kl_spider": {"l2": 0.1},
-    "adaptive_gd": {"steps": 30},
-    "proximal_point": {"gamma": 2.0, "kappa": 2.0, "inner_steps": 5},
-    "recursive_regularization": {
-        "distance": 3.0,
-        "neighboring_relation": "replace-one",
-        "subsolver": "noisy_gd",
-    },
-    "tree_spider": {"neighboring_relation": "replace-one"},
-}
-PLANS = {
-    "dpsgd": calibrate.dpsgd(batch_size=100, steps=30, **TARGET),
-    "correlated_dpsgd": calibrate.correlated_dpsgd(
-        LambdaCGD(30, 0.5), batch_size=N, sampler="full", **TARGET
-    ),
-    **{
-        name: getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **options)
-        for name, options in OPTIONS.items()
-    },
-}
 ORIGIN = np.zeros(OBJECTIVE.dimension)
 DELTA = 1e-6
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def interrupted_at(count):
-    """A callback that raises at its ``count``-th call, as Ctrl-C would."""
-    calls = iter(range(count))
-
-    def callback(progress):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 def gaussian(sigma=4.0, count=1, relation="add-or-remove-one", **parameters):
@@ -111,6 +71,7 @@ def make(tmp_path):
     return make
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fits", [1, 3])
 def test_it_admits_what_composes_exactly_to_the_total_and_nothing_more(make, fits):
     """k answers with noise sigma are one with noise sigma / sqrt(k), whose epsilon is known."""
@@ -157,16 +118,16 @@ def test_a_renyi_book_pays_at_an_order_that_its_first_run_fixed(make):
 def test_a_filter_refuses_what_its_theorem_does_not_cover(make):
     book = make(2.0, composition="gdp")
     with pytest.raises(UnsupportedEvent, match="Gaussian mechanisms only"):
-        book.oracle(OBJECTIVE, PLANS["dpsgd"])
+        book.oracle(OBJECTIVE, plan_of("dpsgd"))
     assert book.runs == ()
     book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
     with pytest.raises(ValueError, match="fixed before its first run"):
         book.change_total(epsilon=3.0)
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_takes_a_book_and_completes_its_row(make, name):
-    plan = PLANS[name]
+    plan = plan_of(name)
     book = make(5.0, plan.delta, neighboring_relation=plan.neighboring_relation)
     result = getattr(optim, name)(OBJECTIVE, plan, seed=5, store=book)
     (run,) = book.runs
@@ -228,6 +189,7 @@ def test_a_seed_that_the_book_has_seen_is_refused_for_any_plan(make):
         make().oracle(OBJECTIVE, gaussian(), seed=seed).gradient(ORIGIN, "gradient")
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_from_its_store_is_charged_once(make, tmp_path):
     book, plan = make(9.0), gaussian(8.0, 30)
     whole = optim.noisy_gd(OBJECTIVE, plan, seed=3)
@@ -279,6 +241,7 @@ def test_a_changed_total_is_kept_beside_the_former_one(make):
     assert [total[1:] for total in book.totals] == [(1.0, DELTA), (2.0, DELTA)]
 
 
+@pytest.mark.slow
 @forks
 def test_a_forked_process_asks_nothing_on_its_parents_row(make):
     oracle = make(2.0).oracle(OBJECTIVE, gaussian())
@@ -318,6 +281,7 @@ def test_processes_at_once_never_overrun_the_total(make):
     assert len(make().runs) == 4
 
 
+@pytest.mark.slow
 @forks
 def test_after_200_kills_nothing_was_answered_that_the_book_does_not_hold(make):
     """A child makes one run after another, and tells of every answer after it has it."""
@@ -385,6 +349,7 @@ def test_on_a_full_disk_nothing_is_answered_and_the_book_stays_readable(make):
     assert len(book.runs) == 2
 
 
+@pytest.mark.slow
 def test_correlated_noise_is_added_where_it_does_not_compose(make):
     """A run on random batches has a price of its own, which is added with its delta."""
     plan = calibrate.correlated_dpsgd(

@@ -35,6 +35,7 @@ PLANS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 def test_every_optimizer_runs_with_discrete_noise_at_the_price_of_its_plan(name):
     plan = getattr(calibrate, name)(CONSTANTS, **TARGET, **PLANS[name])
@@ -56,6 +57,7 @@ def asked_often(kind, count, **more):
     return Plan(optimizer="noisy_gd", n=N, queries=(query,), epsilon=1e6, delta=1e-5)
 
 
+@pytest.mark.slow
 def test_answers_have_the_law_that_the_plan_prices():
     plan, w = asked_often("gradient", 3_000), np.array([0.3, -0.2, 1.0])
     oracle = PrivateOracle(OBJECTIVE, plan, seed=1, noise="discrete")
@@ -76,6 +78,7 @@ def test_answers_are_whole_steps_of_the_grid():
         np.testing.assert_allclose(steps, np.rint(steps), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["scalar", "gradient norm"])
 def test_numbers_are_noisy_too(kind):
     plan, w = asked_often(kind, 2_000), np.array([0.3, -0.2, 1.0])
@@ -91,6 +94,7 @@ def test_numbers_are_noisy_too(kind):
     assert stats.kstest((answers - mean) * N / 1.5, stats.norm.cdf).pvalue > 1e-6
 
 
+@pytest.mark.slow
 def test_one_record_of_many_moves_an_exact_sum_by_the_bound():
     n = 4_000
     table = np.full((n, 1), 1.0)

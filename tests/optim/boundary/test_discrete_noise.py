@@ -58,6 +58,7 @@ def test_the_law_is_as_close_as_it_says(sigma, precise):
     assert normals.standard_deviation >= sigma * (1 - 1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x", [1, 40])
 def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):
     sigma, shift = 9.5, 3

@@ -155,6 +155,7 @@ def test_an_adaptive_ledger_is_not_written_beyond_its_budget():
     assert ledger.count("g") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [noisy_gd, spiderboost])
 @pytest.mark.parametrize("l2", [0.0, 1.0, 30.0, 1e4])
 def test_the_regulariser_counts_in_the_step_size(optimizer, l2):
@@ -210,6 +211,7 @@ LENGTHS = np.ones(N)
 LENGTHS[11] = LOUD
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["noisy_gd", "spiderboost", "tree_spider", "kl_spider", "proximal_point", "adaptive_gd"],
@@ -303,6 +305,7 @@ def test_objectives_that_break_the_claim_are_found(family):
         check_objective(family(X, Y))
 
 
+@pytest.mark.slow
 def test_objectives_that_keep_it_pass():
     for objective in (
         Logistic(X, Y, l2=0.3),

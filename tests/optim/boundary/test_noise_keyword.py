@@ -90,6 +90,7 @@ def test_an_error_carries_the_ledger_of_what_was_released(name):
     assert optim.released(ValueError()) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dp_rgda", "dp_sgda", "privatediff"])
 def test_minimax_runs_have_discrete_noise_too(name):
     problem = optim.minimax.ToySaddle(n=N, seed=7)

@@ -9,61 +9,18 @@ import time
 
 import numpy as np
 import pytest
+from _stored_runs import CONSTANTS, OBJECTIVE, OPTIMIZERS, TARGET, D, X, Y, interrupted_at, plan_of
 
 from dpcal import calibrate, optim
-from dpcal.accountants.matrix import LambdaCGD
-from dpcal.calibrate import Constants
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Logistic
 from dpcal.optim.boundary.store import StoredOracle, read_ledger
 
-RNG = np.random.default_rng(0)
-N, D = 2_000, 3
-X = RNG.standard_normal((N, D))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = X[:, 0] > 0
-OBJECTIVE = Logistic(X, Y, l2=0.1, fit_intercept=False)
-CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, strong_convexity=0.1, gap=0.7)
-TARGET = {"n": N, "epsilon": 4.0, "delta": 1e-5}
-OPTIONS = {
-    "noisy_gd": {"steps": 30},
-    "spiderboost": {"steps": 30, "batch_size": 200},
-    "kl_spider": {"l2": 0.1},
-    "adaptive_gd": {"steps": 30},
-    "proximal_point": {"gamma": 2.0, "kappa": 2.0, "inner_steps": 5},
-    "recursive_regularization": {
-        "distance": 3.0,
-        "neighboring_relation": "replace-one",
-        "subsolver": "noisy_gd",
-    },
-    "tree_spider": {"neighboring_relation": "replace-one"},
-}
-PLANS = {
-    "dpsgd": calibrate.dpsgd(batch_size=100, steps=30, **TARGET),
-    "correlated_dpsgd": calibrate.correlated_dpsgd(
-        LambdaCGD(30, 0.5), batch_size=N, sampler="full", **TARGET
-    ),
-    **{
-        name: getattr(calibrate, name)(CONSTANTS, dimension=D, **TARGET, **options)
-        for name, options in OPTIONS.items()
-    },
-}
 
-
-def interrupted_at(count):
-    """A callback that raises at its ``count``-th call, as Ctrl-C would."""
-    calls = iter(range(count))
-
-    def callback(progress):
-        if next(calls, None) is None:
-            raise KeyboardInterrupt
-
-    return callback
-
-
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_ends_at_the_same_bits_wherever_it_was_interrupted(name, tmp_path):
-    optimizer, plan = getattr(optim, name), PLANS[name]
+    optimizer, plan = getattr(optim, name), plan_of(name)
     whole = optimizer(OBJECTIVE, plan, seed=5, store=tmp_path / "whole.db")
     direct = optimizer(OBJECTIVE, plan, seed=5)
     np.testing.assert_allclose(whole.w, direct.w, rtol=1e-9, atol=1e-12)
@@ -189,7 +146,7 @@ def read_count(path):
 
 
 def test_another_run_is_refused(tmp_path):
-    path, plan = tmp_path / "run.db", PLANS["noisy_gd"]
+    path, plan = tmp_path / "run.db", plan_of("noisy_gd")
     optim.noisy_gd(OBJECTIVE, plan, seed=1, store=path)
     longer = calibrate.noisy_gd(CONSTANTS, dimension=D, **TARGET, steps=31)
     with pytest.raises(ValueError, match="holds a run with other plan"):
@@ -204,9 +161,9 @@ def test_another_run_is_refused(tmp_path):
 
 
 def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
-    first = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLANS["noisy_gd"])
+    first = StoredOracle(tmp_path / "run.db", OBJECTIVE, plan_of("noisy_gd"))
     before = first.gradient(np.zeros(D), "gradient")
-    second = StoredOracle(tmp_path / "run.db", OBJECTIVE, PLANS["noisy_gd"])
+    second = StoredOracle(tmp_path / "run.db", OBJECTIVE, plan_of("noisy_gd"))
     with pytest.raises(LedgerMismatch, match="was opened by another run"):
         first.gradient(np.ones(D), "gradient")
     assert (second.gradient(np.zeros(D), "gradient") == before).all()
@@ -215,5 +172,5 @@ def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
 
 
 def test_the_file_is_its_owner_s_alone(tmp_path):
-    optim.noisy_gd(OBJECTIVE, PLANS["noisy_gd"], store=tmp_path / "run.db")
+    optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=tmp_path / "run.db")
     assert (tmp_path / "run.db").stat().st_mode & 0o077 == 0

@@ -191,6 +191,7 @@ def test_noise_that_is_divided_by_the_number_of_silos_is_found():
         optim.distributed_psgd([Divided(Trigonometric(Z)), Trigonometric(OTHER)], plan, seed=6)
 
 
+@pytest.mark.slow
 def test_comparisons_are_no_more_telling_than_claimed():
     """2,000 comparisons on each of two neighbours; a false alarm happens once in 10,000 times."""
     plan = calibrate.select_point(

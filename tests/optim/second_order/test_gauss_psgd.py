@@ -89,6 +89,7 @@ def test_exact_descent_from_the_saddle_never_moves():
     assert np.linalg.norm(w - SADDLE) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "seeds"), [(1.0, 40), (0.25, 10)])
 def test_every_seed_leaves_the_saddle_and_is_certified(trigonometric, target, seeds):
     plan = quietly(trigonometric, epsilon=target)

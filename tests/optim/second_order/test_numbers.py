@@ -178,6 +178,7 @@ def test_the_slope_of_alpha_in_n():
         assert measured == pytest.approx(slope, abs=0.04)
 
 
+@pytest.mark.slow
 def test_the_theory_preset_says_from_which_n_it_says_something():
     constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, hessian_lipschitz=1.0, gap=1.0)
     with pytest.warns(VacuousSchedule, match="informative from about n="):

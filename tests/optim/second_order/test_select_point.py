@@ -46,6 +46,7 @@ def test_algorithm_4_costs_exactly_what_is_asked_for():
     assert 0.9999 < plan.price() <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
 @pytest.mark.parametrize("method", ["above-threshold", "report-noisy-max"])
 def test_comparisons_are_pure_whatever_the_number_of_candidates(method, relation):
@@ -91,6 +92,7 @@ def test_the_price_of_noisy_max_is_reached():
 # -- saddle scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["zeroed", "replaced"])
 def test_scores_move_by_one_contribution(relation):
     rng = np.random.default_rng(0)
@@ -181,6 +183,7 @@ def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
         assert alone["hessian_threshold"] < parameters["hessian_threshold"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gaussian", "above-threshold"])
 def test_explicit_thresholds_cover(method):
     """200 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
@@ -203,6 +206,7 @@ def test_explicit_thresholds_cover(method):
     assert failures / 200 <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / 200)
 
 
+@pytest.mark.slow
 def test_printed_thresholds_reject_borderline_points():
     """Erratum E12: the paper's slack is below the norm of the noise that its privacy needs."""
     given = {"d": 40, "n": 20_000, "epsilon": 0.5, "delta": 1e-5, "candidates": 50}
