@@ -98,7 +98,7 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
         other = renyi.log_delta_bounds(direction, epsilon)
         uppers.append((other.upper, other.method))
     upper, method = min(uppers)
-    # What holds for the pair bounds no mechanism from below, where theorems say more than the pair.
+    # A lower bound for the pair is none for the mechanism where theorems say more than the pair.
     single = len(direction.parts) == 1 and direction.parts[0][1] == 1
     lower = -math.inf if tighter and not single else bounds.lower
     return Bounds(min(lower, upper), upper, method)

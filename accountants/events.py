@@ -47,7 +47,7 @@ __all__ = [
 
 
 def _vocabulary() -> Any:
-    """The module ``dp_accounting.dp_event``, without the accountants of its package.
+    """Return the module ``dp_accounting.dp_event`` without loading its package's accountants.
 
     Its classes need nothing but attrs, yet importing the package costs half a second. The module is
     registered under its own name, so that a later ``import dp_accounting`` finds the same classes.
@@ -95,8 +95,8 @@ else:
 class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
     """The sparse vector technique until its first answer above a threshold, however late it comes.
 
-    The threshold gets Laplace noise once, each query Laplace noise of its own, and which queries
-    stayed below is public (Dwork and Roth 2014, Algorithm 1; Lyu, Su and Li 2017, Algorithm 1).
+    The threshold gets Laplace noise once, and each query has Laplace noise of its own. It is public
+    which queries stayed below (Dwork and Roth 2014, Algorithm 1; Lyu, Su and Li 2017, Algorithm 1).
 
     Parameters
     ----------
@@ -111,10 +111,11 @@ class AboveThresholdDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
-    """A whole run of a matrix mechanism on random batches: its steps have no price of their own.
+    """A whole run of a matrix mechanism on random batches.
 
-    Its price is :mod:`dpcal.accountants.correlated`'s. Accountants of independent mechanisms refuse
-    it, alone or in a composition.
+    The steps of such a run are not independent, so that no step has a price of its own. The run is
+    priced by :mod:`dpcal.accountants.correlated`. Accountants of independent mechanisms refuse it,
+    alone or in a composition.
 
     Parameters
     ----------
@@ -125,11 +126,11 @@ class CorrelatedGaussianDpEvent(DpEvent):  # type: ignore[misc]
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm, not divided by a norm of C.
     statistics, draws, seed, failure_probability
-        How the price is estimated, as for :func:`dpcal.accountants.correlated.epsilon`. With a seed
+        How the price is estimated, see :func:`dpcal.accountants.correlated.epsilon`. With a seed
         the price is always the same; without one each answer has fresh draws.
     confirmations
-        How many answers with this failure probability there may have been until one met a target.
-        All of their failure probabilities are part of delta.
+        The number of answers with this failure probability that there may have been until one met
+        a target. Delta contains the failure probabilities of all of them.
     """
 
     strategy: Any
@@ -182,8 +183,8 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
 
     Its privacy loss on any two neighbors lies in an interval of length epsilon (Durfee and Rogers
     2019), under the relation that is asked for. The exponential mechanism that answers r with
-    probability proportional to exp(epsilon u(r) / (2 Delta)), Delta the sensitivity of the scores
-    u, is one.
+    probability proportional to exp(epsilon u(r) / (2 Delta)) is one of them; u are its scores, and
+    Delta is their sensitivity.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ class PermuteAndFlipDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class ReportNoisyMaxDpEvent(DpEvent):  # type: ignore[misc]
-    """Which of several scores is the largest (or least), after Laplace noise on each of them.
+    """The index of the largest (or least) of several scores, after Laplace noise on each of them.
 
     Only the index is public (Dwork and Roth 2014, Claim 3.9).
 

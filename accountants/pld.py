@@ -35,7 +35,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 
-# What dp-accounting's transforms and truncations may add to a delta that ought to be a lower bound:
+# dp-accounting's transforms and truncations may add this to a delta that ought to be a lower bound:
 # truncated mass counts as lost there too.
 _ROUNDING = 1e-12
 

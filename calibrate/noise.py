@@ -42,18 +42,18 @@ EventOfCount = Callable[[int], DpEvent]
 # twice as much would break the documented width.
 _RELATIVE_WIDTH = 5e-7
 
-# In the logarithm of the noise multiplier: a root further than this from its guess is sought anew,
+# Unit: logarithm of the noise multiplier. A root further than this from its guess is sought anew,
 # because Newton's steps from so far may run away. With half of it more points of a grid start
 # afresh; with twice as much a bad guess costs more evaluations before it is given up.
 _NEAR = 0.5
 
-# In log delta: a point whose log delta stays below its target by more is taken without asking for
-# epsilon. Two ways to answer one question agree to about half of it, so with much less an answer
-# could miss its target in epsilon; with much more the second question is asked more often.
+# Unit: log delta. A point whose log delta stays below its target by more is taken without asking
+# for epsilon. Two ways to answer one question agree to about half of it, so with much less an
+# answer could miss its target in epsilon; with much more the second question is asked more often.
 _MARGIN = 1e-9
 
-# In the logarithm of the noise multiplier: a guess is moved by this towards less noise. Such a
-# point misses the target, and a miss is known as soon as one direction misses it.
+# Unit: logarithm of the noise multiplier. A guess is moved by this towards less noise. Such a point
+# misses the target, and a miss is known as soon as one direction misses it.
 _BIAS = 3e-5
 
 # Answers from which the next one of a grid is extrapolated, by a cubic polynomial. With fewer the
@@ -349,7 +349,7 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
     near = meet is not None
     if meet is None:
         first = value, slope = excess(0.0)
-        # Where more noise hardly helps, none at all may: then that is all there is to find out.
+        # If more noise hardly helps, no amount may; then this is found out first.
         flat = slope is None or value + slope * highest > 0
         if value > 0 and flat and excess(highest)[0] > 0:
             raise TargetUnreachable(_TOO_MUCH_BESIDES.format(epsilon=epsilon, delta=delta))

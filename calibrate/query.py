@@ -41,7 +41,7 @@ KINDS = (
 )
 # Kinds with Laplace noise, whose answers have one price together.
 LAPLACE = ("above threshold", "noisy max")
-# What is released is a choice, not a sum: labels, or a place on a line.
+# These kinds release a choice and no sum: labels, or a place on a line.
 CHOICES = ("labels", "selection")
 COMPOSITIONS = ("sequential", "disjoint")
 

@@ -168,7 +168,8 @@ def _inverse_gamma(mean: float, shape: float) -> float:
         return 1.0
 
     def excess(y: float) -> float:
-        # With y = log 1 / gamma the mean is shape (e^y - 1) / (1 - e^(-shape y)), or (e^y - 1) / y.
+        # With y = log 1 / gamma, the mean is shape (e^y - 1) / (1 - e^(-shape y)); it is (e^y - 1)
+        # / y for shape 0.
         below = y if shape == 0 else -math.expm1(-shape * y) / shape
         return math.log(math.expm1(y)) - math.log(below) - math.log(mean)
 

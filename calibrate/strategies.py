@@ -469,7 +469,7 @@ def _priced_by(
             )
         pricing = SampledBatches(sampler)
     if isinstance(pricing, SampledBatches) and participation is None:
-        # With fixed batches nothing is priced, and one schedule is as good as another.
+        # Fixed batches are not priced here, and one schedule is as good as another.
         rate = 1.0
         with suppress(UnsupportedEvent):
             rate = float(pricing.sampler.automaton(steps).rates.mean())

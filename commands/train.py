@@ -23,7 +23,7 @@ EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
     "--budget clinic.budget -o second-report",
 )
-# What --help shows; --help-all shows the rest.
+# These options are shown by --help; --help-all shows all of them.
 COMMON = (
     "table",
     "--target",

@@ -171,7 +171,8 @@ class Budget:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # In another process it is a record of what was spent: its process number is not that one's.
+        # A budget in another process is a record of what was spent, because its process number
+        # differs.
         return dict(self.__dict__)
 
     def __repr__(self) -> str:

@@ -277,7 +277,7 @@ class Trigonometric(Objective):
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
     ) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`."""
-        # By the sine's addition theorem: differences of near points keep their digits.
+        # The sine's addition theorem keeps the digits of differences of near points.
         table = np.cos(self._Z[rows] + (w + v) / 2) * (2 * np.sin((w - v) / 2))
         return clipped_rows(table, max_norm)
 

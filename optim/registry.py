@@ -105,7 +105,7 @@ _ESCAPING = (
     "preset",
 )
 
-# The paper's relation first.
+# The relation that the paper uses comes first.
 _REPLACED_FIRST = ("replace-one", "add-or-remove-one", "replace-special")
 
 _ROWS = (

@@ -189,7 +189,7 @@ def strategies(table: StrategyTable) -> Any:
     axes.set_xscale("log")
     axes.set_yscale("log")
     if table.baseline is not None and table.baseline.mean_error is not None:
-        # What correlation must beat: the error of independent noise.
+        # Correlated noise must beat the error of independent noise.
         axes.axhline(table.baseline.mean_error, color=MUTED, linewidth=0.8, linestyle="--")
     above = True
     for row in sorted(table.rows, key=lambda row: row.noise_multiplier or 0.0):

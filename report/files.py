@@ -21,7 +21,8 @@ from typing import Any
 __all__ = ["FORMAT", "check_replaceable", "read", "replace_file", "replacing"]
 
 FORMAT = "dpcal-report"
-# What reports consist of, also former ones. Anything else in a report's folder is somebody's own.
+# Reports consist of these files, former reports included. Anything else in a report's folder is
+# somebody's own.
 FILES = frozenset(
     {
         "report.json",

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 __all__ = ["BINS", "cells", "metrics"]
 
-# Of the probability. Each adds a noisy count to sums; with fewer, AUC and calibration are coarser.
+# The probability is cut into this many bins. Each adds a noisy count to sums; with fewer, AUC and
+# calibration are coarser.
 BINS = 10
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 __all__ = ["statement_page"]
 
-# What each relation means, for people who have not met the word.
+# This says what each relation means, for people who have not met the word.
 RELATIONS = {
     "add-or-remove-one": "the record is in the table, or it is not",
     "replace-special": "the record is in the table, or it is blanked, so that it contributes "

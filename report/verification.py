@@ -27,7 +27,7 @@ from dpcal.report.files import FORMAT
 
 __all__ = ["composed_epsilon", "verify"]
 
-# What a price may differ by between two machines, relatively.
+# A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
 
 

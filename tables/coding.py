@@ -195,7 +195,8 @@ def values_of(
     wrong = np.isinf(values)
     gone = np.isnan(values)
     if gone.any():
-        # What could not be read as a number is wrong; what was no number from the start is missing.
+        # A cell that could not be read as a number is wrong; one that held no number from the start
+        # is missing.
         null = cells.is_null().to_numpy()
         wrong |= gone & ~null & (cells.dtype == pl.String)
     if column.missing == "refuse":

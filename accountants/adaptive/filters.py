@@ -27,7 +27,7 @@ past, in the worse direction. Theorems:
   order fixed in advance, the whole has a Renyi divergence of at most B at this order, because
   exp(c sum_t (L_t - rho_t)) is a supermartingale under P. Then delta(epsilon) <= exp(c (B -
   epsilon)) c^c / (1 + c)^(1 + c) (Canonne, Kamath and Steinke 2020, Proposition 12), which gives B.
-* zCDP filter (the same at every order; Whitehouse, Ramdas, Rogers and Wu 2023). If sum rho_t <=
+* zCDP filter (one budget for all orders; Whitehouse, Ramdas, Rogers and Wu 2023). If sum rho_t <=
   rho almost surely with rho_t the zCDP parameters, the whole is rho-zCDP, and the best order may be
   taken in the conversion.
 * Gaussian-DP filter (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2023). If sum mu_t^2 <=
@@ -88,7 +88,7 @@ def _rho(event: events.DpEvent, relation: str) -> float:
         if not isinstance(leaf, events.ZCDpEvent):
             total += _squared_mu(leaf, relation) / 2 * times
         elif leaf.xi == 0:
-            # The parameter is stated for the relation in use: nothing to convert.
+            # The parameter is stated for the relation in use, so that nothing is converted.
             total += _validate.non_negative(rho=leaf.rho) * times
         else:
             raise UnsupportedEvent(f"A filter of kind 'zcdp' needs xi=0, got {leaf!r}.")
@@ -109,7 +109,7 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
         c = math.exp(x)
         return -_renyi_budget(c, epsilon, log_delta) / cost(1 + c)
 
-    # Below this the budget is negative, far above it every cost exceeds the budget.
+    # Orders below this have a negative budget; far above it, every cost exceeds the budget.
     least = max(-log_delta / epsilon, 1.0)
     found = minimize_scalar(
         multiple, bounds=(math.log(0.01 * least), math.log(100 * least)), method="bounded"
@@ -130,7 +130,8 @@ def _gdp_budget(epsilon: float, log_delta: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
         return max(value + error, -1e300) - log_delta
 
-    # Proved by Chernoff's bound, so that a start without digits is an answer too.
+    # Chernoff's bound proves this mu, so that it is an answer even if ``excess`` has no digits
+    # there.
     low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
     low *= 1 - 8 * UNIT
     if not excess(low) <= 0:
@@ -178,14 +179,14 @@ def renyi_order(
 
 
 class _Meter:
-    """Costs of events, each computed once."""
+    """The costs of events, of which each is computed once."""
 
     def __init__(self, price: Callable[[events.DpEvent], tuple[float, ...]]) -> None:
         self._price = price
         self._known: dict[events.DpEvent, tuple[float, ...]] = {}
 
     def __call__(self, event: events.DpEvent, count: int) -> tuple[float, ...]:
-        """Costs of ``count`` runs, one a unit of account, rounded up."""
+        """Return the costs of ``count`` runs, rounded up: one number for each order or unit."""
         times = _validate.count(count=count)
         try:
             known = event in self._known
@@ -265,7 +266,7 @@ class PrivacyFilter:
 
     @property
     def kind(self) -> str:
-        """Which theorem is used."""
+        """The kind of the filter, which says which theorem is used."""
         return self._kind
 
     @property
@@ -290,12 +291,12 @@ class PrivacyFilter:
 
     @property
     def spent(self) -> float:
-        """Spent so far, rounded up."""
+        """What was spent so far, in the filter's unit, rounded up."""
         return self._spent
 
     @property
     def remaining(self) -> float:
-        """Left to be spent."""
+        """What is left to be spent, in the filter's unit."""
         return self._budget - self._spent
 
     def cost(self, event: events.DpEvent, count: int = 1) -> float:

@@ -260,7 +260,7 @@ class _FixedBatch(EnclosedLoss):
 
     def moment_bound(self, c: Ball) -> Ball:
         growth = ((c * c + c) / (2 * self.pair.sigma**2)).exp()
-        # Where a loss is negative, its mirror image's powers are at most 1.
+        # The powers of the mirror image are at most 1 at negative losses.
         growth += (1 - normal_distance(self.noise_multiplier)) / 2
         return 1 - self.q + self.q * growth
 

@@ -90,7 +90,7 @@ class GaussianPair:
             return balls.arb(1) if left is None else left.erfc() / 2
         if left is None:
             return (-right).erfc() / 2
-        # Of the two ways to write the mass as a difference, the one of smaller terms is closer.
+        # The mass can be written as two differences; the one of smaller terms loses fewer digits.
         if left + right > 0:
             return (left.erfc() - right.erfc()) / 2
         return ((-right).erfc() - (-left).erfc()) / 2

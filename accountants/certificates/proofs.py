@@ -128,8 +128,8 @@ class Grid:
         return self.last - self.first
 
 
-# What a proof has for each loss: the lattice on which its transform is summed, the grid of the
-# finite laws that replace it, or None for a loss whose transform has a closed form.
+# A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
+# finite laws; None stands for a loss whose transform has a closed form.
 Substitute = ShiftedLattice | Grid | None
 
 

@@ -103,7 +103,8 @@ class Options:
         part = _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
         if asked is None:
             return part
-        # What was asked of normal intervals may be far above delta, of which this is a part.
+        # Normal intervals may have been asked for a delta far above the given one, of which this is
+        # a part.
         return asked if self.statistics == "certified" else min(asked, part)
 
     def simulate(self, estimator: Estimator, stream: int) -> Sample:

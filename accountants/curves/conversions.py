@@ -171,7 +171,7 @@ def renyi_from_pure(epsilon: float, *, order: float) -> float:
     bound is smaller.
     """
     e, alpha = _validate.non_negative(epsilon=epsilon), _validate.order(order=order)
-    # log of (exp(a e) + exp((1 - a) e)) / (1 + exp(e)), without overflow.
+    # This is the log of (exp(a e) + exp((1 - a) e)) / (1 + exp(e)), written without overflow.
     gain = math.log1p(math.exp((1 - 2 * alpha) * e)) - math.log1p(math.exp(-e))
     value = e + gain / (alpha - 1)
     return min(e, max(0.0, value + 16 * UNIT * (e + 1 / (alpha - 1))))
@@ -270,6 +270,6 @@ def delta_from_pair(epsilon: float, delta: float, *, other_epsilon: float) -> fl
         raise ValueError(f"delta must be a number in [0, 1), got {delta!r}.")
     if other >= e:
         return float(delta)
-    # 1 - (1 + exp(e')) / (1 + exp(e)), without overflow.
+    # This is 1 - (1 + exp(e')) / (1 + exp(e)), written without overflow.
     gap = -math.expm1(other - e) / (1 + math.exp(-e))
     return min(1.0, _up(gap + delta * (1 - gap)))

@@ -90,7 +90,7 @@ class _Interval:
         self._chunk = max(16, int(_ROOM / math.sqrt(max(item.nodes for item in contours))))
         low, high = self.inversion.log_bounds_at(np.array([center]))
         self._accepted = max(_WIDTH, _LOOSER * float(high[0] - low[0]))
-        # Where rounding leaves no lower end, a neighbor's contour would not be much better either.
+        # If rounding leaves no lower end here, the contour of a neighbor would hardly have one.
         self._one_sided = low[0] == -math.inf < high[0]
 
     def read(self, points: Reals) -> tuple[Reals, Reals, Flags]:
@@ -139,7 +139,7 @@ class DirectionProfile:
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
-            # What a contour says of the pair is neither the best upper bound nor a lower one.
+            # The contour's interval for the pair is neither the best upper bound nor a lower bound.
             found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
             lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
         else:

@@ -54,20 +54,21 @@ Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 
-# Epsilons tried for the smallest line: at first, and then in each of several rounds between the
-# neighbors of the best one.
+# The smallest line is sought among the first number of epsilons, and then in each of several rounds
+# among the second number, between the neighbors of the best one.
 _FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 6
 
-# Points of the profile between which the tightest Gaussian curve is interpolated: they are doubled
-# until the interval for mu has this relative width.
+# The tightest Gaussian curve is interpolated between points of the profile, whose number is doubled
+# from the first to at most the second of these, until the interval for mu has the relative width
+# below.
 _FEWEST_POINTS, _MOST_POINTS = 33, 256
 _GDP_WIDTH = 5e-4
-# No privacy worth a number is left beyond this mu.
+# A mu beyond this is reported as infinite: no privacy worth a number is left.
 _LARGEST_MU = 1e9
 
 
 class _Test:
-    """The best tests of one null hypothesis: delta at real epsilons, its contours kept."""
+    """The best tests of one null hypothesis: delta at real epsilons, whose contours are kept."""
 
     def __init__(self, forward: Direction, backward: Direction) -> None:
         self._forward = DirectionProfile(forward)
@@ -115,7 +116,7 @@ class _Test:
         """Bounds on the best true-positive rates at false-positive rates, shape (n,)."""
         column = rates[:, None]
         at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
-        # Outside of these ranges the line is above its value at 0.
+        # Outside of these ranges, the line lies above its value at 0.
         ends = np.log(at_zero / rates) + 1e-9
         starts = np.maximum(np.log(np.maximum(1 - at_zero, 1e-18) / (1 - rates)), -40.0) - 1e-9
         best, lower, number = at_zero, np.zeros(len(rates)), _FIRST_POINTS
@@ -155,7 +156,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
     left, middle, right = places - 1, places, places + 1
     enclosed = np.minimum(lows[rows, left], lows[rows, right]) >= highs[rows, middle]
     base, widths = lows[rows, middle], np.exp(np.diff(epsilons, axis=1))
-    # The steps of exp(epsilon) to the right and to the left, over one another.
+    # This is the ratio of the steps of exp(epsilon) to the right and to the left.
     stretch = widths[rows, left] * np.expm1(np.diff(epsilons, axis=1))[rows, middle]
     stretch /= np.expm1(np.diff(epsilons, axis=1))[rows, left]
     drop = np.maximum((highs[rows, left] - base) * stretch, (highs[rows, right] - base) / stretch)
@@ -163,7 +164,7 @@ def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
 
 
 def _tests(event: DpEvent, relation: str, null: str) -> list[_Test]:
-    """The tests to be asked; none if the event is not private."""
+    """Return the tests whose power counts; none if the event is not private."""
     composition = decompose(event, relation)
     _validate.choice(NULLS, null=null)
     if not composition.private:
@@ -265,10 +266,15 @@ def true_positive_rate(
 
     Parameters
     ----------
-    event, null, neighboring_relation
-        As for :func:`trade_off`.
+    event
+        Any nesting of compositions of supported mechanisms.
     false_positive_rate
         A number in (0, 1).
+    null
+        The hypothesis whose wrong rejection is a false positive: the record is ``"absent"``,
+        ``"present"``, or ``"either"``, the worse of the two.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -289,8 +295,10 @@ def advantage(event: DpEvent, *, neighboring_relation: str = "add-or-remove-one"
 
     Parameters
     ----------
-    event, neighboring_relation
-        As for :func:`trade_off`.
+    event
+        Any nesting of compositions of supported mechanisms.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     """
     tests = _tests(event, neighboring_relation, "either")
     bounds = [test.at_zero for test in tests] or [Bounds(1.0, 1.0, "non-private event")]
@@ -307,10 +315,12 @@ def bayes_success(
 
     Parameters
     ----------
-    event, neighboring_relation
-        As for :func:`trade_off`.
+    event
+        Any nesting of compositions of supported mechanisms.
     prior
         Probability in (0, 1) that the record is present.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     """
     pi = _validate.probability(prior=prior)
     tests = _tests(event, neighboring_relation, "either")
@@ -318,7 +328,8 @@ def bayes_success(
         return _risk(Bounds(1.0, 1.0, "non-private event"), neighboring_relation)
     # The rarer hypothesis is the alternative, so that epsilon >= 0.
     test, rarer = (tests[0], pi) if pi <= 0.5 else (tests[-1], 1.0 - pi)
-    # Rounded down and up: delta falls with epsilon.
+    # Epsilon is rounded down for the upper bound and up for the lower one, because delta falls with
+    # it.
     epsilon = max(0.0, math.log1p(-rarer) - math.log(rarer))
     margin = 8 * UNIT * epsilon
     delta = test.delta(max(0.0, epsilon - margin))
@@ -353,10 +364,12 @@ def gdp_mu(
 
     Parameters
     ----------
-    event, neighboring_relation
-        As for :func:`trade_off`.
+    event
+        Any nesting of compositions of supported mechanisms.
     slack
-        A number in (0, 1).
+        A number in (0, 1): how far delta may exceed that of the Gaussian mechanism.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -460,7 +473,7 @@ class _Profile:
         nearest = np.where(drops > 0, -mu * (quantiles + mu / 2), math.inf)
         nearest = np.clip(nearest, starts, self.epsilons[1:])
         steps = nearest - starts
-        # The share of the chord, expm1(step) / expm1(width), without overflow.
+        # This is the share of the chord, expm1(step) / expm1(width), written without overflow.
         shares = np.exp(steps - widths) * np.expm1(-steps) / np.expm1(-widths)
         chords = deltas[:-1] - drops * shares
         # The margin covers what rounding does to the nearest point, to second order.

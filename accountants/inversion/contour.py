@@ -80,7 +80,7 @@ _CHUNK = 32
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
 # Logarithm beyond which an error has no need of its size.
 _HUGE = 700.0
-# Where no digit of an integrand is left, it may have no value: its sum then says nothing.
+# An integrand without a digit left may have no value; its sum then says nothing.
 _silent = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -237,7 +237,7 @@ class Contour:
             rows = slice(start, start + _CHUNK)
             pieces[rows] = self._log_decay(grid[rows], _GRID_RATIO) - poles[rows] + counts[rows]
             last = min(start + _CHUNK, len(grid)) - 1
-            # What is further out is bounded by no less than the last piece is.
+            # The integrand further out is bounded by no less than its last piece is.
             if pieces[last] >= target - 3 and last < len(grid) - 1:
                 continue
             # Further out the poles alone make the integrand fall at least like 1 / t^2.

@@ -174,7 +174,7 @@ class JumpLine(Line):
             for row, (_, times) in zip(rows, pieces, strict=True)
             if isinstance(row, tuple)
         ]
-        # Where more than one jump is out of the question, odds need not be in the range of doubles.
+        # If a second jump is out of the question, odds need not be in the range of doubles.
         rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
         self._scale = max(value for value, _ in log_odds) if rare else 0.0
         if max(value for value, _ in log_odds) - self._scale > _CERTAIN:
@@ -237,7 +237,7 @@ class JumpLine(Line):
         for bulk, jumps, odds, times in self._split:
             log_bulk = bulk.log_ratio(step, nodes)
             total += times * log_bulk
-            # Where the bulk has died out, overflow leaves no number, and the contour no bound.
+            # Once the bulk has died out, overflow leaves no number, and the contour no bound.
             with np.errstate(over="ignore", invalid="ignore"):
                 ratio = odds * jumps.ratio(step, nodes, bulk.mean) * np.exp(-log_bulk)
                 log_whole = self._log1p(ratio)

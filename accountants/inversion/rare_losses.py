@@ -107,7 +107,7 @@ class Layers:
     def __init__(self, parts: Parts, log_rest: float) -> None:
         self.parts = parts
         share = log_rest - math.log(sum(times for _, times in parts))
-        # Of each loss with rare large values, the parts below its cuts, from the first cut on.
+        # Each loss with rare large values has parts below its cuts, from the first cut on.
         self._below: list[list[Truncation]] = []
         rests, levels = [-math.inf], [0.0]
         for loss, times in parts:

@@ -298,7 +298,7 @@ def bracketed(
     at_meet = min(excess(meet), 0.0)
     costly = _FEW_POINTS if len(total.parts) > _SOME_LOSSES else _COSTLY_POINTS
     while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
-        # The secant's point, kept inside the bracket and away from a stuck end.
+        # This point is the secant's, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
         middle = miss + (meet - miss) * share

@@ -77,7 +77,7 @@ _RARE_JUMPS = 20.0
 # A layer without a contour is bounded where it is this much smaller than the rest, in logarithms:
 # the bounds are then up to exp(-5) apart.
 _BOUNDED = 5.0
-# Where a cut is sought: the valley of the integrand at these multiples of the saddle. Without the
+# A cut is sought in the valley of the integrand at these multiples of the saddle. Without the
 # second, one answer in fifty has an upper end that is a fifth larger in log delta.
 _VALLEYS = (1.0, 8.0)
 # Log of a relative error of a closed form above which it is no guess.
@@ -135,7 +135,8 @@ def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
         cheap = is_cheap(choices[0], total)
         if (cheap or many) and choices[0].width(epsilon) < (_CLOSE if many else TIGHT):
             return choices[0]
-    # Where every evaluation is costly, the more general way comes first, and last.
+    # If every evaluation is costly, the more general way is tried first; elsewhere it is tried
+    # last.
     for way in (_layered, _trimmed) if many else (_trimmed, _layered):
         with contextlib.suppress(OutOfReach):
             found = way(total, epsilon, spread)

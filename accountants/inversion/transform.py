@@ -54,8 +54,9 @@ _FINEST = 1000
 # More distinct losses than this are many. One evaluation of their law takes as many quadratures, so
 # that fewer ways of inverting it are tried. Twice as many double the longest times.
 MANY_LOSSES = 24
-# Of more distinct losses than this, a subset of about so many, each as often as several, says where
-# to look. A law of fewer is searched as fast by itself; half as large a subset is a worse guess.
+# A law of more distinct losses than the first number is searched on a subset of about as many as
+# the second, each counted as often as several. A law of fewer is searched as fast by itself; a
+# subset of half the size is a worse guess.
 _SUBSET_FROM, _SUBSET_SIZE = 100, 16
 # Nodes of a contour at which errors are computed; between them they are bounded. Half as many
 # loosen the bounds by a few units.

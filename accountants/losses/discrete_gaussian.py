@@ -239,7 +239,7 @@ class _DiscreteTilt(Tilt):
         """Log psi(t), for any times."""
         loss = self._loss
         scale = loss.sensitivity / loss.sigma**2
-        # psi has this period in t, but for the phase of the mean.
+        # Apart from the phase of the mean, psi has this period in t.
         period = 2 * math.pi / scale
         turns = np.rint(t / period)
         rest = t - turns * period

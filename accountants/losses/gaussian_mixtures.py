@@ -49,9 +49,9 @@ _MAX_POINTS = 400_000
 # The largest angle by which the terms of a mixture differ on the line of the points; twice that,
 # on the edge of the strip, is below pi, so that no mixture vanishes there.
 _MAX_ANGLE = 1.5
-# By how much an integrand may grow up to the edge of the strip, and how often it may be narrowed.
-_MAX_GROWTH = 8.0
-_MAX_HALVINGS = 60
+# An integrand may grow by this factor up to the edge of the strip; otherwise the strip is made
+# narrower by a factor of sqrt(2), at most this often.
+_MAX_GROWTH, _MAX_NARROWED = 8.0, 60
 # Standard deviations from the origin beyond which no closed form is sought: log delta is then below
 # -500,000, and what its rounding leaves is no better than a bound by moments.
 _FARTHEST = 1e3
@@ -275,7 +275,7 @@ class _Lattice:
         spread = max(above.spread, below.spread)
         self._low, self._high = float(below.means[0]) - _RANGE, self._last_mode() + _RANGE
         self.angle = min(_MAX_ANGLE, _MAX_ANGLE / spread) if spread > 0 else _MAX_ANGLE
-        for _ in range(_MAX_HALVINGS):
+        for _ in range(_MAX_NARROWED):
             self.step = 2 * math.pi * self.angle / (4.0 - _LOG_TOLERANCE + 2 * self.angle**2)
             self.x = self._points()
             if self._growth() < _MAX_GROWTH:

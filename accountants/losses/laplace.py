@@ -255,7 +255,7 @@ class BoundedRange(IntervalLoss):
 
     def _worst(self, c: Reals) -> Reals:
         epsilon = self.epsilon
-        # Away from the removable singularity at 0.
+        # The formula has a removable singularity at 0, which this keeps away from.
         c = np.where(np.abs(c) < 1e-12, 1e-12, c)
         log_a = epsilon + np.log(-np.expm1(-(1 + c) * epsilon)) - np.log1p(c)
         log_t = log_a - np.log(-np.expm1(-c * epsilon) / c)
@@ -390,7 +390,7 @@ class EndsAndDensity(TwoParts):
         c = np.atleast_1d(np.asarray(c, dtype=float))
         a, rate = self.loss.half_width, c + 0.5
         logs, _ = self.loss.shares(c)
-        # To full relative precision, of which high powers are taken.
+        # The mass has full relative precision, because high powers of it are taken.
         change = 0.5 * (np.expm1(np.minimum(a * c, 300.0)) + np.expm1(-a * (1 + c)))
         mass = np.where(a * c < 300.0, np.log1p(change), np.logaddexp(logs[0], logs[1]))
         lower, upper = expit(-2 * a * rate), expit(2 * a * rate)

@@ -142,7 +142,7 @@ class _ChoiceTilt(QuadratureTilt):
                 [share * tilt.nearer[1] for share, tilt in zip(shares, tilts, strict=True)]
             ),
         )
-        # What is restricted to an event within one choice is restricted to an event of the whole.
+        # A measure restricted to an event within one choice is restricted to an event of the whole.
         rows = [
             tilt.restricted * [share, 1.0, 1.0] for share, tilt in zip(shares, tilts, strict=True)
         ]

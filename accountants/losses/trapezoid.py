@@ -123,7 +123,7 @@ class TrapezoidRule:
         at_zero = q * math.exp(-0.5 / sigma**2) if sigma > 0.03 else 0.0
         self.low = -RANGE * sigma + self.lowest * min(1.0, at_zero / (1 - q + at_zero))
         self.low = max(self.low, limits.floor)
-        # What lies above a floor is all there is, however improbable.
+        # Everything above a floor is included, however improbable it is.
         end = RANGE * sigma + self.highest if limits.floor == -math.inf else math.inf
         self.high = min(end, limits.ceiling)
         angle = min(limits.angle, _LARGEST_ANGLE / sigma)

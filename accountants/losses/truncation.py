@@ -79,18 +79,19 @@ _WIDE_SHIFT, _SHARP_SHIFT = 1.0, 3.0
 # Points of a rule, at most. A trimmed law is meant to be cheap: one that takes more is cut
 # elsewhere.
 _TRIMMED_POINTS, _LAYER_POINTS = 12_000, 40_000
-# By how much a rule serves larger powers than were asked for: a search for a saddle that moves on
-# within it builds no new rule, and a fourth more of the powers takes about as many more points.
+# A rule serves powers that are larger than asked for by this factor, so that a search for a saddle
+# that moves on within it builds no new rule. A fourth more of the powers takes about a fourth more
+# points.
 _HEADROOM = 1.25
 # Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
 # Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
 _NOTHING = LOG_TOLERANCE - 8.0
-# Where a wide and a sharp cut's own tail may end, in widths. What a sharp cut leaves beyond the
-# first of these, 1e-19 of each point, is not told from what the cut above it takes.
+# A cut's own tail may end at these widths, for a wide and for a sharp cut. The rest beyond the
+# first width of a sharp cut, 1e-19 of each point, is not told from what the cut above it takes.
 _WIDE_TAIL, _SHARP_TAIL = np.linspace(0.0, 40.0, 161), np.linspace(9.0, 40.0, 125)
-# What the shares of a point in all parts add up to may exceed 1 by, relative to 1; or what is taken
-# from a point beyond the end of a part, relative to what stays.
+# The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
+# taken from a point beyond the end of a part, relative to the mass that stays.
 SURPLUS = 1e-18
 # Corrections of a mass for what is cut off that are worth the digits they take, and the size of log
 # M from which its difference from 0 has no more digits than log M has.
@@ -370,7 +371,7 @@ class Truncation:
         if self._how is _BELOW:
             return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
         if self._other is not None:
-            # Where the other side outweighs this one, the mass is a plain sum near 1.
+            # If the other side outweighs this one, the mass is a plain sum near 1.
             return 16.0 * float(self._other.cumulants([c])[0, 0] >= self.cumulants([c])[0, 0])
         return 0.0
 

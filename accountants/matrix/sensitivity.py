@@ -220,7 +220,7 @@ def _two_stage(gram: Array, schema: MinSeparation) -> Sensitivity:
     steps = len(gram)
     times = schema.times(steps)
     if times * steps**2 > _TWO_STAGE_COST:
-        # Without the bound on the number of participations, at a fraction of the time.
+        # The bound on the number of participations is left out, which takes a fraction of the time.
         times = steps
     rows = most_separated(np.abs(gram), schema.separation, times)
     square = float(most_separated(rows, schema.separation, times))

@@ -143,7 +143,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     if relation == "replace-one":
         raise refuse(event, relation)
     if relation == "replace-special" and not isinstance(event.event, _SUMS):
-        # Of a sum, a blanked record and one that was not sampled leave the same law.
+        # A blanked record of a sum leaves the same law as one that was not sampled.
         reason = "A blanked record that is sampled may leave another law than one that is not."
         raise refuse(event, relation, reason)
     if isinstance(event.event, events.EpsilonDeltaDpEvent) and event.event.delta > 0:

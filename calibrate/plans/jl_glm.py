@@ -175,7 +175,7 @@ def _embedded(constants: Constants) -> Constants:
     )
 
 
-# Of inner optimizers whose batches are disjoint, where nobody chose another relation.
+# These inner optimizers have disjoint batches, and use these relations unless another is chosen.
 _RELATIONS = {"recursive_regularization": "replace-one", "tree_spider": "replace-one"}
 # Parameters of the inner plan that are left out: its theorem's error is not that of the lifted
 # solution.

@@ -33,8 +33,8 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 
-# What a round of the theorem (Lemmas 2 and 9, corrected) does, in units of Phi_k^(1/kappa) / gamma,
-# the least gradient norm at an excess risk of Phi_k: errors stay below a eighth, steps are a
+# A round of the theorem (Lemmas 2 and 9, corrected) does this, in units of Phi_k^(1/kappa) / gamma,
+# the least gradient norm at an excess risk of Phi_k: errors stay below an eighth, steps are a
 # quarter over L1 long, and each brings F down by a 64th over L1.
 _THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
 

@@ -239,7 +239,8 @@ def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
     """Choose the number of stages by what they would reach."""
 
     def settled(T: int) -> dict[str, Parameter]:
-        # Of the mean of d coordinates, per inner step: each of T S releases has variance s^2.
+        # This is the noise of the mean of d coordinates, per inner step: each of T S releases has
+        # variance s^2.
         noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
         common = _common(p, Ltil)
         return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **common}

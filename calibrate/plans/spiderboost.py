@@ -54,8 +54,8 @@ from dpcal.errors import TargetUnreachable
 
 __all__ = ["check_enough_records", "spiderboost"]
 
-# In units of the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a
-# split that would need it is left out before its price is asked for.
+# Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a split
+# that would need it is left out before its price is asked for.
 _LEAST_MULTIPLIER = 1e-2
 
 # Periods that are tried, relative to the one in closed form. The closed form prices samples by a
@@ -341,7 +341,7 @@ def _of_bound(problem: _Problem, steps: int | None, batch_size: int | None) -> _
     periods = {min(T, max(1, round(factor * period))) for factor in _FACTORS}
     choices = [problem.split(T, q, batch) for q in sorted(periods - {1})]
     found = [choice for choice in choices if choice is not None]
-    # Where F0 is not known, steps are given: then the bound is as small as the noise of gradients.
+    # If F0 is not known, steps are given: then the bound is as small as the noise of gradients.
     return min([*found, _descent(problem, steps)], key=lambda c: (problem.bound(c), c.z1))
 
 

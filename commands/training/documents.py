@@ -120,7 +120,7 @@ def write(
         (temporary / "report.json").write_text(dump(document) + "\n")
         for name, text in (files or {}).items():
             (temporary / name).write_text(text, encoding="utf-8")
-    # What was paid for is on the disk before anything is drawn.
+    # The answers that were paid for are on the disk before anything is drawn.
     for name, figure in (pictures or {}).items():
         plot.save(figure, folder / name)
 

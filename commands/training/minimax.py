@@ -26,7 +26,7 @@ from dpcal.tables import REACH
 
 __all__ = ["MinimaxTask", "minimax_constants", "posed"]
 
-# What each problem is about.
+# Each problem is about this loss.
 LOSSES = {"fair": "logistic", "robust": "squared", "auc": "logistic"}
 
 

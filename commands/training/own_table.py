@@ -229,7 +229,7 @@ def _risk(result: Result) -> dict[str, float]:
             )
         )
     except (UnsupportedEvent, DrawsCannotTell):
-        # What one pair (epsilon, delta) implies (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        # One pair (epsilon, delta) implies this (Kairouz, Oh and Viswanath 2015).
         price = float(result.epsilon(plan.delta))
         least = min(math.exp(price) * rate + plan.delta, 1.0)
         power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))

@@ -27,7 +27,7 @@ from dpcal.tables import REACH
 
 __all__ = ["calibrated", "find_optimizer"]
 
-# What implies a constant that a theorem needs, for readers who gave too little.
+# These options imply a constant that a theorem needs, for readers who gave too little.
 SOURCES = {
     "lipschitz": "--max-norm, or --bounds with --loss logistic",
     "smoothness": "--smoothness or --bounds",

@@ -261,7 +261,7 @@ def _chance_of(m: int, guesses: int, right: int, epsilon: float, delta: float) -
     """Return the chance of so many right guesses under (epsilon, delta) (Steinke et al. 2023)."""
     p = float(special.expit(epsilon))
     numbers_right = np.arange(right + 1)
-    # P[Binomial >= v - i] for i = 0, ..., v.
+    # These are P[Binomial >= v - i] for i = 0, ..., v.
     above = special.bdtrc(right - 1 - numbers_right, guesses, p)
     above = np.where(right - 1 - numbers_right < 0, 1.0, above)
     between = above[1:] - above[0]

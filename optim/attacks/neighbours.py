@@ -73,8 +73,8 @@ def _empty(x: Vector) -> tuple[Vector, Vector]:
     return x, np.zeros_like(x)
 
 
-# Of these the labels differ too. The opposite row with another label is the same record to a linear
-# model, so that elsewhere labels stay.
+# The labels of these pairs differ too. The opposite row with another label is the same record to a
+# linear model, so that labels stay in the other pairs.
 _RELABELLED = ("relabelled", "short")
 
 _PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
@@ -123,7 +123,7 @@ def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
         return None
     changed = labels.copy()
     others = labels[labels != labels[row]]
-    # What is left must hold the same classes: they are public.
+    # The remaining records must hold the same classes: they are public.
     if len(others) and (labels == labels[row]).sum() > 1:
         changed[row] = others[0]
     return changed

@@ -41,7 +41,7 @@ ALARM = 1e-6
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
 _FAR = 4.9
 
-# By how much two ways of computing one standard deviation may differ.
+# Two ways of computing one standard deviation may differ by this, relatively.
 _ROUNDING = 1e-9
 
 # Two noises closer than that are one: as numbers, and as vectors, of which rounding leaves less.

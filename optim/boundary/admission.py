@@ -196,7 +196,7 @@ class Admission:
         if query.composition != "disjoint":
             budget.spend(query.event(self.plan.n), count)
             return
-        # Of parts that share no record the worst one counts; a filter forgets them between calls.
+        # The worst of parts that share no record counts; a filter forgets them between calls.
         parts = [(query, count)]
         budget.spend(compose(parts, self.plan.n, self.plan.neighboring_relation))
 

@@ -121,7 +121,7 @@ class Rounds:
             group = self._groups[self._round % len(self._groups)]
             return group[poisson_sample(len(group), q, self._sampling)]
         if self._query.sampler == "random-allocation":
-            # Of the rounds left, each is as likely as any other to be among those that are due.
+            # Each round that is left is as likely as any other to be among those that are due.
             left = self._stream.strategy.steps - self._round
             joined = np.flatnonzero(self._sampling.random(self._n) * left < self._due)
             self._due[joined] -= 1

@@ -25,7 +25,8 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["difference_sum", "gradient_sum", "loss_sum", "norm_of"]
 
-# By how much a contribution may exceed its bound through rounding alone; more is dropped.
+# A contribution may exceed its bound by this through rounding alone; one that exceeds it by more is
+# dropped.
 _ROUNDING = 1e-9
 
 

@@ -117,7 +117,7 @@ class Escape:
         moves = len(self._squares)
         allowed, spent = moves * self._movement, self._rate**2 * (before + norm**2)
         if spent > allowed:
-            # What is left is at least Dbar, for the phase was within its allowance until here.
+            # The rest is at least Dbar, for the phase was within its allowance until here.
             last = (allowed - self._rate**2 * before) / norm**2
             moved = allowed
             if self._literal:

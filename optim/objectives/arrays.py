@@ -96,7 +96,7 @@ def numbers_of(name: str, values: ArrayLike) -> Vector:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        # What numpy says holds the value that it could not read, and that may be a record's.
+        # The message of numpy holds the value that it could not read, and that may be a record's.
         raise TypeError(
             f"{name} must be an array of real numbers, got values of other types."
         ) from None

@@ -31,11 +31,12 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["check_objective"]
 
-# By how much sums may differ through rounding, relative to the number of rows times the bound. A
+# Sums may differ by this through rounding, relative to the number of rows times the bound. A
 # mistake moves a sum by a share of the bound, so that 1e-3 would find most of them too.
 _ROUNDING = 1e-9
 
-# Rows that are asked for at most: singles, and a few sets of them. More find no other mistakes.
+# At most this many rows are asked for: singles, and a few sets of them. More find no other
+# mistakes.
 _ROWS = 24
 
 # Step of central differences of gradients, and by how much they may differ from a Hessian, both

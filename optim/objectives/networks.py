@@ -314,7 +314,7 @@ class KAN(Network):
         self._knots = 2.0 * np.arange(-3, self.intervals + 4) / self.intervals - 1.0
         self._splines = self.intervals + 3
         second = np.random.default_rng(seed).standard_normal((self._splines, self.width))
-        # The cubic polynomial of each interval and unit, about the interval's left end.
+        # Each interval and unit has a cubic polynomial about the interval's left end.
         spline, ends = BSpline(self._knots, second, 3), self._knots[3 : 3 + self.intervals]
         self._pieces = np.array([spline(ends, nu=k) / math.factorial(k) for k in (3, 2, 1, 0)])
         self._H = self._basis(X)

@@ -120,7 +120,7 @@ class Spider:
         self._oracle = oracle
         self._kappa = _validate.non_negative(drift=drift)
         self._period = None if period is None else _validate.count(period=period)
-        # Of silos each has a plan of its own; who answers alone has one.
+        # Each silo has a plan of its own; an oracle that answers alone has one.
         self._plans: tuple[Plan, ...] = getattr(oracle, "plans", (oracle.plan,))
         self._passes = [passes_of(plan) for plan in self._plans]
         self._pass = 0

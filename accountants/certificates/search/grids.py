@@ -171,7 +171,8 @@ class GridTable:
         q = -np.diff(tails_at(loss, x, 1))
         ell = losses_at(loss, (x[1:] + x[:-1]) / 2)
         if is_batch:
-            # The mirror image, and the atom at 0.
+            # The losses of a fixed batch are those of one record, their mirror image, and an atom
+            # at 0.
             ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
             ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
         with np.errstate(divide="ignore"):

@@ -47,7 +47,8 @@ class Integrand:
         self.sigma = loss.noise_multiplier
         self.powers = [float(loss._power(c)) for c in tilts]
         values = loss.cumulants(tilts)[:, 0]
-        # By how much the bounds on log M exceed it: that by convexity, and that by the smallest w.
+        # Two bounds on log M are known, by convexity and by the smallest w. These are their
+        # excesses over log M.
         self.convex = self._excess([loss.log_mgf_bound(c) for c in tilts], values)
         self.flat = self._excess([c * loss.upper if c else 0.0 for c in tilts], values)
 

@@ -186,7 +186,7 @@ def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tupl
     rates = [sum(times * item[side] for *item, times in chances) for side in (0, 1)]
     if not 0 < rates[1] < rates[0]:
         return 0.0, 1
-    # Where the likelihood ratio of two Poisson laws exceeds exp(epsilon).
+    # The likelihood ratio of two Poisson laws exceeds exp(epsilon) from this count on.
     least = math.ceil((epsilon + rates[0] - rates[1]) / math.log(rates[0] / rates[1]))
     most = MAX_COUNTED if len(chances) == 1 else MAX_COUNTED_OF_MANY
     best = (0.0, 1)

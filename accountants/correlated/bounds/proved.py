@@ -185,8 +185,7 @@ def _of_groups(mechanism: Mechanism, sampler: CyclicPoisson) -> Bound:
             return exact
         return Least((exact, Revealed(mechanism, sampler.automaton(mechanism.steps))))
     if sampler.random_shift or mechanism.column is not None:
-        # Of a Toeplitz C, the first group is the worst: a later one does what it does in fewer
-        # rounds.
+        # The first group is the worst of a Toeplitz C: a later one does the same in fewer rounds.
         return Revealed(mechanism, sampler.automaton(mechanism.steps))
     rate, gram = float(sampler.sampling_probability), mechanism.gram
     return Worst(

@@ -104,7 +104,7 @@ def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
         goal = replace(goal, near=goal.level_of(pilot))
         nearer = best_order(setting, epsilon=goal.level)
         power = min(filter(None, (nearer, power)), key=goal.range_of)
-    # Where a product bound has orders above 2, draws of order 2 have a larger range.
+    # Draws of order 2 have a larger range than a product bound of higher orders.
     tilted = _tilted(setting) if power is None or power.order == 2 else None
     found = (each for each in (power, tilted, Direct(setting, "remove")) if each is not None)
     return min(found, key=goal.range_of)

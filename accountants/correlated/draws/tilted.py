@@ -108,7 +108,8 @@ class Tilted(OfSetting):
 
     def largest(self, epsilon: float) -> float:
         """Return a proved bound on the terms, or None."""
-        # With u = L / e^eps, (u - 1) / (u / 2 + c u^2) is largest at u = 1 + sqrt(1 + 1 / (2 c)).
+        # With u = L / e^eps, the ratio (u - 1) / (u / 2 + c u^2) is largest at u = 1 + sqrt(1 + 1 /
+        # (2 c)).
         c = 0.5 * math.exp(min(epsilon - self.log_moment, 600.0))
         u = 1 + math.sqrt(1 + 0.5 / c)
         return (u - 1) / (0.5 * u + c * u * u) * (1 + 1e-6)

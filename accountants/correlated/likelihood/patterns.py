@@ -25,7 +25,7 @@ from dpcal.accountants.correlated.samplers import Automaton
 
 __all__ = ["ParticleEngine", "TransferEngine"]
 
-# What takes the place of the participations that a draw came from, where there are none.
+# This array stands for the participations that a draw came from when there are none.
 _NO_REFERENCE = np.empty((0, 0))
 
 

@@ -144,7 +144,7 @@ class _Axis:
         return interpolation(self.u, self.barycentric, x / (self.squeeze + (1 - self.squeeze) * x))
 
 
-# Of all axes together; a grid with more of them costs more than particles do.
+# A grid may have this many nodes on all axes together; with more it costs more than particles do.
 MOST_NODES = 1000
 
 

@@ -49,8 +49,8 @@ __all__ = ["RESETS", "errors_of", "gauss_psgd", "planned", "pool_queries", "sett
 
 RESETS = ("rewind", "carry", "fresh")
 
-# Of a record's smoothness: the step size eta is this over M. Beyond 1 / M no descent is sure; a
-# shorter step needs more answers for the same way, and each costs records.
+# Unit: a record's smoothness M. The step size eta is this over M. Beyond 1 / M no descent is sure;
+# a shorter step needs more answers for the same way, and each costs records.
 _STEP = 0.2
 # The shares of the records behind one fresh gradient, and behind one difference.
 _REFRESH, _DIFFERENCE = 1 / 50, 1 / 1000
@@ -58,10 +58,10 @@ _REFRESH, _DIFFERENCE = 1 / 50, 1 / 1000
 _SHARPNESS = 8
 # Rounds of an escape. If one round in ten fails, all four do once in ten thousand phases.
 _ROUNDS = 4
-# Of the drift at which differences err as much as the fresh gradient before them: at a quarter they
-# add a quarter to its squared error. Less makes more gradients fresh, which take more records.
+# Unit: the drift at which differences err as much as the fresh gradient before them. At a quarter
+# they add a quarter to its squared error. Less makes more gradients fresh, which take more records.
 _DRIFT = 1 / 4
-# What noise must grow to, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
+# Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
 _GROWTH = 40.0
 
 
