@@ -169,6 +169,7 @@ def test_the_proof_of_another_claim_is_refused(proofs):
             assert verdict_of(bad, verdict)
 
 
+@pytest.mark.slow
 def test_a_true_claim_is_never_refuted_by_a_document(proofs):
     generator = random.Random(5)
     for good, _, verdict in proofs:

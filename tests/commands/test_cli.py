@@ -181,6 +181,7 @@ def test_plot_profile(capsys, tmp_path):
     assert np.all(inside[20:-20] > np.log(exact["delta"])[20:-20])
 
 
+@pytest.mark.slow
 def test_plot_trade_off(capsys, tmp_path):
     path = tmp_path / "trade-off.png"
     answer = ask(capsys, "plot", "trade-off", *MECHANISM, "-o", path)

@@ -175,6 +175,7 @@ def test_answers_with_correlated_noise_are_not_independent(plans):
     assert 0 < delta.lower <= delta.estimate <= delta <= 2e-2
 
 
+@pytest.mark.slow
 def test_the_failure_probability_of_every_confirmation_is_part_of_delta(plans):
     (query,) = plans["lambda-CGD"].queries
     correlation = query.correlation

@@ -180,6 +180,7 @@ def test_a_random_iterate_is_uniform_and_one_of_them():
     assert np.abs(np.bincount(drawn, minlength=3) - 100).max() < 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", [lambda x: x, Interpreted], ids=["fused", "interpreted"])
 def test_the_iterate_of_the_shortest_estimate_is_chosen_from_what_is_released(wrap):
     # Estimates are w_t - w_{t+1} over the step size; the ledger knows nothing of the choice.

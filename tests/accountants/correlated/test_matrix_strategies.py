@@ -105,6 +105,7 @@ def test_fixed_epochs_against_all_patterns(strategy, epochs, each):
     check_against_patterns(strategy, FixedEpochs(epochs, each), allowed)
 
 
+@pytest.mark.slow
 @each_strategy
 @pytest.mark.parametrize(("separation", "at_most"), [(2, 2), (3, 3), (3, None), (4, 2), (6, None)])
 def test_min_separation_against_all_patterns(strategy, separation, at_most):

@@ -125,6 +125,7 @@ def test_a_filter_refuses_what_its_theorem_does_not_cover(make):
         book.change_total(epsilon=3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_takes_a_book_and_completes_its_row(make, name):
     plan = plan_of(name)
