@@ -15,6 +15,9 @@ class CauchyLoss(PointLoss):
 class WelschLoss(PointLoss):
     def __init__(self, width: float) -> None: ...
 
+class ClassWeighted(PointLoss):
+    def __init__(self, loss: PointLoss, below: float, above: float) -> None: ...
+
 class ClippedSum:
     @property
     def n(self) -> int: ...

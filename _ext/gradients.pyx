@@ -223,6 +223,30 @@ cdef class SigmoidLoss(PointLoss):
         return -2.0 * target * wrong * wrong / (1.0 + exp(-target * score))
 
 
+@cython.final
+cdef class ClassWeighted(PointLoss):
+    """A loss times a weight: ``above`` for targets above zero, ``below`` for the others.
+
+    Gradients are weighted before they are clipped, so that the clipping norm bounds what a record
+    contributes whatever the weights are.
+    """
+
+    cdef PointLoss loss
+    cdef double below
+    cdef double above
+
+    def __init__(self, PointLoss loss not None, double below, double above):
+        self.loss = loss
+        self.below = below
+        self.above = above
+
+    cdef double value(self, double score, double target) noexcept nogil:
+        return (self.above if target > 0 else self.below) * self.loss.value(score, target)
+
+    cdef double slope(self, double score, double target) noexcept nogil:
+        return (self.above if target > 0 else self.below) * self.loss.slope(score, target)
+
+
 cdef class ClippedSum:
     """What a private step asks of its records: the sum of clipped gradients over given rows.
 

@@ -14,4 +14,5 @@ class SoftmaxClippedSum(ClippedSum):
         *,
         norms: NDArray[np.float64],
         intercept: bool,
+        class_weights: NDArray[np.float64] | None = None,
     ) -> None: ...

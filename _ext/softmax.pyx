@@ -103,16 +103,23 @@ cdef class SoftmaxClippedSum(ClippedSum):
         Norms of the records, the constant feature included, rounded up; shape (n,).
     intercept
         Whether there are K intercepts, behind the K weight vectors.
+    class_weights
+        What the loss of a record of each class is multiplied by, before gradients are clipped;
+        shape (K,), finite, > 0. All are 1 when omitted.
     """
 
     cdef object owner
+    cdef object class_weights
     cdef const double* rows
     cdef const double* norms
     cdef const Py_ssize_t* labels
+    cdef const double* weights
     cdef Py_ssize_t K, d, padded_d
     cdef bint intercept
 
-    def __init__(self, X, labels, Py_ssize_t classes, *, norms, bint intercept):
+    def __init__(
+        self, X, labels, Py_ssize_t classes, *, norms, bint intercept, class_weights=None
+    ):
         self.n, self.d = X.shape
         if not 2 <= classes <= MOST:
             raise ValueError(f"classes must be in [2, {MOST}], got {classes}.")
@@ -133,13 +140,24 @@ cdef class SoftmaxClippedSum(ClippedSum):
         cdef const double[::1] rows_view = rows
         cdef const Py_ssize_t[::1] labels_view = own_labels
         cdef const double[::1] norms_view = own_norms
+        own_weights = np.array(
+            np.ones(classes) if class_weights is None else class_weights, dtype=np.float64
+        )
+        if own_weights.shape != (classes,):
+            raise ValueError(f"class_weights must have shape ({classes},).")
+        cdef const double[::1] weights_view = own_weights
         self.owner = (rows, own_labels, own_norms)
+        self.class_weights = own_weights
+        self.weights = &weights_view[0]
         self.rows = &rows_view[0]
         self.labels = &labels_view[0]
         self.norms = &norms_view[0]
 
     def __reduce__(self):
-        return _softmax, (self.features, self.owner[1], self.K, self.owner[2], self.intercept)
+        labels, norms = self.owner[1:]
+        return _softmax, (
+            self.features, labels, self.K, norms, self.intercept, self.class_weights
+        )
 
     def digest(self):
         """Return 32 bytes that tell data sets apart; a secret, like the records."""
@@ -162,7 +180,7 @@ cdef class SoftmaxClippedSum(ClippedSum):
                 out[k] += w[self.K * self.d + k]
 
     cdef void residuals(self, const double* w, Py_ssize_t row, double* out) noexcept nogil:
-        """Probabilities minus the record's class; zero where scores overflow to no number."""
+        """Weighted probabilities minus the class; zero where scores overflow to no number."""
         cdef double largest = -INFINITY
         cdef double total = 0
         cdef Py_ssize_t k
@@ -176,6 +194,8 @@ cdef class SoftmaxClippedSum(ClippedSum):
             out[k] = out[k] / total if isfinite(total) else 0.0
         if isfinite(total):
             out[self.labels[row]] -= 1.0
+            for k in range(self.K):
+                out[k] *= self.weights[self.labels[row]]
 
     cdef void clip_and_add(
         self, double* factors, Py_ssize_t row, double max_norm, double* total
@@ -261,11 +281,14 @@ cdef class SoftmaxClippedSum(ClippedSum):
             value = (largest + log(weight) if isfinite(largest) else largest) - scores[
                 self.labels[rows[i]]
             ]
+            value *= self.weights[self.labels[rows[i]]]
             if value == value:  # one that is not a number would give its record away
                 total += fmax(-max_loss, fmin(max_loss, value))
         return total
 
 
-def _softmax(X, labels, classes, norms, intercept):
+def _softmax(X, labels, classes, norms, intercept, class_weights):
     """Return a kernel that was pickled."""
-    return SoftmaxClippedSum(X, labels, classes, norms=norms, intercept=intercept)
+    return SoftmaxClippedSum(
+        X, labels, classes, norms=norms, intercept=intercept, class_weights=class_weights
+    )

@@ -90,6 +90,12 @@ def _add_table(parser: ArgumentParser) -> None:
         "--classes", metavar="A,B", help="the two classes (default: the schema's, or read)"
     )
     table.add_argument(
+        "--class-weights",
+        metavar="V,W",
+        help="public weights > 0 of the classes, in their order: what the loss of a record is "
+        "multiplied by, before clipping (default: the schema's, or 1)",
+    )
+    table.add_argument(
         "--n",
         type=whole,
         metavar="N",

@@ -64,6 +64,9 @@ class Column:
     unknown
         For a text that is no category: ``"refuse"`` the table, leave the record out
         (``"drop-row"``), or set every feature of the column to 0 (``"ignore"``).
+    weights
+        Of a class: for each of the classes, in their order, a number > 0 that the loss of its
+        records is multiplied by; empty where all are 1.
     copied
         Which of these fields were read off the records, and so are not public.
     """
@@ -76,6 +79,7 @@ class Column:
     missing: str = "refuse"
     impute: float | str | None = None
     unknown: str = "refuse"
+    weights: tuple[float, ...] = ()
     copied: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -86,6 +90,7 @@ class Column:
         self._check_range()
         self._check_categories()
         self._check_imputed()
+        self._check_weights()
         names = {each.name for each in fields(self)} - {"name", "copied"}
         if not isinstance(self.copied, tuple) or not set(self.copied) <= names:
             raise self._wrong("copied", f"a list of fields out of {sorted(names)}", self.copied)
@@ -128,6 +133,15 @@ class Column:
         if self.type not in ("number", "category"):
             raise self._wrong("impute", "left out unless type is 'number' or 'category'", "it")
 
+    def _check_weights(self) -> None:
+        given = list(self.weights)
+        if given and self.type != "class":
+            raise self._wrong("weights", "left out unless type is 'class'", given)
+        good = [each for each in given if _is_number(each) and each > 0]
+        if given and not len(good) == len(given) == len(self.categories):
+            allowed = f"{len(self.categories)} finite numbers > 0, one for each class"
+            raise self._wrong("weights", allowed, given)
+
     def _one_of(self, field: str, allowed: tuple[str, ...]) -> None:
         if getattr(self, field) not in allowed:
             raise self._wrong(field, " or ".join(map(repr, allowed)), getattr(self, field))
@@ -149,6 +163,8 @@ class Column:
                 values[field] = getattr(self, field)
         if self.impute is not None:
             values["impute"] = self.impute
+        if self.weights:
+            values["weights"] = list(self.weights)
         if self.copied:
             values["copied"] = list(self.copied)
         return values
@@ -177,7 +193,7 @@ class Column:
             )
         if "impute" in values:
             values.setdefault("missing", "impute")
-        for field in ("range", "categories", "copied"):
+        for field in ("range", "categories", "weights", "copied"):
             if field in values:
                 if not isinstance(values[field], list):
                     raise ValueError(

@@ -173,6 +173,7 @@ def _data(options: Namespace, records: Records, *, from_file: bool) -> Data:
         l2=options.l2,
         intercept=options.intercept,
         classes=(0.0, 1.0) if records.labels else None,
+        class_weights=target.weights if records.labels else (),
         unit=1.0 if target.range is None else (target.range[1] - target.range[0]) / (2 * REACH),
     )
     told = records.schema.copied()
@@ -236,20 +237,46 @@ def _from_flags(options: Namespace, source: Source, classification: bool) -> Sch
 
 
 def _with_classes(options: Namespace, schema: Schema) -> Schema:
-    """Return the schema with the classes of ``--classes``, if any."""
-    if options.classes is None:
-        return schema
-    if options.loss != "logistic":
-        raise ValueError("--classes is for --loss logistic.")
-    listed = tuple(text.strip() for text in options.classes.split(","))
-    missing = schema.column(options.target).missing
-    column = Column(
-        name=options.target,
+    """Return the schema with the classes of ``--classes`` and their weights, if any were given."""
+    for name in ("classes", "class_weights"):
+        if getattr(options, name) is not None and options.loss != "logistic":
+            raise ValueError(f"--{name.replace('_', '-')} is for --loss logistic.")
+    column = schema.column(options.target)
+    if options.classes is not None:
+        listed = tuple(text.strip() for text in options.classes.split(","))
+        column = _class(column, listed)
+    if options.class_weights is not None:
+        if not column.categories:
+            raise ValueError(
+                "--class-weights needs the order of the classes: --classes A,B, or a schema with "
+                "the target's classes."
+            )
+        weights = tuple(_weight(text) for text in options.class_weights.split(","))
+        known = _class(column, column.categories)
+        column = replace(known, weights=weights, copied=tuple({*column.copied} & {"categories"}))
+    return schema.with_column(column)
+
+
+def _class(column: Column, listed: tuple[str, ...]) -> Column:
+    """Return the target's column as a class, of these classes."""
+    missing = "refuse" if column.missing == "impute" else column.missing
+    same = column.type == "class" and column.categories == listed
+    return Column(
+        name=column.name,
         type="class",
         categories=listed,
-        missing="refuse" if missing == "impute" else missing,
+        missing=missing,
+        weights=column.weights if same else (),
     )
-    return schema.with_column(column)
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"--class-weights must be numbers with commas between them, got {text!r}."
+        ) from None
 
 
 def _one_table(path: Path | None, csv: Path | None) -> Path:

@@ -113,6 +113,10 @@ def posed(options: Namespace, row: Optimizer, data: Data) -> Data:
         raise ValueError(f"--optimizer {row.name} needs --problem: one of {', '.join(PROBLEMS)}.")
     if options.loss != LOSSES[options.problem]:
         raise ValueError(f"--problem {options.problem} needs --loss {LOSSES[options.problem]}.")
+    if data.target.weights:
+        raise ValueError(
+            f"Class weights are not for --problem {options.problem}, which weights records itself."
+        )
     if (options.group is not None) != (options.problem == "fair"):
         raise ValueError("--group goes with --problem fair, and with it alone.")
     given = {

@@ -149,6 +149,7 @@ def _document(
             "loss": task.loss,
             "l2": task.l2,
             "averaging": averaging(result.plan.optimizer),
+            **_weighting(data),
         },
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
@@ -157,6 +158,13 @@ def _document(
         "evaluation": evaluation,
         "software": software(),
     }
+
+
+def _weighting(data: Data) -> dict[str, Any]:
+    """What the losses of the classes are multiplied by, where they are."""
+    if not data.target.weights:
+        return {}
+    return {"class_weights": dict(zip(data.labels, data.target.weights, strict=True))}
 
 
 def _weights(data: Data, run: Run) -> tuple[list[float], float]:

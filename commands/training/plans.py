@@ -186,8 +186,10 @@ def _public_constants(options: Namespace, data: Data, row: Optimizer) -> Constan
     intercept is a feature 1.
     """
     square = data.coding.square_bound + options.intercept
+    weight = max(data.target.weights, default=1.0)
     if options.loss == "logistic":
-        lipschitz, smoothness, gap = math.sqrt(square), square / 4, math.log(2)
+        lipschitz, smoothness = weight * math.sqrt(square), weight * square / 4
+        gap = weight * math.log(2)
     else:
         lipschitz, smoothness = math.inf, square
         gap = math.inf if data.target.range is None else REACH**2 / 2
@@ -202,15 +204,15 @@ def _public_constants(options: Namespace, data: Data, row: Optimizer) -> Constan
         smoothness=smoothness + (0.0 if "l2" in row.options else options.l2),
         strong_convexity=0.0 if options.intercept else options.l2,
         gap=None if gap == math.inf else gap,
-        hessian_lipschitz=_hessian_lipschitz(options, square),
+        hessian_lipschitz=_hessian_lipschitz(options, square, weight),
     )
 
 
-def _hessian_lipschitz(options: Namespace, square: float) -> float | None:
+def _hessian_lipschitz(options: Namespace, square: float, weight: float) -> float | None:
     """Return rho of the logistic loss, whose third derivative is at most 1 / (6 sqrt(3))."""
     if options.loss != "logistic" or square == math.inf:
         return None
-    return float(square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50))
+    return float(weight * square**1.5 / (6 * math.sqrt(3)) * (1 + 2.0**-50))
 
 
 def _check_needs(row: Optimizer, constants: Constants, given: Mapping[str, Any]) -> None:

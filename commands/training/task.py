@@ -33,7 +33,7 @@ class Task:
 
     ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
     the target's own unit. ``classes`` are those of a logistic loss; None to read them off the
-    labels.
+    labels. ``class_weights`` are in their order; empty where all are 1.
     """
 
     loss: str
@@ -45,10 +45,13 @@ class Task:
     intercept: bool = True
     unit: float = 1.0
     classes: tuple[float, float] | None = None
+    class_weights: tuple[float, ...] = ()
     objective: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        known = {} if self.classes is None else {"classes": self.classes}
+        known: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
+        if self.classes is not None and self.class_weights:
+            known["class_weights"] = dict(zip(self.classes, self.class_weights, strict=True))
         objective = LOSSES[self.loss](
             self.X_train, self.y_train, l2=self.l2, fit_intercept=self.intercept, **known
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "Rows",
     "Vector",
     "classes",
+    "classes_and_weights",
     "clipped_rows",
     "digest_of",
     "numbers",
@@ -43,6 +45,44 @@ def classes(y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
         return labels, np.unique(labels)
     except TypeError:
         raise TypeError("y must hold labels that can be sorted.") from None
+
+
+def classes_and_weights(
+    found: NDArray[Any], given: ArrayLike | None, class_weights: Mapping[Any, float] | None
+) -> tuple[NDArray[Any], Vector | None]:
+    """Return the classes in sort order, and the weight of each of them if there are weights.
+
+    Parameters
+    ----------
+    found
+        The distinct labels of the records, in sort order.
+    given
+        The classes, where they are known in public.
+    class_weights
+        A finite weight > 0 for each class, by class; its keys are the classes where none were
+        given.
+
+    Raises
+    ------
+    ValueError
+        If weights are not for the classes, each of them, or are not finite and > 0.
+    """
+    if given is None and class_weights is not None:
+        given = list(class_weights)
+    known = found if given is None else classes(given)[1]
+    if class_weights is None:
+        return known, None
+    if set(class_weights) != set(known.tolist()):
+        raise ValueError(
+            f"class_weights must name each of the classes {known.tolist()}, got "
+            f"{list(class_weights)}."
+        )
+    weights = np.array([float(class_weights[each]) for each in known.tolist()])
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise ValueError(
+            f"class_weights must be finite numbers > 0, got {list(class_weights.values())}."
+        )
+    return known, weights
 
 
 def row_norms(table: Vector) -> Vector:

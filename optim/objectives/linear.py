@@ -14,7 +14,9 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,10 +24,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dpcal import _validate
-from dpcal._ext.gradients import LinearClippedSum, LogisticLoss, PointLoss, SquaredLoss
+from dpcal._ext.gradients import (
+    ClassWeighted,
+    LinearClippedSum,
+    LogisticLoss,
+    PointLoss,
+    SquaredLoss,
+)
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
+    classes_and_weights,
     numbers,
     parameters,
     records,
@@ -44,6 +53,8 @@ class Linear(Objective):
     point_loss: ClassVar[type[PointLoss]]
     # The largest second derivative of the loss of a score, for convex losses.
     curvature: ClassVar[float | None] = None
+    # The largest number that the loss of a record is multiplied by.
+    largest_weight: float = 1.0
     kernel: LinearClippedSum
 
     def __init__(
@@ -115,7 +126,7 @@ class Linear(Objective):
         if self.curvature is None:
             return None
         norms = self.kernel.norms[rows]
-        return np.asarray(np.nextafter(self.curvature * norms**2, math.inf))
+        return np.asarray(np.nextafter(self.largest_weight * self.curvature * norms**2, math.inf))
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
@@ -183,9 +194,12 @@ class TwoClass(Linear):
         l2: float = 0.0,
         fit_intercept: bool = True,
         classes: ArrayLike | None = None,
+        class_weights: Mapping[Any, float] | None = None,
     ) -> None:
         labels, found = distinct(y)
-        self.classes_ = found if classes is None else distinct(classes)[1]
+        self.classes_, self.weights = classes_and_weights(found, classes, class_weights)
+        if self.weights is not None:
+            self.largest_weight = float(self.weights.max())
         if len(self.classes_) != 2:
             name = "y must hold" if classes is None else "classes must be"
             raise ValueError(f"{name} two classes, got {len(self.classes_)}.")
@@ -194,6 +208,32 @@ class TwoClass(Linear):
             raise ValueError(f"y must hold the given classes, got {strange[0]!r} as well.")
         signs = np.where(labels == self.classes_[1], 1.0, -1.0)
         super().__init__(X, signs, l2=l2, fit_intercept=fit_intercept)
+
+    def _point_loss(self) -> PointLoss:
+        loss = super()._point_loss()
+        return loss if self.weights is None else ClassWeighted(loss, *self.weights.tolist())
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        records = super().digest()
+        if self.weights is None:
+            return records
+        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
+
+    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`Linear.curvatures`: that of the loss, times the weight of the class."""
+        found = self.unweighted_curvatures(scores, targets)
+        return found if self.weights is None else found * np.where(targets > 0, *self.weights[::-1])
+
+    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """Return the second derivative of each record's loss by its score, without weights.
+
+        Parameters
+        ----------
+        scores, targets
+            Of the records, shape (m,).
+        """
+        raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
         """Return the likelier class of each new record; parameters as in :meth:`decision`."""
@@ -218,41 +258,59 @@ class Logistic(TwoClass):
         gradient norm.
     classes
         The two classes, where they are known in public; read off ``y`` when omitted.
+    class_weights
+        For each class a finite number > 0 that the loss of its records is multiplied by. A weight
+        that was computed from the records is not covered by a claim. Gradients are weighted and
+        then clipped: the clipping norm bounds what a record contributes, as without weights.
 
     Attributes
     ----------
     classes_
         The two classes, in sort order.
+    weights
+        Their weights, shape (2,), or None.
 
     Raises
     ------
     ValueError
         For empty or non-finite records, shapes that do not match, labels that are not two classes,
-        or l2 < 0.
+        weights that are not for these classes, or l2 < 0.
+
+    Examples
+    --------
+    >>> rare = Logistic(np.array([[0.0], [1.0], [2.0]]), ["no", "no", "yes"],
+    ...                 class_weights={"no": 1.0, "yes": 2.0}, fit_intercept=False)
+    >>> rare.gradient(np.zeros(1)).round(6).tolist()  # (0 + 1 - 2 * 2) / 2 / 3
+    [-0.5]
     """
 
     point_loss = LogisticLoss
     curvature = 0.25
 
-    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`Linear.curvatures`: p (1 - p), with p the probability of the class."""
+    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`TwoClass.unweighted_curvatures`: p (1 - p), p the class's probability."""
         p = expit(scores)
         return np.asarray(p * (1 - p))
 
     @property
     def constants(self) -> Constants:
         """L0 = max ||x|| and L1 = max ||x||^2 / 4, intercept included: measured, not private."""
-        norm = float(self.kernel.norms.max())
+        norm, weight = float(self.kernel.norms.max()), self.largest_weight
         return Constants(
-            lipschitz=norm,
-            smoothness=norm**2 / 4,
+            lipschitz=weight * norm,
+            smoothness=weight * norm**2 / 4,
             strong_convexity=self._strong_convexity(),
             measured=True,
         )
 
     @classmethod
     def constants_for(
-        cls, *, row_norm: float, l2: float = 0.0, fit_intercept: bool = True
+        cls,
+        *,
+        row_norm: float,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        largest_weight: float = 1.0,
     ) -> Constants:
         """Return public constants, with the gap log 2 at the origin, whatever the records are.
 
@@ -262,6 +320,8 @@ class Logistic(TwoClass):
             Bound > 0 on the L2 norm of every record, known without a look at them.
         l2, fit_intercept
             As for the objective.
+        largest_weight
+            The largest of the class weights, > 0; all constants of the loss grow by it.
 
         Examples
         --------
@@ -270,13 +330,14 @@ class Logistic(TwoClass):
 strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
         """
         norm = declared_norm(row_norm, fit_intercept)
+        weight = _validate.positive(largest_weight=largest_weight)
         return Constants(
-            lipschitz=norm,
-            smoothness=norm**2 / 4,
+            lipschitz=weight * norm,
+            smoothness=weight * norm**2 / 4,
             strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
-            gap=math.nextafter(math.log(2), 1.0),
+            gap=weight * math.nextafter(math.log(2), 1.0),
             # The third derivative of the loss of a score is at most 1 / (6 sqrt(3)).
-            hessian_lipschitz=norm**3 / (6 * math.sqrt(3)) * (1 + 2.0**-50),
+            hessian_lipschitz=weight * norm**3 / (6 * math.sqrt(3)) * (1 + 2.0**-50),
         )
 
 

@@ -176,19 +176,21 @@ class Sigmoid(TwoClass):
 
     Parameters
     ----------
-    X, y, l2, fit_intercept
+    X, y, l2, fit_intercept, classes, class_weights
         As for :class:`dpcal.optim.Logistic`.
 
     Attributes
     ----------
     classes_
         The two classes, in sort order.
+    weights
+        Their weights, shape (2,), or None.
     """
 
     point_loss = SigmoidLoss
 
-    def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """See :meth:`Linear.curvatures`: 2 s^2 (1 - s) (2 - 3 s) with s = sigmoid(-y <w, x>)."""
+    def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
+        """See :meth:`TwoClass.unweighted_curvatures`: 2 s^2 (1 - s) (2 - 3 s), s^2 the loss."""
         s = expit(-targets * scores)
         return np.asarray(2 * s * s * (1 - s) * (2 - 3 * s))
 
@@ -201,7 +203,7 @@ class Sigmoid(TwoClass):
         """
         norm = float(self.kernel.norms.max())
         steepest, sharpest = self._largest()
-        up = 1 + 2.0**-50
+        up = self.largest_weight * (1 + 2.0**-50)
         return Constants(
             lipschitz=steepest * norm * up, smoothness=sharpest * norm**2 * up, measured=True
         )

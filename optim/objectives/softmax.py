@@ -13,8 +13,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
+    classes_and_weights,
     digest_of,
     parameters,
     records,
@@ -66,11 +68,17 @@ class Softmax(Objective):
     classes
         The classes, where they were declared and a label may be missing from the records; those in
         ``y`` when omitted.
+    class_weights
+        For each class a finite number > 0 that the loss of its records is multiplied by, before
+        gradients are clipped: the clipping norm bounds what a record contributes, as without
+        weights. A weight that was computed from the records is not covered by a claim.
 
     Attributes
     ----------
     classes_
         The classes, in sort order.
+    weights
+        Their weights, shape (K,), or None.
     dimension
         K d, or K (d + 1) with intercepts: parameters hold the K weight vectors one after another,
         and then the K intercepts.
@@ -90,13 +98,13 @@ class Softmax(Objective):
         l2: float = 0.0,
         fit_intercept: bool = True,
         classes: ArrayLike | None = None,
+        class_weights: Mapping[Any, float] | None = None,
     ) -> None:
         X = records(X)
-        labels, self.classes_ = distinct(y)
-        if classes is not None:
-            found, (_, self.classes_) = self.classes_, distinct(classes)
-            if not np.isin(found, self.classes_).all():
-                raise ValueError("y must hold declared classes only, got other labels.")
+        labels, found = distinct(y)
+        self.classes_, self.weights = classes_and_weights(found, classes, class_weights)
+        if not np.isin(found, self.classes_).all():
+            raise ValueError("y must hold declared classes only, got other labels.")
         if labels.shape != (X.shape[0],):
             raise ValueError(f"y must have shape ({X.shape[0]},) to match X, got {labels.shape}.")
         if len(self.classes_) < 2:
@@ -117,7 +125,12 @@ class Softmax(Objective):
                 classes_count,
                 norms=self._norms,
                 intercept=self.fit_intercept,
+                class_weights=self.weights,
             )
+
+    @property
+    def _largest_weight(self) -> float:
+        return 1.0 if self.weights is None else float(self.weights.max())
 
     @property
     def constants(self) -> Constants:
@@ -125,18 +138,24 @@ class Softmax(Objective):
 
         The Hessian of log-sum-exp has eigenvalues in [0, 1/2] (Boehning 1992).
         """
-        norm = float(self._norms.max())
+        norm, weight = float(self._norms.max()), self._largest_weight
         convexity = 0.0 if self.fit_intercept else self.l2
         return Constants(
-            lipschitz=math.sqrt(2) * norm * (1 + 2.0**-50),
-            smoothness=norm**2 / 2,
+            lipschitz=weight * math.sqrt(2) * norm * (1 + 2.0**-50),
+            smoothness=weight * norm**2 / 2,
             strong_convexity=convexity,
             measured=True,
         )
 
     @classmethod
     def constants_for(
-        cls, *, row_norm: float, classes: int, l2: float = 0.0, fit_intercept: bool = True
+        cls,
+        *,
+        row_norm: float,
+        classes: int,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        largest_weight: float = 1.0,
     ) -> Constants:
         """Return public constants, with the gap log K at the origin, whatever the records are.
 
@@ -148,26 +167,34 @@ class Softmax(Objective):
             Number K >= 2 of classes.
         l2, fit_intercept
             As for the objective.
+        largest_weight
+            The largest of the class weights, > 0; all constants of the loss grow by it.
         """
         norm = declared_norm(row_norm, fit_intercept)
+        weight = _validate.positive(largest_weight=largest_weight)
         if _validate.count(classes=classes) < 2:
             raise ValueError(f"classes must be a whole number >= 2, got {classes!r}.")
         return Constants(
-            lipschitz=math.sqrt(2) * norm * (1 + 2.0**-50),
-            smoothness=norm**2 / 2,
+            lipschitz=weight * math.sqrt(2) * norm * (1 + 2.0**-50),
+            smoothness=weight * norm**2 / 2,
             strong_convexity=0.0 if fit_intercept else _validate.non_negative(l2=l2),
-            gap=math.log(classes) * (1 + 2.0**-50),
+            gap=weight * math.log(classes) * (1 + 2.0**-50),
         )
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
-        return digest_of(self._X, self._class)
+        records = digest_of(self._X, self._class)
+        if self.weights is None:
+            return records
+        return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
         if self.kernel is not None:
             return self.kernel(w, rows, max_norm=max_norm)
-        return self._clipped(rows, lambda block: self._residuals(w, block), max_norm)
+        return self._clipped(
+            rows, lambda block: self._weighted(self._residuals(w, block), block), max_norm
+        )
 
     def clipped_difference_sum(
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
@@ -175,9 +202,11 @@ class Softmax(Objective):
         """See :meth:`Objective.clipped_difference_sum`; the outer products share their ``x``."""
         if self.kernel is not None:
             return self.kernel.difference(w, v, rows, max_norm=max_norm)
-        return self._clipped(
-            rows, lambda block: self._residuals(w, block) - self._residuals(v, block), max_norm
-        )
+
+        def change(block: NDArray[np.intp]) -> Vector:
+            return self._weighted(self._residuals(w, block) - self._residuals(v, block), block)
+
+        return self._clipped(rows, change, max_norm)
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
@@ -188,6 +217,7 @@ class Softmax(Objective):
             scores = self._scores(w, block)
             own = scores[np.arange(len(block)), self._class[block]]
             losses = np.logaddexp.reduce(scores, axis=1) - own
+            losses = self._weighted(losses[:, np.newaxis], block)[:, 0]
             total += float(np.clip(np.nan_to_num(losses, nan=0.0), -max_loss, max_loss).sum())
         return total
 
@@ -200,6 +230,7 @@ class Softmax(Objective):
             with np.errstate(over="ignore", invalid="ignore"):
                 scores = self._X[block] @ self._table(v).T
                 left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
+            left = self._weighted(left, block)
             left[~np.isfinite(left).all(axis=1)] = 0.0
             total += left.T @ self._X[block]
         return self._flat(total)
@@ -250,6 +281,12 @@ class Softmax(Objective):
             residuals = weights / weights.sum(axis=1, keepdims=True)
         residuals[np.arange(len(rows)), self._class[rows]] -= 1.0
         return np.where(np.isfinite(residuals).all(axis=1, keepdims=True), residuals, 0.0)
+
+    def _weighted(self, values: Vector, rows: NDArray[np.intp]) -> Vector:
+        """Values of records, shape (m, ...), times the weights of their classes."""
+        if self.weights is None:
+            return values
+        return np.asarray(values * self.weights[self._class[rows], np.newaxis])
 
     def _clipped(self, rows: NDArray[np.intp], factors: Any, max_norm: float) -> Vector:
         """Sum of the outer products of ``factors(block)`` and records, each clipped."""

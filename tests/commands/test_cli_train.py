@@ -299,6 +299,58 @@ def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
     assert 0.01 < risk["true_positive_rate"] <= np.e * 0.01 + 1e-6
 
 
+# -- class weights
+
+
+def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-4, 4, 4000)
+    rare = rng.random(4000) < 1 / (1 + np.exp(2 - x))
+    lines = [f"{a:.4f},{'yes' if b else 'no'}" for a, b in zip(x, rare, strict=True)]
+    (tmp_path / "t.csv").write_text("x,y\n" + "\n".join(lines))
+    words = ["train", tmp_path / "t.csv", "--target", "y", "--epsilon", "8", "--delta", "1e-6"]
+    words += ["--bounds", "-4:4", "--held-out", "none", "--seed", "3", "--json"]
+    found, noises = {}, set()
+    for name, more in {"none": [], "flag": ["--class-weights", "1,5"]}.items():
+        asked = [*words, "--classes", "no,yes", *more, "-o", tmp_path / name]
+        assert main([*map(str, asked)]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["training"].get("class_weights", "none") in ("none", {"no": 1, "yes": 5})
+        noises.add(document["runs"][0]["plan"]["queries"][0]["noise_multiplier"])
+        said = dpcal.load_model(tmp_path / name).predict({"x": x}) == "yes"
+        found[name] = said[rare].mean()
+    assert len(noises) == 1
+    # Without clipping and noise the boundary would move from 2 to 2 - log(5) = 0.4, and what is
+    # found from 0.67 to 0.92 of the class.
+    assert found["flag"] > found["none"] + 0.05
+    (tmp_path / "s.toml").write_text(
+        "[columns.x]\ntype = 'number'\nrange = [-4, 4]\n[columns.y]\ntype = 'class'\n"
+        "classes = ['no', 'yes']\nweights = [1, 5]\n"
+    )
+    words.remove("--bounds")
+    words.remove("-4:4")
+    asked = [*words, "--schema", tmp_path / "s.toml", "-o", tmp_path / "schema"]
+    assert main([*map(str, asked)]) == 0
+    one, other = (dpcal.load_model(tmp_path / name) for name in ("flag", "schema"))
+    assert one.weights.tolist() == other.weights.tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--class-weights", "1,2"], "--class-weights needs the order of the classes"),
+        (["--classes", "u,v", "--class-weights", "1"], "weights must be 2 finite numbers > 0"),
+        (["--classes", "u,v", "--class-weights", "1,many"], "numbers with commas"),
+        (["--loss", "squared", "--class-weights", "1,2"], "is for --loss logistic"),
+    ],
+)
+def test_class_weights_that_are_refused(tmp_path, capsys, words, sentence):
+    (tmp_path / "t.csv").write_text("a,b\n1,u\n2,v\n")
+    asked = ["train", str(tmp_path / "t.csv"), "--target", "b", *TARGET, *words]
+    assert main([*asked, "-o", str(tmp_path / "report")]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 # -- relations
 
 
