@@ -89,7 +89,7 @@ def compiled_modules():
             f"dpcal._ext.{source.stem}",
             [source.as_posix()],
             include_dirs=[numpy.get_include(), "_ext"],
-            depends=["_ext/rows.h"] if source.stem == "gradients" else [],
+            depends=["_ext/rows.h"] if source.stem in ("gradients", "pairs") else [],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=optimise,
             **link_random,

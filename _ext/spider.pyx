@@ -19,100 +19,18 @@ it. Sampling, clipping, noise and steps happen without the interpreter and witho
 
 cimport cython
 from libc.math cimport fmin, isfinite, sqrt
-from libc.stdint cimport uint64_t
 from numpy.random cimport bitgen_t
-from numpy.random.c_distributions cimport random_bounded_uint64
 
 from dpcal._ext.gradients cimport ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
+from dpcal._ext.noise cimport add_normals, bits_of
+from dpcal._ext.samples cimport Sample
 
 import numpy as np
 
 from dpcal._ext.gradients import aligned_zeros
 
-cdef enum:
-    BLOCK = 1024
-
 # Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
 cdef double NEGLIGIBLE = 1e-290
-
-
-@cython.final
-cdef class _Sample:
-    """Fresh samples of the records, drawn from the stream as numpy's own methods would draw them.
-
-    A sample comes in blocks: Poisson samples of at most ``BLOCK`` rows, batches of a fixed size as
-    a whole.
-    """
-
-    cdef bitgen_t* bits
-    cdef double rate
-    cdef Py_ssize_t n, size, position
-    cdef bint shuffled
-    cdef Py_ssize_t[::1] rows, order, swaps
-    cdef unsigned char[::1] taken
-
-    def __init__(self, Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size):
-        self.n, self.size = n, batch_size
-        self.rate = skip_rate(sampling_probability)
-        self.rows = np.empty(batch_size or BLOCK, dtype=np.intp)
-        # Where numpy.random.Generator.choice shuffles the tail of all row numbers, and where it
-        # draws numbers one by one (Floyd's algorithm).
-        self.shuffled = n > 10_000 and batch_size > n // 20
-        if self.shuffled:
-            self.order = np.arange(n, dtype=np.intp)
-            self.swaps = np.empty(batch_size, dtype=np.intp)
-        elif batch_size:
-            self.taken = np.zeros(n, dtype=np.uint8)
-
-    cdef void begin(self) noexcept nogil:
-        self.position = 0
-
-    cdef Py_ssize_t block(self) noexcept nogil:
-        """Fill ``rows``; return how many there are, none when the sample is complete."""
-        cdef Py_ssize_t count
-        if not self.size:
-            if self.position >= self.n:
-                return 0
-            count = next_rows(
-                self.bits, self.rate, self.n, &self.position, &self.rows[0], BLOCK
-            )
-            if count < BLOCK:
-                self.position = self.n
-            return count
-        if self.position:
-            return 0
-        self.position = 1
-        if self.shuffled:
-            self.shuffle_tail()
-        else:
-            self.draw()
-        return self.size
-
-    cdef void draw(self) noexcept nogil:
-        cdef Py_ssize_t i, row
-        cdef Py_ssize_t first = self.n - self.size
-        for i in range(self.size):
-            row = <Py_ssize_t>random_bounded_uint64(self.bits, 0, <uint64_t>(first + i), 0, 0)
-            if self.taken[row]:
-                row = first + i
-            self.taken[row] = 1
-            self.rows[i] = row
-        for i in range(self.size):
-            self.taken[self.rows[i]] = 0
-
-    cdef void shuffle_tail(self) noexcept nogil:
-        cdef Py_ssize_t i, j
-        cdef Py_ssize_t first = self.n - self.size
-        for i in range(self.n - 1, first - 1, -1):
-            j = <Py_ssize_t>random_bounded_uint64(self.bits, 0, <uint64_t>i, 0, 0)
-            self.swaps[i - first] = j
-            self.order[i], self.order[j] = self.order[j], self.order[i]
-        for i in range(self.size):
-            self.rows[i] = self.order[first + i]
-        for i in range(first, self.n):
-            j = self.swaps[i - first]
-            self.order[i], self.order[j] = self.order[j], self.order[i]
 
 
 @cython.final
@@ -120,7 +38,7 @@ cdef class _Walk:
     """The state of the walk: iterate, the one before, the estimate, and scratch space."""
 
     cdef ClippedSum kernel
-    cdef _Sample everyone, batch
+    cdef Sample everyone, batch
     cdef bitgen_t* noise
     cdef double max_norm, refresh_multiplier, refresh_size
     cdef double per_distance, cap, difference_multiplier, difference_size
@@ -251,8 +169,8 @@ def follow(
         raise ValueError("sampling and noise must be distinct generators, got the same one twice.")
     cdef _Walk walk = _Walk()
     walk.kernel = kernel
-    walk.everyone = _Sample(kernel.n, refresh["sampling_probability"], refresh["batch_size"])
-    walk.batch = _Sample(
+    walk.everyone = Sample(kernel.n, refresh["sampling_probability"], refresh["batch_size"])
+    walk.batch = Sample(
         kernel.n, difference["sampling_probability"], difference["batch_size"]
     )
     walk.everyone.bits = bits_of(sampling)

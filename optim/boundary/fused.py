@@ -24,8 +24,9 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import groupby
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,14 +35,18 @@ from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
+from dpcal._ext.pairs import Follower
 from dpcal._ext.spider import follow
 from dpcal.calibrate.plan import Query
+from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
-__all__ = ["Estimate", "Loops"]
+__all__ = ["Estimate", "Loops", "PairLoops"]
+
+TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
 
 
 class Loops:
@@ -283,8 +288,8 @@ class Loops:
                 learning_rate=eta,
                 sampling=self._streams.sampling,
                 noise=self._streams.noise,
-                refresh=self._described(asked["gradient"]),
-                difference=self._described(asked.get("difference", asked["gradient"])),
+                refresh=_described(asked["gradient"], self._n),
+                difference=_described(asked.get("difference", asked["gradient"]), self._n),
                 l2=self._l2,
                 penalized=self._penalized,
             )
@@ -300,19 +305,127 @@ class Loops:
                 f"{query}."
             )
 
-    def _described(self, query: Query) -> Mapping[str, float]:
-        """Return what the compiled loop needs to know of a query."""
-        return {
-            "sampling_probability": query.sampling_probability or 1.0,
-            "batch_size": query.batch_size or 0,
-            "max_norm": query.max_norm,
-            "cap": math.inf if query.cap is None else query.cap,
-            "noise_multiplier": query.noise_multiplier,
-            "expected_batch_size": query.expected_batch_size(self._n),
-        }
-
     def _parameters(self, name: str, w: ArrayLike) -> Vector:
         return parameters(numbers(name, w), self._kernel.dimension)
+
+
+class PairLoops:
+    """The fused inner loop of minimax methods, over one oracle's answers.
+
+    Parameters
+    ----------
+    oracle
+        Whose objective has ``pairs``; see :class:`dpcal.optim.minimax.MinimaxObjective`.
+    refresh, difference
+        Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in its plan, not
+        adaptive, not disjoint and with independent noise.
+    """
+
+    def __init__(self, oracle: PrivateOracle, refresh: str, difference: str) -> None:
+        # The loop is a part of the boundary: it uses the oracle's own admission and streams.
+        self._admission, self._lock = oracle._admission, oracle._lock
+        self._queries = (
+            self._admission.asked(refresh, "gradient"),
+            self._admission.asked(difference, "gradient difference"),
+        )
+        of_refresh, of_difference = (_described(query, oracle.plan.n) for query in self._queries)
+        objective: Any = oracle.objective
+        self._follower = Follower(
+            objective.pairs,
+            sampling=oracle._streams.sampling,
+            noise=oracle._streams.noise,
+            refresh=of_refresh,
+            difference=of_difference,
+            primal_l2=objective.primal_l2,
+            dual_l2=objective.dual_l2,
+        )
+
+    @classmethod
+    def over(cls, oracle: object, refresh: str, difference: str) -> Self | None:
+        """Return the loop over an oracle's answers, or None if they cannot be taken in it.
+
+        Parameters
+        ----------
+        oracle
+            Any oracle.
+        refresh, difference
+            Names of two queries in its plan.
+        """
+        if not isinstance(oracle, PrivateOracle) or not oracle._mechanism.fused:
+            return None
+        queries = [query for query in oracle.plan.queries if query.name in (refresh, difference)]
+        plain = all(
+            query.composition != "disjoint" and query.correlation is None and query.budget is None
+            for query in queries
+        )
+        if not plain or len(queries) != 2 or getattr(oracle.objective, "pairs", None) is None:
+            return None
+        return cls(oracle, refresh, difference)
+
+    def track(
+        self,
+        at: Vector,
+        before: Vector,
+        estimate: Vector,
+        *,
+        refreshed: bool,
+        literal: bool,
+        shortest: bool,
+        inner_steps: int,
+        ascent_rate: float,
+        project: Callable[[Vector], Vector],
+    ) -> tuple[Vector, Vector]:
+        """Take an outer step: K estimates of both gradients, and y's steps between them.
+
+        Parameters
+        ----------
+        at, before
+            (x, y) now, and where the last estimate was; shape (dimension,), finite.
+        estimate
+            Of both gradients at ``before``, shape (dimension,), finite.
+        refreshed, literal, shortest
+            Whether the step begins afresh; whether a difference follows a refresh at once, as
+            printed; whether the estimate with the shortest step of y is kept, not the last one.
+        inner_steps, ascent_rate
+            K, at least 1, and the step size > 0 of y.
+        project
+            Function that returns the point of Y nearest to its argument, shape (d2,).
+
+        Returns
+        -------
+        tuple
+            The estimate that is kept, shape (dimension,), and the y that it is about.
+
+        Raises
+        ------
+        BudgetExceeded
+            If fewer answers remain than the step needs; no record is touched, nothing is spent.
+        NonFiniteAnswer
+            If y would not be finite, or an iterate is too far from the one before; the ledger holds
+            all answers of the step.
+        """
+        at, before, estimate = (numbers("w", w).copy() for w in (at, before, estimate))
+        refresh, difference = self._queries
+        differences = inner_steps - (refreshed and not literal)
+        answers = [(refresh, 1)] if refreshed else []
+        if differences:
+            answers.append((difference, differences))
+        with self._lock:
+            self._admission.spend_in_order(answers)
+            y = self._follower.track(
+                at,
+                before,
+                estimate,
+                refreshed=refreshed,
+                literal=literal,
+                shortest=shortest,
+                inner_steps=inner_steps,
+                ascent_rate=ascent_rate,
+                project=project,
+            )
+        if y is None:
+            raise NonFiniteAnswer(TOO_FAST)
+        return estimate, y
 
 
 def _learning_rates(values: ArrayLike) -> Vector:
@@ -323,3 +436,16 @@ def _learning_rates(values: ArrayLike) -> Vector:
             f"got shape {rates.shape} with smallest {rates.min() if rates.size else None}."
         )
     return rates
+
+
+def _described(query: Query, n: int) -> Mapping[str, float]:
+    """Return what a compiled loop needs to know of a query."""
+    return {
+        "sampling_probability": query.sampling_probability or 1.0,
+        "batch_size": query.batch_size or 0,
+        "max_norm": query.max_norm,
+        "proportional": query.proportional,
+        "cap": math.inf if query.cap is None else query.cap,
+        "noise_multiplier": query.noise_multiplier,
+        "expected_batch_size": query.expected_batch_size(n),
+    }

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.pairs import PairSum
 from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -60,7 +61,7 @@ _MOST_ASCENTS = 20_000
 class MinimaxObjective(Objective):
     """Mean of ``F(x, y; record)``, to be minimised over x and maximised over y in a convex set.
 
-    A subclass says what single records' gradients are. Parameters are handed around as one vector
+    A subclass says what single records' gradients are, and may give a compiled form of their sums. Parameters are handed around as one vector
     w = (x, y) of shape (d1 + d2,).
 
     Parameters
@@ -85,7 +86,12 @@ class MinimaxObjective(Objective):
         As given.
     block_shares
         The pair, scaled so that its squares sum to at most 1; or None.
+    pairs
+        Compiled form of the clipped sums, on which the inner loop of :func:`dpcal.optim.dp_rgda`
+        runs without the interpreter; None when there is none.
     """
+
+    pairs: PairSum | None = None
 
     def __init__(
         self,
@@ -136,6 +142,8 @@ class MinimaxObjective(Objective):
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`: of pairs of blocks, clipped together or each alone."""
+        if self.pairs is not None:
+            return self.pairs(w, rows, max_norm=max_norm)
         total = np.zeros(self.dimension)
         for some in self._blocks(rows):
             total += self._clipped(self.record_gradients(w, some), max_norm)
@@ -143,6 +151,8 @@ class MinimaxObjective(Objective):
 
     def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`: each record's difference is clipped."""
+        if self.pairs is not None:
+            return self.pairs.difference(w, v, rows, max_norm=max_norm)
         total = np.zeros(self.dimension)
         for some in self._blocks(rows):
             with np.errstate(over="ignore", invalid="ignore"):

@@ -1,8 +1,8 @@
-"""How are gradients of linear models clipped in two blocks, without forming any? By their factors.
+"""What do minimax problems about linear models share? Gradients that are a number times a record.
 
 One record's pair of gradients is ``c_i x_i`` in the weights of a linear model, and a few numbers
-e_i besides: in further primal parameters, and in y. Its norm needs two numbers and the norm of e_i,
-so a clipped sum is one product with the records.
+e_i besides: in further primal parameters, and in y. Sums of clipped pairs are compiled; see
+:mod:`dpcal._ext.pairs`.
 
 >>> import numpy as np
 >>> from dpcal.optim.minimax import FairClassification
@@ -17,7 +17,6 @@ True
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any
 
@@ -25,19 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.objectives.arrays import (
-    Rows,
-    Vector,
-    digest_of,
-    records,
-    row_norms,
-    shrink_factors,
-)
+from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, records
 
 __all__ = ["Factored", "with_intercept"]
-
-# Relative: by so much more than its two parts say is a norm taken, to cover its rounding.
-_ROUNDING = 1 + 2.0**-50
 
 Factors = tuple[Vector, Vector]
 
@@ -78,10 +67,8 @@ class Factored(MinimaxObjective):
     ) -> None:
         n, p = X.shape
         super().__init__(n=n, dimensions=(p + extra, dual_dimension), **options)
-        # Nobody else holds the copy: the norms that clipping relies on cannot come apart from it.
         self._X = np.array(X)
         self._X.flags.writeable = False
-        self._norms = row_norms(self._X)
         self._targets = targets
 
     @abstractmethod
@@ -96,18 +83,6 @@ class Factored(MinimaxObjective):
         """See :meth:`MinimaxObjective.record_gradients`."""
         slopes, others = self.factors(w, rows)
         return np.concatenate([slopes[:, np.newaxis] * self._X[rows], others], axis=1)
-
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`MinimaxObjective.clipped_sum`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._summed(*self.factors(w, rows), rows, max_norm)
-
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`MinimaxObjective.clipped_difference_sum`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes, others = self.factors(w, rows)
-            before, earlier = self.factors(v, rows)
-            return self._summed(slopes - before, others - earlier, rows, max_norm)
 
     def scores(self, w: Vector, rows: Rows) -> Vector:
         """Return the linear model's scores of ``rows``, shape (m,)."""
@@ -127,33 +102,3 @@ class Factored(MinimaxObjective):
         weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]
         d = table.shape[1]
         return np.asarray(table @ weights[:d] + weights[d:].sum())
-
-    def _summed(self, slopes: Vector, others: Vector, rows: Rows, max_norm: float) -> Vector:
-        """Clip each record by its factors, and add."""
-        finite = np.isfinite(slopes) & np.isfinite(others).all(axis=1)
-        if not finite.all():
-            slopes, others, rows = slopes[finite], others[finite], rows[finite]
-        extra = self.dimensions[0] - self._X.shape[1]
-        weighted = np.abs(slopes) * self._norms[rows]
-        if self.block_shares is None:
-            primal = dual = self._shrunk(weighted, others, max_norm)
-        else:
-            primal = self._shrunk(weighted, others[:, :extra], max_norm * self.block_shares[0])
-            dual = self._shrunk(
-                np.zeros(len(rows)), others[:, extra:], max_norm * self.block_shares[1]
-            )
-        return np.concatenate(
-            [
-                (primal * slopes) @ self._X[rows],
-                primal @ others[:, :extra],
-                dual @ others[:, extra:],
-            ]
-        )
-
-    @staticmethod
-    def _shrunk(weighted: Vector, others: Vector, max_norm: float) -> Vector:
-        norms = np.hypot(weighted, row_norms(others) if others.shape[1] else 0.0) * _ROUNDING
-        factors = shrink_factors(norms, max_norm)
-        # A product that overflowed bounds nothing.
-        factors[~np.isfinite(norms) & (max_norm < math.inf)] = 0.0
-        return factors

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.gradients import LogisticLoss, SquaredLoss
+from dpcal._ext.pairs import TiltedPairs
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.factored import Factored, with_intercept
 from dpcal.optim.minimax.sets import Ball, Simplex
@@ -35,10 +37,14 @@ class _Reweighted(Factored):
     """Losses of a linear model, weighted by ``base + <y, phi>``."""
 
     base: float
+    point_loss: type[LogisticLoss | SquaredLoss]
 
     def __init__(self, X: Vector, targets: Vector, tilts: Vector, **options: Any) -> None:
         super().__init__(X, (targets, tilts), extra=0, dual_dimension=tilts.shape[1], **options)
         self._y, self._tilts = targets, tilts
+        self.pairs = TiltedPairs(
+            self.point_loss(), X, targets, tilts, base=self.base, shares=self.block_shares
+        )
 
     def losses(self, scores: Vector, targets: Vector) -> tuple[Vector, Vector]:
         """Return losses and slopes at scores, shapes (m,)."""
@@ -104,6 +110,7 @@ class FairClassification(_Reweighted):
     """
 
     base = 0.0
+    point_loss = LogisticLoss
 
     def __init__(
         self,
@@ -220,6 +227,7 @@ class CovariateShift(_Reweighted):
     """
 
     base = 1.0
+    point_loss = SquaredLoss
 
     def __init__(
         self,

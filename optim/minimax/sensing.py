@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.pairs import SensingPairs
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import (
     Rows,
@@ -33,8 +34,6 @@ from dpcal.optim.objectives.arrays import (
     digest_of,
     numbers,
     parameters,
-    row_norms,
-    shrink_factors,
 )
 from dpcal.optim.objectives.base import Objective
 
@@ -167,6 +166,9 @@ class MatrixSensing(MinimaxObjective):
         self._sensing = _Sensing(A, b, rank)
         n = len(self._sensing.b)
         super().__init__(n=n, dimensions=(self._sensing.size, n), block_shares=block_shares)
+        self.pairs = SensingPairs(
+            self._sensing.A, self._sensing.b, self._sensing.rank, shares=self.block_shares
+        )
 
     @classmethod
     def generated(
@@ -218,22 +220,11 @@ class MatrixSensing(MinimaxObjective):
 
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`MinimaxObjective.record_gradients`."""
-        primal, own = self._parts(w, rows)
+        x, y = self.split(w)
+        residuals, gradients = self._sensing.measured(x, rows)
         dual = np.zeros((len(rows), self.n))
-        dual[np.arange(len(rows)), rows] = own
-        return np.concatenate([primal, dual], axis=1)
-
-    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`MinimaxObjective.clipped_sum`; a record touches one number of y."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._summed(*self._parts(w, rows), rows, max_norm)
-
-    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`MinimaxObjective.clipped_difference_sum`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            primal, own = self._parts(w, rows)
-            before, earlier = self._parts(v, rows)
-            return self._summed(primal - before, own - earlier, rows, max_norm)
+        dual[np.arange(len(rows)), rows] = residuals - y[rows]
+        return np.concatenate([y[rows, np.newaxis] * gradients, dual], axis=1)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
         """See :meth:`MinimaxObjective.record_losses`."""
@@ -257,25 +248,3 @@ class MatrixSensing(MinimaxObjective):
     def phi_hessian(self, x: ArrayLike) -> Vector:
         """Return the Hessian of Phi, exactly. Not private."""
         return self._sensing.value_hessian(parameters(x, self.dimensions[0]))
-
-    def _parts(self, w: Vector, rows: Rows) -> tuple[Vector, Vector]:
-        """Return gradients in x, shape (m, d1), and each record's own in y, shape (m,)."""
-        x, y = self.split(w)
-        residuals, gradients = self._sensing.measured(x, rows)
-        return y[rows, np.newaxis] * gradients, residuals - y[rows]
-
-    def _summed(self, slopes: Vector, own: Vector, rows: Rows, max_norm: float) -> Vector:
-        whole = np.concatenate([slopes, own[:, np.newaxis]], axis=1)
-        finite = np.isfinite(whole).all(axis=1)
-        whole, rows = whole[finite], rows[finite]
-        shares = self.block_shares
-        joint = (whole, whole) if shares is None else (whole[:, :-1], whole[:, -1:])
-        primal, dual_share = shares or (1.0, 1.0)
-        bounds = (max_norm * primal, max_norm * dual_share)
-        first, second = (
-            shrink_factors(row_norms(part), bound)
-            for part, bound in zip(joint, bounds, strict=True)
-        )
-        dual = np.zeros(self.n)
-        dual[rows] = second * whole[:, -1]
-        return np.concatenate([first @ whole[:, :-1], dual])

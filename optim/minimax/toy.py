@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.pairs import SaddlePairs
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.objectives.arrays import Rows, Vector, digest_of, numbers, parameters
@@ -70,6 +71,7 @@ class ToySaddle(MinimaxObjective):
         tilts, bends = rng.uniform(-0.5, 0.5, (n, 4)), rng.uniform(-0.2, 0.2, (n, 2))
         records = np.concatenate([tilts, bends], axis=1)
         self._records = records - records.mean(axis=0)
+        self.pairs = SaddlePairs(self._records, self.block_shares)
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""

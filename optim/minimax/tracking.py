@@ -28,6 +28,7 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.boundary.fused import TOO_FAST, PairLoops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Vector
@@ -105,6 +106,7 @@ class Tracker:
 
     def __init__(self, oracle: Oracle, tracking: Tracking, x: Vector, y: Vector) -> None:
         self._oracle, self._tracking = oracle, tracking
+        self._fused = PairLoops.over(oracle, "refresh", "difference")
         self._step, self._x = 0, x
         self.y = tracking.dual_set.project(y)
         self.v, self.u = np.zeros_like(x), np.zeros_like(y)
@@ -113,12 +115,33 @@ class Tracker:
         """Take an outer step at ``x``: update v and u, let y climb, and return v, shape (d1,)."""
         how, d1 = self._tracking, len(x)
         refreshed = self._step % how.period == 0
-        at = np.concatenate([x, self.y])
+        at, before = (np.concatenate([point, self.y]) for point in (x, self._x))
+        estimate = np.concatenate([self.v, self.u])
+        if self._fused is None:
+            estimate, self.y = self._estimates(at, before, estimate, refreshed)
+        else:
+            estimate, self.y = self._fused.track(
+                at,
+                before,
+                estimate,
+                refreshed=refreshed,
+                literal=how.literal,
+                shortest=how.select == "argmin",
+                inner_steps=how.inner_steps,
+                ascent_rate=how.ascent_rate,
+                project=how.dual_set.project,
+            )
+        self.v, self.u = estimate[:d1], estimate[d1:]
+        self._step, self._x = self._step + 1, x
+        return self.v
+
+    def _estimates(
+        self, at: Vector, before: Vector, estimate: Vector, refreshed: bool
+    ) -> tuple[Vector, Vector]:
+        """Take the K estimates of an outer step, as the paper writes them; return one and its y."""
+        how, d1 = self._tracking, len(self.v)
         if refreshed:
             estimate = self._oracle.gradient(at, "refresh")
-        else:
-            estimate = np.concatenate([self.v, self.u])
-        before = np.concatenate([self._x, self.y])
         kept, shortest = at, np.inf
         for k in range(how.inner_steps):
             # A refresh is about x itself: the difference in x would be counted twice.
@@ -127,13 +150,9 @@ class Tracker:
             y = at[d1:]
             climbed = how.dual_set.project(y + how.ascent_rate * estimate[d1:])
             if not np.isfinite(climbed).all():
-                raise NonFiniteAnswer(
-                    "The dual iterate became NaN or infinite: the ascent rate is too large."
-                )
+                raise NonFiniteAnswer(TOO_FAST)
             mapping = float(np.linalg.norm(climbed - y)) / how.ascent_rate
             if how.select == "last" or mapping < shortest:
                 kept, chosen, shortest = at, estimate, mapping
-            before, at = at, np.concatenate([x, climbed])
-        self.v, self.u, self.y = chosen[:d1], chosen[d1:], kept[d1:]
-        self._step, self._x = self._step + 1, x
-        return self.v
+            before, at = at, np.concatenate([at[:d1], climbed])
+        return chosen, kept[d1:]

@@ -1,0 +1,73 @@
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.gradients import ClippedSum, PointLoss
+
+class PairSum(ClippedSum):
+    d1: int
+    d2: int
+
+class SaddlePairs(PairSum):
+    def __init__(
+        self, records: NDArray[np.float64], shares: tuple[float, float] | None = None
+    ) -> None: ...
+
+class TiltedPairs(PairSum):
+    def __init__(
+        self,
+        loss: PointLoss,
+        X: NDArray[np.float64],
+        targets: NDArray[np.float64],
+        tilts: NDArray[np.float64],
+        *,
+        base: float,
+        shares: tuple[float, float] | None = None,
+    ) -> None: ...
+
+class AreaPairs(PairSum):
+    def __init__(
+        self,
+        X: NDArray[np.float64],
+        positive: NDArray[np.bool_],
+        *,
+        share: float,
+        shares: tuple[float, float] | None = None,
+    ) -> None: ...
+
+class SensingPairs(PairSum):
+    def __init__(
+        self,
+        A: NDArray[np.float64],
+        b: NDArray[np.float64],
+        rank: int,
+        *,
+        shares: tuple[float, float] | None = None,
+    ) -> None: ...
+
+class Follower:
+    def __init__(
+        self,
+        kernel: PairSum,
+        *,
+        sampling: np.random.Generator,
+        noise: np.random.Generator,
+        refresh: Mapping[str, float],
+        difference: Mapping[str, float],
+        primal_l2: float,
+        dual_l2: float,
+    ) -> None: ...
+    def track(
+        self,
+        at: NDArray[np.float64],
+        before: NDArray[np.float64],
+        estimate: NDArray[np.float64],
+        *,
+        refreshed: bool,
+        literal: bool,
+        shortest: bool,
+        inner_steps: int,
+        ascent_rate: float,
+        project: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64] | None: ...

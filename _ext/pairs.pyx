@@ -1,0 +1,688 @@
+"""Sums of clipped pairs of gradients, and the inner loop of minimax methods, fused.
+
+A record of a minimax problem has a gradient in x and one in y. Both are clipped together, or each
+to its share of the bound, and are added as one vector of d1 + d2 numbers. :class:`Follower` takes
+outer steps of DP-RGDA (Xu et al. 2026, Algorithm 3, corrected) over such sums: samples, sums, noise
+and ascent in y, without arrays of single records.
+
+>>> import numpy as np
+>>> kernel = SaddlePairs(np.zeros((1, 6)))
+>>> kernel(np.array([3.0, 0.0, 0.0, 4.0]), max_norm=1.0).round(12).tolist()  # (0, 4, 3, -4), clipped
+[0.0, 0.624695047554, 0.468521285666, -0.624695047554]
+"""
+
+cimport cython
+from libc.float cimport DBL_MIN
+from libc.math cimport fabs, fmax, fmin, isfinite, sqrt
+from libc.stdlib cimport abort, free, malloc
+from libc.string cimport memset
+from numpy.random cimport bitgen_t
+
+from dpcal._ext.gradients cimport ClippedSum, PointLoss
+from dpcal._ext.noise cimport add_normals, bits_of
+from dpcal._ext.samples cimport Sample
+
+import numpy as np
+
+cdef extern from "rows.h":
+    void dpcal_prefetch(const void* address) noexcept nogil
+
+cdef enum:
+    AHEAD = 16  # records fetched before their turn: rows are drawn in no order
+
+cdef double UNIT = 2.0**-53  # relative rounding error of one operation
+
+# Squared norms outside of these are computed again, scaled: squares of entries may have overflowed,
+# or may have lost digits below the normal range.
+cdef double SMALL = 1e-270
+cdef double LARGE = 1e300
+
+# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+cdef double NEGLIGIBLE = 1e-290
+
+
+cdef double norm_of(const double* g, Py_ssize_t size, double squares) noexcept nogil:
+    """Norm of entries, from the sum of their squares, rounded up by enough for a clipped product.
+
+    Returns -1 for entries that are NaN or infinite.
+    """
+    cdef double largest = 0
+    cdef Py_ssize_t i
+    if not SMALL < squares < LARGE:
+        for i in range(size):
+            if not isfinite(g[i]):
+                return -1.0
+            largest = fmax(largest, fabs(g[i]))
+        if largest == 0:
+            return 0.0
+        squares = 0
+        for i in range(size):
+            squares += (g[i] / largest) ** 2
+        return largest * sqrt(squares) * (1 + (size + 16) * UNIT)
+    return sqrt(squares) * (1 + (size + 16) * UNIT)
+
+
+cdef inline double factor_of(double norm, double max_norm) noexcept nogil:
+    """Return what brings a contribution of this norm down to ``max_norm``."""
+    cdef double factor
+    if norm <= max_norm:
+        return 1.0
+    factor = max_norm / norm
+    # Below the normal range a quotient is rounded by more than the norm's slack makes up for.
+    return factor if factor >= DBL_MIN else 0.0
+
+
+cdef class PairSum(ClippedSum):
+    """Sums of records' pairs of gradients, clipped one by one.
+
+    Subclasses implement ``fill``, or both sums. A record whose pair is NaN or infinite contributes
+    zero.
+
+    Parameters
+    ----------
+    n, d1, d2
+        Numbers of records, of primal and of dual parameters.
+    shares
+        None to clip both blocks together; a pair of shares of the bound, whose squares sum to at
+        most 1, to clip each block alone.
+    """
+
+    cdef readonly Py_ssize_t d1, d2
+    cdef bint joint
+    cdef double primal, dual
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t d1, Py_ssize_t d2, shares):
+        self.n, self.d1, self.d2 = n, d1, d2
+        self.dimension = self.stride = d1 + d2
+        self.joint = shares is None
+        self.primal, self.dual = (1.0, 1.0) if shares is None else shares
+
+    def __reduce__(self):
+        raise TypeError(f"{type(self).__name__} holds records, and is not pickled.")
+
+    cdef void fill(self, const double* w, Py_ssize_t row, double* g) noexcept nogil:
+        """Write the pair of one record at ``w``, before it is clipped."""
+        pass
+
+    cdef void put(self, const double* g, double max_norm, double* total) noexcept nogil:
+        """Clip one record's pair, and add it."""
+        cdef double first = 0, second = 0, one, other
+        cdef Py_ssize_t j
+        for j in range(self.d1):
+            first += g[j] * g[j]
+        for j in range(self.d1, self.dimension):
+            second += g[j] * g[j]
+        if self.joint:
+            one = norm_of(g, self.dimension, first + second)
+            if one < 0:
+                return
+            one = other = factor_of(one, max_norm)
+        else:
+            one = norm_of(g, self.d1, first)
+            other = norm_of(g + self.d1, self.d2, second)
+            if one < 0 or other < 0:
+                return
+            one = factor_of(one, max_norm * self.primal)
+            other = factor_of(other, max_norm * self.dual)
+        for j in range(self.d1):
+            total[j] += one * g[j]
+        for j in range(self.d1, self.dimension):
+            total[j] += other * g[j]
+
+    cdef void add(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef Py_ssize_t i
+        cdef double* g = scratch(self.dimension)
+        for i in range(count):
+            self.fill(w, rows[i], g)
+            self.put(g, max_norm, total)
+        free(g)
+
+    cdef void add_difference(
+        self,
+        const double* w,
+        const double* v,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef Py_ssize_t i, j
+        cdef double* g = scratch(2 * self.dimension)
+        cdef double* before = g + self.dimension
+        for i in range(count):
+            self.fill(w, rows[i], g)
+            self.fill(v, rows[i], before)
+            for j in range(self.dimension):
+                g[j] -= before[j]
+            self.put(g, max_norm, total)
+        free(g)
+
+
+cdef double* scratch(Py_ssize_t size) noexcept nogil:
+    """Return room for so many numbers: a few thousand bytes, without which no process can go on."""
+    cdef double* room = <double*>malloc(max(size, 1) * sizeof(double))
+    if room is NULL:
+        abort()
+    return room
+
+
+@cython.final
+cdef class SaddlePairs(PairSum):
+    """Pairs of gradients of :class:`dpcal.optim.minimax.ToySaddle`.
+
+    Parameters
+    ----------
+    records
+        Tilts of x and of y, and both bends, shape (n, 6). Copied.
+    shares
+        As for :class:`PairSum`.
+    """
+
+    cdef double[:, ::1] records
+
+    def __init__(self, records, shares=None):
+        super().__init__(len(records), 2, 2, shares)
+        self.records = np.array(records, dtype=np.float64, order="C")
+
+    cdef void add(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef double[4] g
+        cdef const double* r
+        cdef Py_ssize_t i
+        for i in range(count):
+            dpcal_prefetch(&self.records[rows[min(i + AHEAD, count - 1)], 0])
+            r = &self.records[rows[i], 0]
+            g[0] = w[2] + r[0] + r[4] * w[0] + r[5] * w[2]
+            g[1] = w[1] * w[1] * w[1] - 2 * w[1] + w[3] + r[1] + r[4] * w[1] + r[5] * w[3]
+            g[2] = w[0] - w[2] + r[2] + r[5] * w[0]
+            g[3] = w[1] - w[3] + r[3] + r[5] * w[1]
+            self.put_four(g, max_norm, total)
+
+    cdef void add_difference(
+        self,
+        const double* w,
+        const double* v,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef double[4] g
+        cdef const double* r
+        cdef double x0 = w[0] - v[0]
+        cdef double x1 = w[1] - v[1]
+        cdef double y0 = w[2] - v[2]
+        cdef double y1 = w[3] - v[3]
+        cdef double shared = x1 * (w[1] * w[1] + w[1] * v[1] + v[1] * v[1] - 2) + y1
+        cdef Py_ssize_t i
+        for i in range(count):  # the tilts cancel
+            dpcal_prefetch(&self.records[rows[min(i + AHEAD, count - 1)], 0])
+            r = &self.records[rows[i], 0]
+            g[0] = y0 + r[4] * x0 + r[5] * y0
+            g[1] = shared + r[4] * x1 + r[5] * y1
+            g[2] = x0 - y0 + r[5] * x0
+            g[3] = x1 - y1 + r[5] * x1
+            self.put_four(g, max_norm, total)
+
+    cdef inline void put_four(self, double* g, double max_norm, double* total) noexcept nogil:
+        """Do as ``put`` does, for the four numbers that there are, where none is extreme."""
+        cdef double squares = g[0] * g[0] + g[1] * g[1] + g[2] * g[2] + g[3] * g[3]
+        cdef double factor
+        if not (self.joint and SMALL < squares < LARGE):
+            self.put(g, max_norm, total)
+            return
+        factor = factor_of(sqrt(squares) * (1 + 20 * UNIT), max_norm)
+        total[0] += factor * g[0]
+        total[1] += factor * g[1]
+        total[2] += factor * g[2]
+        total[3] += factor * g[3]
+
+
+@cython.final
+cdef class TiltedPairs(PairSum):
+    """Pairs of ``(base + <y, phi_i>) loss(<w, x_i>, t_i)``: a linear model with weighted losses.
+
+    Parameters
+    ----------
+    loss
+        Of one score.
+    X, targets, tilts
+        Rows x_i, shape (n, p); numbers t_i, shape (n,); rows phi_i, shape (n, d2). Copied.
+    base
+        As above.
+    shares
+        As for :class:`PairSum`.
+    """
+
+    cdef PointLoss loss
+    cdef double[:, ::1] X, tilts
+    cdef double[::1] targets
+    cdef double base
+
+    def __init__(self, PointLoss loss not None, X, targets, tilts, *, double base, shares=None):
+        super().__init__(len(X), X.shape[1], tilts.shape[1], shares)
+        self.loss, self.base = loss, base
+        self.X = np.array(X, dtype=np.float64, order="C")
+        self.tilts = np.array(tilts, dtype=np.float64, order="C")
+        self.targets = np.array(targets, dtype=np.float64)
+
+    cdef void fill(self, const double* w, Py_ssize_t row, double* g) noexcept nogil:
+        cdef const double* x = &self.X[row, 0]
+        cdef const double* phi = &self.tilts[row, 0]
+        cdef double score = inner(x, w, self.d1)
+        cdef double weight = self.base + inner(phi, w + self.d1, self.d2)
+        cdef double value = self.loss.value(score, self.targets[row])
+        cdef Py_ssize_t j
+        weight *= self.loss.slope(score, self.targets[row])
+        for j in range(self.d1):
+            g[j] = weight * x[j]
+        for j in range(self.d2):
+            g[self.d1 + j] = value * phi[j]
+
+
+@cython.final
+cdef class AreaPairs(PairSum):
+    """Pairs of the saddle form of AUC: x is (weights, a, b), y one number.
+
+    Parameters
+    ----------
+    X
+        Rows, shape (n, p). Copied.
+    positive
+        Whether each record is positive, shape (n,).
+    share
+        The positives' share, p of :class:`dpcal.optim.minimax.AUCMaximization`.
+    shares
+        As for :class:`PairSum`.
+    """
+
+    cdef double[:, ::1] X
+    cdef unsigned char[::1] positive
+    cdef double share
+
+    def __init__(self, X, positive, *, double share, shares=None):
+        super().__init__(len(X), X.shape[1] + 2, 1, shares)
+        self.X = np.array(X, dtype=np.float64, order="C")
+        self.positive = np.array(positive, dtype=np.uint8)
+        self.share = share
+
+    cdef void fill(self, const double* w, Py_ssize_t row, double* g) noexcept nogil:
+        cdef Py_ssize_t p = self.d1 - 2
+        cdef Py_ssize_t j
+        cdef const double* x = &self.X[row, 0]
+        cdef double score = inner(x, w, p)
+        cdef double away, lean, slope
+        if self.positive[row]:
+            lean, away = self.share - 1, (1 - self.share) * (score - w[p])
+        else:
+            lean, away = self.share, self.share * (score - w[p + 1])
+        slope = 2 * away + 2 * (1 + w[p + 2]) * lean
+        for j in range(p):
+            g[j] = slope * x[j]
+        g[p] = -2 * away if self.positive[row] else 0.0
+        g[p + 1] = 0.0 if self.positive[row] else -2 * away
+        g[p + 2] = 2 * lean * score
+
+
+@cython.final
+cdef class SensingPairs(PairSum):
+    """Pairs of matrix sensing: x is (U, V), y has a number for each record.
+
+    A record touches its own number of y alone, and two points with the same x need its matrix
+    products once.
+
+    Parameters
+    ----------
+    A, b
+        Matrices, shape (n, p, q), and measurements, shape (n,). Copied.
+    rank
+        Columns of U and of V.
+    shares
+        As for :class:`PairSum`.
+    """
+
+    cdef double[:, ::1] A, turned
+    cdef double[::1] b
+    cdef Py_ssize_t p, q, rank
+
+    def __init__(self, A, b, Py_ssize_t rank, *, shares=None):
+        n, self.p, self.q = A.shape
+        self.rank = rank
+        super().__init__(n, (self.p + self.q) * rank, n, shares)
+        self.A = np.array(A.reshape(n, -1), dtype=np.float64, order="C")
+        self.turned = np.array(np.swapaxes(A, 1, 2).reshape(n, -1), dtype=np.float64, order="C")
+        self.b = np.array(b, dtype=np.float64)
+
+    cdef double measure(
+        self, const double* x, Py_ssize_t row, double* J, double* spare
+    ) noexcept nogil:
+        """Write the gradient of a residual, shape (d1,), and return the residual."""
+        cdef Py_ssize_t p = self.p
+        cdef Py_ssize_t q = self.q
+        cdef Py_ssize_t r = self.rank
+        cdef Py_ssize_t i, j, l
+        cdef double residual = 0
+        memset(spare, 0, self.d1 * sizeof(double))
+        # Factors are short and wide here: sums along rows of A need no order of their own.
+        for l in range(r):
+            for j in range(q):
+                axpy(x[p * r + j * r + l], &self.turned[row, j * p], spare + l * p, p)
+            for i in range(p):
+                axpy(x[i * r + l], &self.A[row, i * q], spare + r * p + l * q, q)
+        for l in range(r):
+            for i in range(p):
+                J[i * r + l] = spare[l * p + i]
+            for j in range(q):
+                J[p * r + j * r + l] = spare[r * p + l * q + j]
+        for i in range(p * r):
+            residual += J[i] * x[i]
+        return residual - self.b[row]
+
+    cdef void put_row(
+        self, const double* g, double own, Py_ssize_t row, double max_norm, double* total
+    ) noexcept nogil:
+        """Clip and add a record's gradient in x and the one number of its gradient in y."""
+        cdef double squares = 0, one, other
+        cdef Py_ssize_t j
+        for j in range(self.d1):
+            squares += g[j] * g[j]
+        if self.joint:  # g has room for the number behind its d1 others
+            squares += own * own
+            one = norm_of(g, self.d1 + 1, squares)
+            if one < 0:
+                return
+            one = other = factor_of(one, max_norm)
+        else:
+            one = norm_of(g, self.d1, squares)
+            other = norm_of(&own, 1, own * own)
+            if one < 0 or other < 0:
+                return
+            one = factor_of(one, max_norm * self.primal)
+            other = factor_of(other, max_norm * self.dual)
+        for j in range(self.d1):
+            total[j] += one * g[j]
+        total[self.d1 + row] += other * own
+
+    cdef void add(
+        self,
+        const double* w,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef double* g = scratch(2 * self.d1 + 1)
+        cdef double* spare = g + self.d1 + 1
+        cdef double residual, y
+        cdef Py_ssize_t i, j
+        for i in range(count):
+            residual = self.measure(w, rows[i], g, spare)
+            y = w[self.d1 + rows[i]]
+            for j in range(self.d1):
+                g[j] *= y
+            g[self.d1] = residual - y
+            self.put_row(g, g[self.d1], rows[i], max_norm, total)
+        free(g)
+
+    cdef void add_difference(
+        self,
+        const double* w,
+        const double* v,
+        const Py_ssize_t* rows,
+        Py_ssize_t count,
+        double max_norm,
+        double* total,
+    ) noexcept nogil:
+        cdef double* g = scratch(3 * self.d1 + 1)
+        cdef double* before = g + self.d1 + 1
+        cdef double* spare = before + self.d1
+        cdef double residual, earlier, y, z
+        cdef bint same = True
+        cdef Py_ssize_t i, j
+        for j in range(self.d1):
+            same = same and w[j] == v[j]
+        for i in range(count):
+            y, z = w[self.d1 + rows[i]], v[self.d1 + rows[i]]
+            residual = self.measure(w, rows[i], g, spare)
+            if same:
+                earlier = residual
+                for j in range(self.d1):
+                    g[j] *= y - z
+            else:
+                earlier = self.measure(v, rows[i], before, spare)
+                for j in range(self.d1):
+                    g[j] = y * g[j] - z * before[j]
+            g[self.d1] = (residual - y) - (earlier - z)
+            self.put_row(g, g[self.d1], rows[i], max_norm, total)
+        free(g)
+
+
+cdef inline double inner(const double* a, const double* b, Py_ssize_t size) noexcept nogil:
+    """Inner product in four partial sums, whose additions hide one another's latency."""
+    cdef double s0 = 0, s1 = 0, s2 = 0, s3 = 0
+    cdef Py_ssize_t j = 0
+    while j + 4 <= size:
+        s0 += a[j] * b[j]
+        s1 += a[j + 1] * b[j + 1]
+        s2 += a[j + 2] * b[j + 2]
+        s3 += a[j + 3] * b[j + 3]
+        j += 4
+    while j < size:
+        s0 += a[j] * b[j]
+        j += 1
+    return (s0 + s1) + (s2 + s3)
+
+
+cdef inline void axpy(
+    double factor, const double* x, double* out, Py_ssize_t size
+) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(size):
+        out[j] += factor * x[j]
+
+
+@cython.final
+cdef class Follower:
+    """Follows both gradients of a minimax problem while y climbs.
+
+    Parameters
+    ----------
+    kernel
+        Clipped sums of pairs.
+    sampling, noise
+        Two ``numpy.random.Generator`` with distinct bit generators.
+    refresh, difference
+        Mappings with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
+        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences also
+        ``proportional`` (``max_norm`` is then per unit of distance) and ``cap``.
+    primal_l2, dual_l2
+        Strengths >= 0 of the regularisers.
+    """
+
+    cdef PairSum kernel
+    cdef Sample everyone, batch
+    cdef bitgen_t* bits
+    cdef object locks
+    cdef double max_norm, refresh_multiplier, refresh_size
+    cdef double difference_norm, cap, difference_multiplier, difference_size
+    cdef bint proportional
+    cdef double primal_l2, dual_l2
+    cdef double[::1] estimate, total
+
+    def __init__(
+        self,
+        PairSum kernel not None,
+        *,
+        sampling,
+        noise,
+        refresh,
+        difference,
+        double primal_l2,
+        double dual_l2,
+    ):
+        if sampling.bit_generator is noise.bit_generator:
+            raise ValueError(
+                "sampling and noise must be distinct generators, got the same one twice."
+            )
+        self.kernel = kernel
+        self.everyone, self.batch = (
+            Sample(kernel.n, query["sampling_probability"], query["batch_size"])
+            for query in (refresh, difference)
+        )
+        self.locks = (sampling.bit_generator, noise.bit_generator)
+        self.everyone.bits = self.batch.bits = bits_of(sampling)
+        self.bits = bits_of(noise)
+        self.max_norm = refresh["max_norm"]
+        self.refresh_multiplier = refresh["noise_multiplier"]
+        self.refresh_size = refresh["expected_batch_size"]
+        self.difference_norm = difference["max_norm"]
+        self.proportional = difference["proportional"]
+        self.cap = difference["cap"]
+        self.difference_multiplier = difference["noise_multiplier"]
+        self.difference_size = difference["expected_batch_size"]
+        self.primal_l2, self.dual_l2 = primal_l2, dual_l2
+        self.total = np.zeros(kernel.dimension)
+
+    cdef void refresh(self, const double* w) noexcept nogil:
+        """Set the estimate to a noisy pair of gradients at ``w``."""
+        cdef Py_ssize_t count, j
+        cdef double l2
+        self.total[:] = 0.0
+        self.everyone.begin()
+        count = self.everyone.block()
+        while count:
+            self.kernel.add(w, &self.everyone.rows[0], count, self.max_norm, &self.total[0])
+            count = self.everyone.block()
+        add_normals(
+            self.bits,
+            self.refresh_multiplier * self.max_norm,
+            &self.total[0],
+            self.kernel.dimension,
+        )
+        for j in range(self.kernel.dimension):
+            l2 = self.primal_l2 if j < self.kernel.d1 else -self.dual_l2
+            self.estimate[j] = self.total[j] / self.refresh_size + l2 * w[j]
+
+    cdef bint correct(self, const double* w, const double* v) noexcept nogil:
+        """Add a noisy difference between ``w`` and ``v``; false if their distance overflows."""
+        cdef Py_ssize_t count, j
+        cdef double l2
+        cdef double squares = 0
+        cdef double bound = self.difference_norm
+        for j in range(self.kernel.dimension):
+            squares += (w[j] - v[j]) * (w[j] - v[j])
+        if self.proportional:
+            bound = fmin(self.difference_norm * sqrt(squares), self.cap)
+        if not isfinite(squares):
+            return False
+        self.total[:] = 0.0
+        self.batch.begin()
+        count = self.batch.block()
+        while count:
+            if bound >= NEGLIGIBLE:
+                self.kernel.add_difference(
+                    w, v, &self.batch.rows[0], count, bound, &self.total[0]
+                )
+            count = self.batch.block()
+        if bound >= NEGLIGIBLE:
+            add_normals(
+                self.bits,
+                self.difference_multiplier * bound,
+                &self.total[0],
+                self.kernel.dimension,
+            )
+        for j in range(self.kernel.dimension):
+            l2 = self.primal_l2 if j < self.kernel.d1 else -self.dual_l2
+            self.estimate[j] += self.total[j] / self.difference_size + (l2 * w[j] - l2 * v[j])
+        return True
+
+    def track(
+        self,
+        double[::1] at not None,
+        double[::1] before not None,
+        double[::1] estimate not None,
+        *,
+        bint refreshed,
+        bint literal,
+        bint shortest,
+        Py_ssize_t inner_steps,
+        double ascent_rate,
+        project,
+    ):
+        """Take the K estimates of an outer step, and return where y was for the one that is kept.
+
+        Ranges are the caller's to check: :class:`dpcal.optim.boundary.fused.PairLoops` is the only
+        caller that meets real records.
+
+        Parameters
+        ----------
+        at, before
+            (x, y) now and where the last estimate was, shape (dimension,); overwritten.
+        estimate
+            Of both gradients at ``before``, shape (dimension,); overwritten by the one that is
+            kept.
+        refreshed
+            Whether the step begins afresh.
+        literal
+            Whether a difference follows a refresh at once, as printed.
+        shortest
+            Whether the estimate with the shortest step of y is kept, in place of the last one.
+        inner_steps, ascent_rate
+            K, and the step size of y.
+        project
+            Function that returns the point of Y nearest to its argument, shape (d2,).
+
+        Returns
+        -------
+        numpy.ndarray or None
+            y of the estimate that is kept, shape (d2,); None if y would not be finite.
+        """
+        cdef Py_ssize_t d = self.kernel.dimension
+        cdef Py_ssize_t k, j
+        cdef bint finite = True
+        cdef double length
+        cdef double least = -1.0
+        cdef double[::1] climbed
+        if at.shape[0] != d or before.shape[0] != d or estimate.shape[0] != d:
+            raise ValueError(f"at, before and estimate must have shape ({d},).")
+        self.estimate = estimate
+        sampling, noise = self.locks
+        y, kept, chosen = np.array(at[self.kernel.d1 :]), None, None
+        for k in range(inner_steps):
+            with sampling.lock, noise.lock, nogil:
+                if k == 0 and refreshed:
+                    self.refresh(&at[0])
+                if k or literal or not refreshed:
+                    finite = self.correct(&at[0], &before[0])
+            if not finite:
+                return None
+            climbed = moved = project(y + ascent_rate * np.asarray(estimate[self.kernel.d1 :]))
+            for j in range(self.kernel.d2):
+                if not isfinite(climbed[j]):
+                    return None
+            if shortest:
+                length = np.linalg.norm(moved - y) / ascent_rate
+                if least < 0 or length < least:
+                    kept, chosen, least = y, np.array(estimate), length
+            else:
+                kept = y
+            before[:] = at
+            for j in range(self.kernel.d2):
+                at[self.kernel.d1 + j] = climbed[j]
+            y = moved
+        if chosen is not None:
+            np.asarray(estimate)[:] = chosen
+        return kept

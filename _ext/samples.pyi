@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Sample:
+    def __init__(self, n: int, sampling_probability: float, batch_size: int) -> None: ...
+
+def drawn(
+    n: int, sampling_probability: float, batch_size: int, generator: np.random.Generator
+) -> NDArray[np.intp]: ...

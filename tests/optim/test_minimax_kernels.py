@@ -1,0 +1,233 @@
+"""Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
+
+import threading
+from unittest import mock
+
+import numpy as np
+import pytest
+from _minimax import START, acceptance, toy
+
+from dpcal import calibrate, optim
+from dpcal._ext.samples import drawn
+from dpcal.errors import BudgetExceeded
+from dpcal.optim import attacks
+from dpcal.optim.boundary.fused import PairLoops
+from dpcal.optim.boundary.noise import GaussianMechanism
+from dpcal.optim.minimax import (
+    AUCMaximization,
+    CovariateShift,
+    FairClassification,
+    MatrixSensing,
+    Minimax,
+    ToySaddle,
+)
+from dpcal.optim.minimax.base import MinimaxObjective
+
+# Small plans, whose noise hides everything, are planned for what they cost and release.
+pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+
+RNG = np.random.default_rng(3)
+N = 120
+X = RNG.standard_normal((N, 3))
+LABELS = (X @ [1.0, -1.0, 0.5] + 0.3 * RNG.standard_normal(N) > 0).astype(int)
+GROUPS = RNG.integers(0, 3, N)
+MATRICES = RNG.standard_normal((N, 3, 2)) / 2
+
+PROBLEMS = {
+    "toy": lambda **more: ToySaddle(n=N, seed=1, **more),
+    "fair": lambda **more: FairClassification(
+        X, LABELS, GROUPS, dual_l2=0.3, primal_l2=0.1, **more
+    ),
+    "shift": lambda **more: CovariateShift(X, X @ [0.5, 0.2, -0.4], dual_l2=3.0, **more),
+    "auc": lambda **more: AUCMaximization(X, LABELS, positive_share=0.4, **more),
+    "sensing": lambda **more: MatrixSensing(MATRICES, MATRICES.sum(axis=(1, 2)), rank=1, **more),
+}
+
+
+def plan_for(problem, **changes):
+    sizes = {"n": N, "batch_size": 30, "steps": 9, "period": 4, "inner_steps": 3, "max_norm": 0.8}
+    return acceptance(**{"dimensions": problem.dimensions, "epsilon": 30.0, **sizes, **changes})
+
+
+def one_by_one():
+    """Answers are given one by one."""
+    return mock.patch.object(GaussianMechanism, "fused", False)
+
+
+# -- sums
+
+
+@pytest.mark.parametrize("shares", [None, (1.0, 2.0)])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_compiled_sums_are_those_of_the_records(name, shares):
+    problem = PROBLEMS[name](block_shares=shares)
+    rng = np.random.default_rng(1)
+    w, v = 0.5 * rng.standard_normal((2, problem.dimension))
+    same_x = np.concatenate([w[: problem.dimensions[0]], v[problem.dimensions[0] :]])
+    rows = rng.integers(0, N, 40)
+    for bound in (1e-200, 0.05, 0.7, np.inf):
+        found = [problem.clipped_sum(w, rows, bound)]
+        found += [problem.clipped_difference_sum(w, to, rows, bound) for to in (v, same_x)]
+        with mock.patch.object(problem, "pairs", None):
+            expected = [MinimaxObjective.clipped_sum(problem, w, rows, bound)]
+            expected += [
+                MinimaxObjective.clipped_difference_sum(problem, w, to, rows, bound)
+                for to in (v, same_x)
+            ]
+        for one, other in zip(found, expected, strict=True):
+            assert np.abs(one - other).max() <= 1e-11 * min(bound, 1.0) * len(rows)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("shares", [None, (1.0, 1.0)])
+def test_no_contribution_exceeds_its_bound_at_any_scale(name, shares):
+    problem = PROBLEMS[name](block_shares=shares)
+    rng = np.random.default_rng(2)
+    for scale in (1e-160, 1e-80, 1.0, 1e40, 1e90, 1e150, 1e300):
+        w, v = scale * rng.standard_normal((2, problem.dimension))
+        for bound in (1e-280, 1e-3, 1e200):
+            for row in (0, 17):
+                alone = np.array([row])
+                for total in (
+                    problem.clipped_sum(w, alone, bound),
+                    problem.clipped_difference_sum(w, v, alone, bound),
+                ):
+                    assert np.isfinite(total).all()
+                    largest = max(np.abs(total).max(), 1e-300)
+                    assert largest * np.linalg.norm(total / largest) <= bound
+
+
+def test_a_record_without_finite_gradients_contributes_nothing():
+    A = MATRICES.copy()
+    A[5] = 1e300
+    problem = MatrixSensing(A, np.ones(N), rank=1)
+    w = np.full(problem.dimension, 1e10)
+    assert problem.clipped_sum(w, np.array([5]), 1.0).tolist() == [0.0] * problem.dimension
+    both = problem.clipped_sum(w, np.array([5, 6]), 1.0)
+    assert both.tolist() == problem.clipped_sum(w, np.array([6]), 1.0).tolist()
+
+
+def test_sums_from_several_threads_are_the_same():
+    problem = PROBLEMS["fair"]()
+    w, rows = np.linspace(-1, 1, problem.dimension), np.arange(N)
+    expected, found = problem.clipped_sum(w, rows, 0.5), []
+    threads = [
+        threading.Thread(target=lambda: found.append(problem.clipped_sum(w, rows, 0.5)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert all((each == expected).all() for each in found)
+
+
+@pytest.mark.parametrize(("n", "q", "size"), [(50, 0.2, 0), (5_000, 1.0, 0), (12_000, 0.3, 0)])
+def test_compiled_poisson_samples_are_those_of_single_answers(n, q, size):
+    from dpcal._ext.noise import poisson_sample
+
+    found = drawn(n, q, size, np.random.default_rng(4))
+    assert found.tolist() == poisson_sample(n, q, np.random.default_rng(4)).tolist()
+
+
+@pytest.mark.parametrize(("n", "size"), [(50, 7), (50, 50), (12_000, 5), (12_000, 3_000)])
+def test_compiled_batches_are_those_of_numpy(n, size):
+    ours, numpys = np.random.default_rng(4), np.random.default_rng(4)
+    for _ in range(3):
+        expected = numpys.choice(n, size, replace=False, shuffle=False)
+        assert drawn(n, 1.0, size, ours).tolist() == expected.tolist()
+
+
+# -- the fused loop
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"difference_norm": 0.3},
+        {"select": "argmin"},
+        {"algorithm": "literal", "inner_steps": 1},
+        {"algorithm": "literal"},
+        {"sampler": "poisson", "refresh_size": 50},
+    ],
+    ids=["rule B", "rule A", "argmin", "literal K=1", "literal", "poisson"],
+)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_fused_runs_are_those_of_single_answers(name, changes):
+    problem = PROBLEMS[name]()
+    relation = "add-or-remove-one" if "sampler" in changes else "replace-one"
+    if name == "sensing" and relation == "add-or-remove-one":
+        relation = "replace-one"
+    plan = plan_for(problem, neighboring_relation=relation, **changes)
+    start = 0.3 * np.random.default_rng(0).standard_normal(problem.dimensions[0])
+    fused = optim.dp_rgda(problem, plan, seed=5, initial=start)
+    with one_by_one():
+        single = optim.dp_rgda(problem, plan, seed=5, initial=start)
+    assert fused.ledger.to_json() == single.ledger.to_json()
+    assert fused.message == single.message
+    if "difference_norm" in changes:  # then nothing but sums, noise and steps is computed
+        assert (fused.x == single.x).all()
+        assert (fused.y == single.y).all()
+    # The distance that a bound is in proportion to is summed in another order.
+    assert fused.x == pytest.approx(single.x, rel=1e-10, abs=1e-13)
+    assert fused.y == pytest.approx(single.y, rel=1e-10, abs=1e-13)
+
+
+def test_what_cannot_be_fused_is_taken_answer_by_answer():
+    problem, plan = toy(200), acceptance(n=200, batch_size=40, steps=8, period=4, epsilon=30.0)
+    names = ("refresh", "difference")
+    assert PairLoops.over(optim.PrivateOracle(problem, plan, seed=0), *names) is not None
+    own = Minimax(
+        lambda x, y, rows: (np.ones((len(rows), 2)), np.ones((len(rows), 2))),
+        n=200,
+        dimensions=(2, 2),
+        dual_l2=1.0,
+    )
+    assert PairLoops.over(optim.PrivateOracle(own, plan, seed=0), *names) is None
+    exact = optim.PrivateOracle(problem, plan, seed=0, noise="discrete")
+    assert PairLoops.over(exact, *names) is None
+    once = calibrate.dp_rgda(
+        ToySaddle.constants,
+        n=1_000_000,
+        dimensions=(2, 2),
+        epsilon=2.0,
+        delta=1e-6,
+        preset="population",
+    )
+    big = toy(1_000_000)
+    assert PairLoops.over(optim.PrivateOracle(big, once, seed=0), *names) is None
+
+
+def test_an_observer_sees_every_answer_of_a_fused_problem():
+    problem, plan = toy(200), acceptance(n=200, batch_size=40, steps=8, period=4, epsilon=30.0)
+    plain = optim.dp_rgda(problem, plan, seed=0, initial=START)
+    found = attacks.replay(
+        lambda records: optim.dp_rgda(records, plan, initial=START),
+        problem,
+        attacks.without(problem, 3),
+        silent=True,
+        seed=3,
+    )
+    assert found.holds, str(found)
+    assert found.answers == sum(query.count for query in plain.ledger.totals)
+
+
+def test_a_step_beyond_the_plan_spends_nothing():
+    problem, plan = toy(200), acceptance(n=200, batch_size=40, steps=4, period=2, epsilon=30.0)
+    oracle = optim.PrivateOracle(problem, plan, seed=0)
+    loops = PairLoops.over(oracle, "refresh", "difference")
+    step = {
+        "refreshed": False,
+        "literal": False,
+        "shortest": False,
+        "ascent_rate": 0.1,
+        "project": np.copy,
+    }
+    w = np.zeros(4)
+    planned = plan.query("difference").count
+    loops.track(w, w, w, inner_steps=planned - 1, **step)
+    with pytest.raises(BudgetExceeded, match="2 more asked for"):
+        loops.track(w, w, w, inner_steps=2, **step)
+    assert oracle.ledger.count("difference") == planned - 1
