@@ -24,8 +24,36 @@ from dpcal._ext.samples cimport Sample
 
 import numpy as np
 
-cdef extern from "rows.h":
+cdef extern from *:
+    """
+    #include "rows.h"
+
+    /* out += A^T u for A with m rows of size numbers, and for each of rank vectors u and out. Each
+       number of out is summed over the rows in their order, whatever the registers are. */
+    DPCAL_WIDER static void dpcal_transposed_products(
+        const double *restrict A, const double *restrict u, double *restrict out,
+        Py_ssize_t rank, Py_ssize_t m, Py_ssize_t size
+    ) {
+        for (Py_ssize_t l = 0; l < rank; l++)
+            for (Py_ssize_t i = 0; i < m; i++) {
+                double factor = u[l * m + i];
+                for (Py_ssize_t j = 0; j < size; j++)
+                    out[l * size + j] += factor * A[i * size + j];
+            }
+    }
+    """
     void dpcal_prefetch(const void* address) noexcept nogil
+    void axpy "dpcal_axpy"(
+        double factor, const double* x, double* y, Py_ssize_t size
+    ) noexcept nogil
+    void transposed_products "dpcal_transposed_products"(
+        const double* A,
+        const double* u,
+        double* out,
+        Py_ssize_t rank,
+        Py_ssize_t m,
+        Py_ssize_t size,
+    ) noexcept nogil
 
 cdef enum:
     AHEAD = 16  # records fetched before their turn: rows are drawn in no order
@@ -342,7 +370,7 @@ cdef class SensingPairs(PairSum):
     """Pairs of matrix sensing: x is (U, V), y has a number for each record.
 
     A record touches its own number of y alone, and two points with the same x need its matrix
-    products once.
+    products once. Factors are taken column by column, so that loops run along rows of A.
 
     Parameters
     ----------
@@ -366,55 +394,52 @@ cdef class SensingPairs(PairSum):
         self.turned = np.array(np.swapaxes(A, 1, 2).reshape(n, -1), dtype=np.float64, order="C")
         self.b = np.array(b, dtype=np.float64)
 
-    cdef double measure(
-        self, const double* x, Py_ssize_t row, double* J, double* spare
-    ) noexcept nogil:
-        """Write the gradient of a residual, shape (d1,), and return the residual."""
-        cdef Py_ssize_t p = self.p
-        cdef Py_ssize_t q = self.q
-        cdef Py_ssize_t r = self.rank
-        cdef Py_ssize_t i, j, l
-        cdef double residual = 0
-        memset(spare, 0, self.d1 * sizeof(double))
-        # Factors are short and wide here: sums along rows of A need no order of their own.
-        for l in range(r):
-            for j in range(q):
-                axpy(x[p * r + j * r + l], &self.turned[row, j * p], spare + l * p, p)
-            for i in range(p):
-                axpy(x[i * r + l], &self.A[row, i * q], spare + r * p + l * q, q)
-        for l in range(r):
-            for i in range(p):
-                J[i * r + l] = spare[l * p + i]
-            for j in range(q):
-                J[p * r + j * r + l] = spare[r * p + l * q + j]
-        for i in range(p * r):
-            residual += J[i] * x[i]
-        return residual - self.b[row]
+    cdef void turn(self, const double* x, double* out, bint back) noexcept nogil:
+        """Write U and V column by column, or ``back`` row by row."""
+        cdef Py_ssize_t i, l, row, column
+        cdef Py_ssize_t first = 0
+        cdef Py_ssize_t size = self.p
+        while first < self.d1:
+            for i in range(size):
+                for l in range(self.rank):
+                    row, column = first + i * self.rank + l, first + l * size + i
+                    if back:
+                        out[row] = x[column]
+                    else:
+                        out[column] = x[row]
+            first += size * self.rank
+            size = self.q
+
+    cdef double measure(self, const double* turned, Py_ssize_t row, double* J) noexcept nogil:
+        """Write a residual's gradient in (U, V), column by column, and return the residual."""
+        cdef Py_ssize_t cut = self.p * self.rank
+        memset(J, 0, self.d1 * sizeof(double))
+        transposed_products(
+            &self.turned[row, 0], turned + cut, J, self.rank, self.q, self.p
+        )
+        transposed_products(&self.A[row, 0], turned, J + cut, self.rank, self.p, self.q)
+        return inner(J, turned, cut) - self.b[row]
 
     cdef void put_row(
-        self, const double* g, double own, Py_ssize_t row, double max_norm, double* total
+        self, const double* g, double max_norm, double* total, double* own
     ) noexcept nogil:
-        """Clip and add a record's gradient in x and the one number of its gradient in y."""
-        cdef double squares = 0, one, other
-        cdef Py_ssize_t j
-        for j in range(self.d1):
-            squares += g[j] * g[j]
-        if self.joint:  # g has room for the number behind its d1 others
-            squares += own * own
-            one = norm_of(g, self.d1 + 1, squares)
+        """Clip and add a record's gradient in x and, the number behind it, that in y."""
+        cdef double one, other
+        cdef double last = g[self.d1] * g[self.d1]
+        cdef double squares = inner(g, g, self.d1)
+        if self.joint:
+            one = norm_of(g, self.d1 + 1, squares + last)
             if one < 0:
                 return
             one = other = factor_of(one, max_norm)
         else:
-            one = norm_of(g, self.d1, squares)
-            other = norm_of(&own, 1, own * own)
+            one, other = norm_of(g, self.d1, squares), norm_of(g + self.d1, 1, last)
             if one < 0 or other < 0:
                 return
             one = factor_of(one, max_norm * self.primal)
             other = factor_of(other, max_norm * self.dual)
-        for j in range(self.d1):
-            total[j] += one * g[j]
-        total[self.d1 + row] += other * own
+        axpy(one, g, total, self.d1)
+        own[0] += other * g[self.d1]
 
     cdef void add(
         self,
@@ -424,17 +449,20 @@ cdef class SensingPairs(PairSum):
         double max_norm,
         double* total,
     ) noexcept nogil:
-        cdef double* g = scratch(2 * self.d1 + 1)
-        cdef double* spare = g + self.d1 + 1
-        cdef double residual, y
+        cdef double* g = scratch(3 * self.d1 + 1)
+        cdef double* turned = g + self.d1 + 1
+        cdef double* turned_total = turned + self.d1
+        cdef double y
         cdef Py_ssize_t i, j
+        self.turn(w, turned, False)
+        self.turn(total, turned_total, False)
         for i in range(count):
-            residual = self.measure(w, rows[i], g, spare)
             y = w[self.d1 + rows[i]]
+            g[self.d1] = self.measure(turned, rows[i], g) - y
             for j in range(self.d1):
                 g[j] *= y
-            g[self.d1] = residual - y
-            self.put_row(g, g[self.d1], rows[i], max_norm, total)
+            self.put_row(g, max_norm, turned_total, total + self.d1 + rows[i])
+        self.turn(turned_total, total, True)
         free(g)
 
     cdef void add_difference(
@@ -446,27 +474,32 @@ cdef class SensingPairs(PairSum):
         double max_norm,
         double* total,
     ) noexcept nogil:
-        cdef double* g = scratch(3 * self.d1 + 1)
+        cdef double* g = scratch(5 * self.d1 + 1)
         cdef double* before = g + self.d1 + 1
-        cdef double* spare = before + self.d1
+        cdef double* turned = before + self.d1
+        cdef double* turned_before = turned + self.d1
+        cdef double* turned_total = turned_before + self.d1
         cdef double residual, earlier, y, z
         cdef bint same = True
         cdef Py_ssize_t i, j
         for j in range(self.d1):
             same = same and w[j] == v[j]
+        self.turn(w, turned, False)
+        self.turn(v, turned_before, False)
+        self.turn(total, turned_total, False)
         for i in range(count):
             y, z = w[self.d1 + rows[i]], v[self.d1 + rows[i]]
-            residual = self.measure(w, rows[i], g, spare)
+            residual = earlier = self.measure(turned, rows[i], g)
             if same:
-                earlier = residual
                 for j in range(self.d1):
                     g[j] *= y - z
             else:
-                earlier = self.measure(v, rows[i], before, spare)
+                earlier = self.measure(turned_before, rows[i], before)
                 for j in range(self.d1):
                     g[j] = y * g[j] - z * before[j]
             g[self.d1] = (residual - y) - (earlier - z)
-            self.put_row(g, g[self.d1], rows[i], max_norm, total)
+            self.put_row(g, max_norm, turned_total, total + self.d1 + rows[i])
+        self.turn(turned_total, total, True)
         free(g)
 
 
@@ -484,14 +517,6 @@ cdef inline double inner(const double* a, const double* b, Py_ssize_t size) noex
         s0 += a[j] * b[j]
         j += 1
     return (s0 + s1) + (s2 + s3)
-
-
-cdef inline void axpy(
-    double factor, const double* x, double* out, Py_ssize_t size
-) noexcept nogil:
-    cdef Py_ssize_t j
-    for j in range(size):
-        out[j] += factor * x[j]
 
 
 @cython.final

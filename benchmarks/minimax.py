@@ -1,7 +1,9 @@
-"""Does DP-RGDA pass saddle points, and what do minimax methods say on data? Three studies.
+"""Does DP-RGDA pass saddle points, and what do minimax methods say on data? Four studies.
 
-    python -m benchmarks.minimax [saddle] [sensing] [tables] [--figures FOLDER]
+    python -m benchmarks.minimax [speed] [saddle] [sensing] [tables] [--figures FOLDER]
 
+* ``speed``: a release of the fused inner loop, of single answers, and of a loop of the same
+  mathematics in plain numpy, on the saddle and on matrix sensing.
 * ``saddle``: 40 seeds of the acceptance problem: certified runs, curvature, first anchors.
 * ``sensing``: matrix sensing at the paper's counts, each private run beside a control that sees no
   data (gradients replaced by zero, the same noise and steps) and beside a run without noise.
@@ -10,6 +12,7 @@
 """
 
 import argparse
+import math
 import time
 import warnings
 from pathlib import Path
@@ -24,33 +27,189 @@ from dpcal.optim.boundary import noise as noise_module
 DELTA = 1e-6
 EPSILONS = (1.0, 2.0, 4.0)
 
+# The counts of the paper's experiment, and constants that nothing rests on there.
+SENSING = {
+    "n": 400,
+    "epsilon": 2.0,
+    "delta": DELTA,
+    "steps": 400,
+    "period": 10,
+    "refresh_size": 200,
+    "batch_size": 50,
+}
+LOOSE = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0)
+
 
 def median_and_range(values):
     return f"{np.median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
+def saddle_plan(problem, **changes):
+    """Return the plan of the acceptance problem."""
+    asked = {
+        "dimensions": (2, 2),
+        "epsilon": 2.0,
+        "delta": DELTA,
+        "steps": 400,
+        "inner_steps": 4,
+        "period": 20,
+        "batch_size": problem.n // 10,
+        "value_smoothness": 5.0,
+        "ascent_rate": 0.3,
+        "accuracy": 0.1,
+        "step_length": 0.05,
+        "escape_rate": 0.2,
+        "perturbation": 0.05,
+        "escape_steps": 40,
+        "movement": 4e-4,
+        "split": "common",
+    }
+    return calibrate.dp_rgda(problem.constants, n=problem.n, **{**asked, **changes})
+
+
+def sensing_plan():
+    """Return the plan of the paper's experiment on matrix sensing: n = 400, 20 x 20, rank 3."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrate.dp_rgda(
+            LOOSE,
+            dimensions=(120, 400),
+            inner_steps=5,
+            difference_norm=1.0,
+            accuracy=1e-6,
+            step_length=0.2,
+            ascent_rate=0.8,
+            value_smoothness=1.0,
+            escape_steps=10,
+            split="common",
+            **SENSING,
+        )
+
+
+# -- speed
+
+
+def saddle_gradients(records):
+    """Return a numpy function of pairs of gradients of the saddle problem."""
+
+    def gradients(x, y, rows):
+        table = records[rows]
+        s, t = table[:, 4:5], table[:, 5:6]
+        g = np.empty((len(rows), 4))
+        g[:, :2] = np.array([0.0, x[1] ** 3 - 2 * x[1]]) + y + table[:, :2] + s * x + t * y
+        g[:, 2:] = x - y + table[:, 2:4] + t * x
+        return g
+
+    return gradients
+
+
+def sensing_gradients(A, b):
+    """Return a numpy function of pairs of gradients of matrix sensing."""
+
+    def gradients(x, y, rows):
+        some, own = A[rows], y[rows]
+        U, V = x[:60].reshape(20, 3), x[60:].reshape(20, 3)
+        AV, AU = some @ V, np.swapaxes(some, 1, 2) @ U
+        residuals = np.einsum("ipr,pr->i", AV, U) - b[rows]
+        g = np.zeros((len(rows), 120 + len(b)))
+        g[:, :60] = own[:, np.newaxis] * AV.reshape(len(rows), -1)
+        g[:, 60:120] = own[:, np.newaxis] * AU.reshape(len(rows), -1)
+        g[np.arange(len(rows)), 120 + rows] = residuals - own
+        return g
+
+    return gradients
+
+
+def numpy_loop(gradients, plan, x, y, steps):
+    """Take outer steps at a fixed length, in plain numpy, with no ledger and no checks."""
+    rng = np.random.default_rng(0)
+    refresh, difference = plan.queries
+    lam, length = plan.parameters["ascent_rate"], plan.parameters["step_length"]
+
+    def noisy_mean(rows, table, query, bound):
+        norms = np.sqrt(np.einsum("ij,ij->i", table, table))
+        total = np.minimum(1.0, bound / np.maximum(norms, 1e-300)) @ table
+        total += query.noise_multiplier * bound * rng.standard_normal(len(total))
+        return total / query.expected_batch_size(plan.n)
+
+    def sampled(query):
+        if query.sampler == "full":
+            return np.arange(plan.n)
+        return rng.choice(plan.n, query.batch_size, replace=False, shuffle=False)
+
+    before = x, y
+    for t in range(steps):
+        fresh = t % plan.parameters["period"] == 0
+        if fresh:
+            rows = sampled(refresh)
+            estimate = noisy_mean(rows, gradients(x, y, rows), refresh, refresh.max_norm)
+        for k in range(plan.parameters["inner_steps"]):
+            if k or not fresh:
+                moved = math.hypot(
+                    *(np.linalg.norm(a - b) for a, b in zip((x, y), before, strict=True))
+                )
+                bound = difference.bound(moved)
+                if bound > 0:
+                    rows = sampled(difference)
+                    change = gradients(x, y, rows) - gradients(*before, rows)
+                    estimate = estimate + noisy_mean(rows, change, difference, bound)
+            before, y = (x, y), y + lam * estimate[len(x) :]
+        v = estimate[: len(x)]
+        x = x - length / np.linalg.norm(v) * v
+
+
+def speed(repeats=5):
+    """Time a release: fused, answer by answer, and in plain numpy."""
+    saddle_problem, sensed = minimax.ToySaddle(n=20_000, seed=0), sensing_problem("none", 1.0)
+    start = 0.1 * np.random.default_rng(0).standard_normal(120)
+    cases = {
+        # No phase begins, so that all 400 steps are taken.
+        "saddle, n = 20,000, b = 2,000": (
+            saddle_problem,
+            saddle_plan(saddle_problem, accuracy=1e-9, escape_steps=400, movement=1e-6),
+            np.array([0.3, 0.0]),
+            saddle_gradients(saddle_problem._records),
+        ),
+        "sensing, n = 400, b = 50": (
+            sensed,
+            sensing_plan(),
+            start,
+            sensing_gradients(sensed._sensing.A, sensed._sensing.b),
+        ),
+    }
+    for label, (problem, plan, x, gradients) in cases.items():
+        releases = sum(query.count for query in plan.queries)
+        y = np.zeros(problem.dimensions[1])
+
+        def fused(problem=problem, plan=plan, x=x):
+            optim.dp_rgda(problem, plan, seed=0, initial=x)
+
+        def single(fused=fused):
+            with mock.patch.object(noise_module.GaussianMechanism, "fused", False):
+                fused()
+
+        def plain(gradients=gradients, plan=plan, x=x, y=y):
+            numpy_loop(gradients, plan, x, y, plan.parameters["steps"])
+
+        # One after the other, again and again, so that a busy machine is so for all of them.
+        found = {"fused": [], "answer by answer": [], "plain numpy": []}
+        for _ in range(repeats):
+            for times, run in zip(found.values(), (fused, single, plain), strict=True):
+                began = time.process_time()
+                run()
+                times.append((time.process_time() - began) / releases * 1e6)
+        least = {name: min(times) for name, times in found.items()}
+        shown = ", ".join(f"{name} {value:.0f}" for name, value in least.items())
+        print(f"{label} | microseconds a release, least of {repeats}: {shown}")
+        print(f"{label} | plain numpy / fused: {least['plain numpy'] / least['fused']:.1f}")
+
+
+# -- what it finds
+
+
 def saddle(seeds=40):
     problem = minimax.ToySaddle(n=20_000, seed=0)
-    plan = calibrate.dp_rgda(
-        problem.constants,
-        n=20_000,
-        dimensions=(2, 2),
-        epsilon=2.0,
-        delta=DELTA,
-        steps=400,
-        inner_steps=4,
-        period=20,
-        batch_size=2_000,
-        value_smoothness=5.0,
-        ascent_rate=0.3,
-        accuracy=0.1,
-        step_length=0.05,
-        escape_rate=0.2,
-        perturbation=0.05,
-        escape_steps=40,
-        movement=4e-4,
-        split="common",
-    )
+    plan = saddle_plan(problem)
     rows, start = [], time.process_time()
     for seed in range(seeds):
         result = optim.dp_rgda(problem, plan, seed=seed, initial=[0.3, 0.0])
@@ -89,11 +248,16 @@ class NoData(minimax.MinimaxObjective):
         return b"no data"
 
 
+def sensing_problem(rescale, norm):
+    """Return the paper's instance, with the rescaling that it does not tell."""
+    return minimax.MatrixSensing.generated(
+        n=400, shape=(20, 20), rank=3, rescale=rescale, norm=norm, seed=0
+    )
+
+
 def sensing(seeds=5):
     for rescale, norm in (("none", 1.0), ("frobenius", 20.0)):
-        problem = minimax.MatrixSensing.generated(
-            n=400, shape=(20, 20), rank=3, rescale=rescale, norm=norm, seed=0
-        )
+        problem = sensing_problem(rescale, norm)
         start = 0.1 * np.random.default_rng(0).standard_normal(120)
 
         def shown(points, problem=problem):
@@ -106,34 +270,20 @@ def sensing(seeds=5):
 
         print(f"rescale {rescale} | Phi | gradient norm | smallest eigenvalue")
         print(f"the start | {shown([start])}")
-        big = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0)
-        counts = {"n": 400, "epsilon": 2.0, "delta": DELTA, "steps": 400, "period": 10}
-        counts |= {"refresh_size": 200, "batch_size": 50}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            plan = calibrate.dp_rgda(
-                big,
-                dimensions=(120, 400),
-                inner_steps=5,
-                difference_norm=1.0,
-                accuracy=1e-6,
-                step_length=0.2,
-                ascent_rate=0.8,
-                value_smoothness=1.0,
-                escape_steps=10,
-                split="common",
-                **counts,
-            )
+        plan = sensing_plan()
         runs = {"DP-RGDA": problem, "the same walk without data": NoData(problem)}
         for label, objective in runs.items():
             points = [
                 optim.dp_rgda(objective, plan, seed=seed, initial=start).x for seed in range(seeds)
             ]
             print(f"{label} | {shown(points)}")
-        with mock.patch.object(noise_module, "add_gaussian"):
+        with (
+            mock.patch.object(noise_module, "add_gaussian"),
+            mock.patch.object(noise_module.GaussianMechanism, "fused", False),
+        ):
             points = [optim.dp_rgda(problem, plan, seed=s, initial=start).x for s in range(2)]
             print(f"DP-RGDA, noise 0 | {shown(points)}")
-        spider = calibrate.sto_spider(big, dimension=120, learning_rate=0.005, **counts)
+        spider = calibrate.sto_spider(LOOSE, dimension=120, learning_rate=0.005, **SENSING)
         points = [
             optim.sto_spider(problem.value, spider, seed=seed, initial=start).x
             for seed in range(seeds)
@@ -252,19 +402,22 @@ def draw(found, labels, folder):
     figure.savefig(Path(folder) / "minimax-tables.png", dpi=110)
 
 
+STUDIES = {"speed": speed, "saddle": saddle, "sensing": sensing}
+
+
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.minimax")
-    parser.add_argument("studies", nargs="*", choices=["saddle", "sensing", "tables", []])
+    parser.add_argument("studies", nargs="*", choices=[*STUDIES, "tables", []])
     parser.add_argument("--figures", type=Path, help="folder for the figure of the tables")
     options = parser.parse_args()
-    chosen = options.studies or ["saddle", "sensing", "tables"]
+    chosen = options.studies or [*STUDIES, "tables"]
     with optim.replaying():
         for study in chosen:
             print(f"-- {study}", flush=True)
             if study == "tables":
                 tables(options.figures)
             else:
-                {"saddle": saddle, "sensing": sensing}[study]()
+                STUDIES[study]()
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ _MOST_ASCENTS = 20_000
 class MinimaxObjective(Objective):
     """Mean of ``F(x, y; record)``, to be minimised over x and maximised over y in a convex set.
 
-    A subclass says what single records' gradients are, and may give a compiled form of their sums. Parameters are handed around as one vector
-    w = (x, y) of shape (d1 + d2,).
+    A subclass says what single records' gradients are, and may give a compiled form of their sums.
+    Parameters are handed around as one vector w = (x, y) of shape (d1 + d2,).
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def test_fused_runs_are_those_of_single_answers(name, changes):
     problem = PROBLEMS[name]()
     relation = "add-or-remove-one" if "sampler" in changes else "replace-one"
     if name == "sensing" and relation == "add-or-remove-one":
-        relation = "replace-one"
+        pytest.skip("a record more would be a dual number more")
     plan = plan_for(problem, neighboring_relation=relation, **changes)
     start = 0.3 * np.random.default_rng(0).standard_normal(problem.dimensions[0])
     fused = optim.dp_rgda(problem, plan, seed=5, initial=start)
@@ -190,14 +190,13 @@ def test_what_cannot_be_fused_is_taken_answer_by_answer():
     assert PairLoops.over(exact, *names) is None
     once = calibrate.dp_rgda(
         ToySaddle.constants,
-        n=1_000_000,
+        n=50_000,
         dimensions=(2, 2),
         epsilon=2.0,
         delta=1e-6,
         preset="population",
     )
-    big = toy(1_000_000)
-    assert PairLoops.over(optim.PrivateOracle(big, once, seed=0), *names) is None
+    assert PairLoops.over(optim.PrivateOracle(toy(50_000), once, seed=0), *names) is None
 
 
 def test_an_observer_sees_every_answer_of_a_fused_problem():
