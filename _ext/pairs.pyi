@@ -1,5 +1,3 @@
-from collections.abc import Callable, Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,29 +43,3 @@ class SensingPairs(PairSum):
         *,
         shares: tuple[float, float] | None = None,
     ) -> None: ...
-
-class Follower:
-    def __init__(
-        self,
-        kernel: PairSum,
-        *,
-        sampling: np.random.Generator,
-        noise: np.random.Generator,
-        refresh: Mapping[str, float],
-        difference: Mapping[str, float],
-        primal_l2: float,
-        dual_l2: float,
-    ) -> None: ...
-    def track(
-        self,
-        at: NDArray[np.float64],
-        before: NDArray[np.float64],
-        estimate: NDArray[np.float64],
-        *,
-        refreshed: bool,
-        literal: bool,
-        shortest: bool,
-        inner_steps: int,
-        ascent_rate: float,
-        project: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    ) -> NDArray[np.float64] | None: ...

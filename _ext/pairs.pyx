@@ -1,9 +1,7 @@
-"""Sums of clipped pairs of gradients, and the inner loop of minimax methods, fused.
+"""Sums of clipped pairs of gradients: a minimax problem's gradient in x and that in y.
 
-A record of a minimax problem has a gradient in x and one in y. Both are clipped together, or each
-to its share of the bound, and are added as one vector of d1 + d2 numbers. :class:`Follower` takes
-outer steps of DP-RGDA (Xu et al. 2026, Algorithm 3, corrected) over such sums: samples, sums, noise
-and ascent in y, without arrays of single records.
+Both of a record are clipped together, or each to its share of the bound, and are added as one
+vector of d1 + d2 numbers.
 
 >>> import numpy as np
 >>> kernel = SaddlePairs(np.zeros((1, 6)))
@@ -13,14 +11,11 @@ and ascent in y, without arrays of single records.
 
 cimport cython
 from libc.float cimport DBL_MIN
-from libc.math cimport fabs, fmax, fmin, isfinite, sqrt
+from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.stdlib cimport abort, free, malloc
 from libc.string cimport memset
-from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport ClippedSum, PointLoss
-from dpcal._ext.noise cimport add_normals, bits_of
-from dpcal._ext.samples cimport Sample
 
 import numpy as np
 
@@ -64,9 +59,6 @@ cdef double UNIT = 2.0**-53  # relative rounding error of one operation
 # or may have lost digits below the normal range.
 cdef double SMALL = 1e-270
 cdef double LARGE = 1e300
-
-# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
-cdef double NEGLIGIBLE = 1e-290
 
 
 cdef double norm_of(const double* g, Py_ssize_t size, double squares) noexcept nogil:
@@ -517,197 +509,3 @@ cdef inline double inner(const double* a, const double* b, Py_ssize_t size) noex
         s0 += a[j] * b[j]
         j += 1
     return (s0 + s1) + (s2 + s3)
-
-
-@cython.final
-cdef class Follower:
-    """Follows both gradients of a minimax problem while y climbs.
-
-    Parameters
-    ----------
-    kernel
-        Clipped sums of pairs.
-    sampling, noise
-        Two ``numpy.random.Generator`` with distinct bit generators.
-    refresh, difference
-        Mappings with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
-        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences also
-        ``proportional`` (``max_norm`` is then per unit of distance) and ``cap``.
-    primal_l2, dual_l2
-        Strengths >= 0 of the regularisers.
-    """
-
-    cdef PairSum kernel
-    cdef Sample everyone, batch
-    cdef bitgen_t* bits
-    cdef object locks
-    cdef double max_norm, refresh_multiplier, refresh_size
-    cdef double difference_norm, cap, difference_multiplier, difference_size
-    cdef bint proportional
-    cdef double primal_l2, dual_l2
-    cdef double[::1] estimate, total
-
-    def __init__(
-        self,
-        PairSum kernel not None,
-        *,
-        sampling,
-        noise,
-        refresh,
-        difference,
-        double primal_l2,
-        double dual_l2,
-    ):
-        if sampling.bit_generator is noise.bit_generator:
-            raise ValueError(
-                "sampling and noise must be distinct generators, got the same one twice."
-            )
-        self.kernel = kernel
-        self.everyone, self.batch = (
-            Sample(kernel.n, query["sampling_probability"], query["batch_size"])
-            for query in (refresh, difference)
-        )
-        self.locks = (sampling.bit_generator, noise.bit_generator)
-        self.everyone.bits = self.batch.bits = bits_of(sampling)
-        self.bits = bits_of(noise)
-        self.max_norm = refresh["max_norm"]
-        self.refresh_multiplier = refresh["noise_multiplier"]
-        self.refresh_size = refresh["expected_batch_size"]
-        self.difference_norm = difference["max_norm"]
-        self.proportional = difference["proportional"]
-        self.cap = difference["cap"]
-        self.difference_multiplier = difference["noise_multiplier"]
-        self.difference_size = difference["expected_batch_size"]
-        self.primal_l2, self.dual_l2 = primal_l2, dual_l2
-        self.total = np.zeros(kernel.dimension)
-
-    cdef void refresh(self, const double* w) noexcept nogil:
-        """Set the estimate to a noisy pair of gradients at ``w``."""
-        cdef Py_ssize_t count, j
-        cdef double l2
-        self.total[:] = 0.0
-        self.everyone.begin()
-        count = self.everyone.block()
-        while count:
-            self.kernel.add(w, &self.everyone.rows[0], count, self.max_norm, &self.total[0])
-            count = self.everyone.block()
-        add_normals(
-            self.bits,
-            self.refresh_multiplier * self.max_norm,
-            &self.total[0],
-            self.kernel.dimension,
-        )
-        for j in range(self.kernel.dimension):
-            l2 = self.primal_l2 if j < self.kernel.d1 else -self.dual_l2
-            self.estimate[j] = self.total[j] / self.refresh_size + l2 * w[j]
-
-    cdef bint correct(self, const double* w, const double* v) noexcept nogil:
-        """Add a noisy difference between ``w`` and ``v``; false if their distance overflows."""
-        cdef Py_ssize_t count, j
-        cdef double l2
-        cdef double squares = 0
-        cdef double bound = self.difference_norm
-        for j in range(self.kernel.dimension):
-            squares += (w[j] - v[j]) * (w[j] - v[j])
-        if self.proportional:
-            bound = fmin(self.difference_norm * sqrt(squares), self.cap)
-        if not isfinite(squares):
-            return False
-        self.total[:] = 0.0
-        self.batch.begin()
-        count = self.batch.block()
-        while count:
-            if bound >= NEGLIGIBLE:
-                self.kernel.add_difference(
-                    w, v, &self.batch.rows[0], count, bound, &self.total[0]
-                )
-            count = self.batch.block()
-        if bound >= NEGLIGIBLE:
-            add_normals(
-                self.bits,
-                self.difference_multiplier * bound,
-                &self.total[0],
-                self.kernel.dimension,
-            )
-        for j in range(self.kernel.dimension):
-            l2 = self.primal_l2 if j < self.kernel.d1 else -self.dual_l2
-            self.estimate[j] += self.total[j] / self.difference_size + (l2 * w[j] - l2 * v[j])
-        return True
-
-    def track(
-        self,
-        double[::1] at not None,
-        double[::1] before not None,
-        double[::1] estimate not None,
-        *,
-        bint refreshed,
-        bint literal,
-        bint shortest,
-        Py_ssize_t inner_steps,
-        double ascent_rate,
-        project,
-    ):
-        """Take the K estimates of an outer step, and return where y was for the one that is kept.
-
-        Ranges are the caller's to check: :class:`dpcal.optim.boundary.fused.PairLoops` is the only
-        caller that meets real records.
-
-        Parameters
-        ----------
-        at, before
-            (x, y) now and where the last estimate was, shape (dimension,); overwritten.
-        estimate
-            Of both gradients at ``before``, shape (dimension,); overwritten by the one that is
-            kept.
-        refreshed
-            Whether the step begins afresh.
-        literal
-            Whether a difference follows a refresh at once, as printed.
-        shortest
-            Whether the estimate with the shortest step of y is kept, in place of the last one.
-        inner_steps, ascent_rate
-            K, and the step size of y.
-        project
-            Function that returns the point of Y nearest to its argument, shape (d2,).
-
-        Returns
-        -------
-        numpy.ndarray or None
-            y of the estimate that is kept, shape (d2,); None if y would not be finite.
-        """
-        cdef Py_ssize_t d = self.kernel.dimension
-        cdef Py_ssize_t k, j
-        cdef bint finite = True
-        cdef double length
-        cdef double least = -1.0
-        cdef double[::1] climbed
-        if at.shape[0] != d or before.shape[0] != d or estimate.shape[0] != d:
-            raise ValueError(f"at, before and estimate must have shape ({d},).")
-        self.estimate = estimate
-        sampling, noise = self.locks
-        y, kept, chosen = np.array(at[self.kernel.d1 :]), None, None
-        for k in range(inner_steps):
-            with sampling.lock, noise.lock, nogil:
-                if k == 0 and refreshed:
-                    self.refresh(&at[0])
-                if k or literal or not refreshed:
-                    finite = self.correct(&at[0], &before[0])
-            if not finite:
-                return None
-            climbed = moved = project(y + ascent_rate * np.asarray(estimate[self.kernel.d1 :]))
-            for j in range(self.kernel.d2):
-                if not isfinite(climbed[j]):
-                    return None
-            if shortest:
-                length = np.linalg.norm(moved - y) / ascent_rate
-                if least < 0 or length < least:
-                    kept, chosen, least = y, np.array(estimate), length
-            else:
-                kept = y
-            before[:] = at
-            for j in range(self.kernel.d2):
-                at[self.kernel.d1 + j] = climbed[j]
-            y = moved
-        if chosen is not None:
-            np.asarray(estimate)[:] = chosen
-        return kept

@@ -32,10 +32,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.follower import Follower
 from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
-from dpcal._ext.pairs import Follower
 from dpcal._ext.spider import follow
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
@@ -332,6 +332,7 @@ class PairLoops:
         objective: Any = oracle.objective
         self._follower = Follower(
             objective.pairs,
+            d1=objective.dimensions[0],
             sampling=oracle._streams.sampling,
             noise=oracle._streams.noise,
             refresh=of_refresh,
