@@ -83,4 +83,7 @@ class CertificateRejected(DpcalError):  # noqa: N818
 
 
 class VacuousSchedule(UserWarning):
-    """A theorem promises nothing at these sizes that would not hold without an optimizer."""
+    """A theorem promises nothing at these sizes that would not hold without an optimizer.
+
+    Or a run takes no step: it returns its start, and its budget is spent.
+    """

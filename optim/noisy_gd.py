@@ -79,8 +79,9 @@ def noisy_gd(
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
     output
-        ``"last"`` returns the last iterate; ``"random"`` one of w_0, ..., w_{T-1}, uniformly, as
-        bounds on the mean squared gradient norm are about.
+        ``"last"`` returns the last iterate, which is best as a rule, and about which the theorem on
+        losses that are not convex says nothing; ``"random"`` one of w_0, ..., w_{T-1}, uniformly,
+        whose mean squared gradient norm is what the theorem bounds.
     radius
         Radius > 0 of a ball around the origin that every iterate is projected onto; infinite for
         none.

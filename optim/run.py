@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import NonFiniteAnswer
+from dpcal.errors import NonFiniteAnswer, VacuousSchedule
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -134,6 +134,11 @@ class Run:
         return self.step < self._steps and self._stopped is None and not self._ended
 
     @property
+    def planned(self) -> int:
+        """Moves that were planned."""
+        return self._steps
+
+    @property
     def until_noted(self) -> int:
         """Moves until the next row of the trace, that move included; at least 1."""
         return min(self._every - self.step % self._every, max(1, self._steps - self.step))
@@ -207,7 +212,14 @@ class Run:
         if getattr(self.oracle, "closes_with_run", False):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
         if self._warn and self._stopped is not None:
-            warnings.warn(self._stopped, RuntimeWarning, stacklevel=3)
+            warnings.warn(self._stopped, RuntimeWarning, stacklevel=4)
+        elif self._ended and not self.step and self.oracle.ledger.answers:
+            warnings.warn(
+                "the run took no step and returns its start, and what its answers cost is spent: "
+                f"it {self._stopped}.",
+                VacuousSchedule,
+                stacklevel=4,
+            )
         step, norm, distance = zip(*self._rows, strict=True) if self._rows else ((), (), ())
         return Result(
             w=(self.w if w is None else w).copy(),

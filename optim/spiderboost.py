@@ -83,8 +83,9 @@ def spiderboost(
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
     output
-        ``"last"`` returns the last iterate; ``"random"`` one of w_0, ..., w_{T-1}, uniformly, as
-        bounds on the mean squared gradient norm are about; ``"smallest-norm"`` the one whose
+        ``"last"`` returns the last iterate, which is best as a rule, and about which the plan's
+        ``accuracy`` says nothing; ``"random"`` one of w_0, ..., w_{T-1}, uniformly, whose mean
+        squared gradient norm is what ``accuracy`` bounds; ``"smallest-norm"`` the one whose
         estimate V_t was shortest. Estimates are released anyway, so that choosing costs nothing.
     callback
         Called with a :class:`dpcal.optim.dpsgd.Progress` every ``callback_every`` steps and after

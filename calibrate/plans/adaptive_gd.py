@@ -23,8 +23,8 @@ from scipy.special import ndtri
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, known
-from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile
+from dpcal.calibrate.plans.common import PRESETS, known, warn_no_step
+from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, number
 from dpcal.calibrate.query import Query
 
 __all__ = ["adaptive_gd"]
@@ -91,7 +91,8 @@ def adaptive_gd(
     Warns
     -----
     VacuousSchedule
-        If gamma is given and the theorem promises nothing at these sizes.
+        If gamma is given and the theorem promises nothing at these sizes; for the preset
+        ``"theory"``, if the budget pays for no step.
 
     Notes
     -----
@@ -131,6 +132,10 @@ def adaptive_gd(
     }
     if theory and gamma is not None:
         parameters |= problem.promise("adaptive_gd", _accuracy)
+    longest = problem.n / (2.0 * number(parameters, "quantile"))
+    if theory and (problem.z / longest) ** 2 + (problem.z / z_norm) ** 2 > 1:
+        why = f"the budget pays for no gradient, whose norm is at most L0={problem.L0:.3g}"
+        warn_no_step("adaptive_gd", problem.n, why)
     return problem.plan("adaptive_gd", _queries(problem, count, z_norm), parameters)
 
 

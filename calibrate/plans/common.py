@@ -182,3 +182,27 @@ def promise(
         stacklevel=4,
     )
     return {**record, "vacuous": True, "informative_from_n": start}
+
+
+def warn_no_step(name: str, n: int, why: str) -> None:
+    """Warn, for the caller of a plan's builder, of a run that spends its budget and goes nowhere.
+
+    Parameters
+    ----------
+    name
+        Of the optimizer.
+    n
+        Number of records.
+    why
+        A clause.
+
+    Warns
+    -----
+    VacuousSchedule
+        Always.
+    """
+    warnings.warn(
+        f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.",
+        VacuousSchedule,
+        stacklevel=4,
+    )

@@ -27,7 +27,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, known, rounded_up
+from dpcal.calibrate.plans.common import PRESETS, known, rounded_up, warn_no_step
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
 from dpcal.calibrate.query import Query
 
@@ -139,7 +139,8 @@ def kl_spider(
     Warns
     -----
     VacuousSchedule
-        If the theorem promises nothing at these sizes, for the preset ``"theory"``.
+        If the theorem promises nothing at these sizes, for the preset ``"theory"``; for either,
+        if no gradient is long enough for a step.
 
     Notes
     -----
@@ -166,6 +167,9 @@ def kl_spider(
         "steps": sum(each.steps for each in rounds),
         "radius": sum(each.steps * each.length for each in rounds),
     }
+    if rounds and min(each.threshold for each in rounds) >= problem.L0:
+        why = f"all rounds end at gradients that are no longer than L0={problem.L0:.3g}"
+        warn_no_step("kl_spider", problem.n, why)
     if rounds:
         parameters["gradient_share"] = sum(each.shares[0] for each in rounds)
     return problem.plan("kl_spider", _queries(problem, per_distance, rounds), parameters)

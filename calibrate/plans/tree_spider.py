@@ -40,6 +40,7 @@ from dpcal.calibrate.plans.common import (
     promise,
     replaced_in_place,
     single_release,
+    warn_no_step,
 )
 from dpcal.calibrate.query import Query
 
@@ -98,6 +99,12 @@ def tree_spider(
     ValueError
         For an argument out of range, a constant that is missing, or too few records for one round.
 
+    Warns
+    -----
+    VacuousSchedule
+        If the theorem promises nothing at these sizes, for the preset ``"theory"``; for
+        ``"practical"``, if no gradient is long enough for a step.
+
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 and Theorem 4 (corrected:
@@ -133,6 +140,9 @@ def tree_spider(
         tree = problem.best()
         if p is not None and constants.lipschitz <= problem.L0:
             parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
+        if 2 * tree.error >= problem.L0:
+            why = f"a run ends where an estimate is no longer than {2 * tree.error:.3g}, as all are"
+            warn_no_step("tree_spider", n, why)
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,

@@ -120,6 +120,7 @@ def test_what_becomes_of_a_record_depends_on_it_alone():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 @pytest.mark.parametrize("inner", INNER)
 def test_the_inner_optimizer_does_what_the_plan_promises(inner):
     plan = plan_for(inner=inner, embedding_dimension=12, neighboring_relation="replace-one")

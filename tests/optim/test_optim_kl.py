@@ -448,7 +448,7 @@ def test_a_gradient_that_the_budget_does_not_pay_for_is_not_taken(compiled):
         objective = Cauchy(np.full((n, d), 0.1), np.full(n, 1e3), width=1e3, fit_intercept=False)
     constants = Constants(lipschitz=1.0, smoothness=1.0)
     plan = plan_for(calibrate.adaptive_gd, objective, constants=constants, steps=8)
-    result = adaptive_gd(objective, plan, seed=1)
+    result = adaptive_gd(objective, plan, seed=1, output="smallest-norm")
     assert "the next gradient costs more than is left" in result.message
     budget = plan.query("norm").budget
     left = 1 - result.ledger.share(budget)
@@ -456,6 +456,12 @@ def test_a_gradient_that_the_budget_does_not_pay_for_is_not_taken(compiled):
     assert 0 <= left < 2 * (budget * 10 / n) ** 2
     assert result.ledger.count("norm") == result.ledger.count("gradient") + 1
     assert result.epsilon(TARGET["delta"]) == plan.price()
+    # The last iterate is reached with what is left: nothing of the budget is lost.
+    closed = adaptive_gd(objective, plan, seed=1)
+    taken = closed.ledger.count("gradient") - result.ledger.count("gradient")
+    assert taken >= 1
+    assert 1 - 1e-9 < closed.ledger.share(budget) <= 1
+    assert closed.epsilon(TARGET["delta"]) == plan.price()
 
 
 # -- the inner solver

@@ -111,11 +111,11 @@ def test_rounds_are_the_paper_s_pseudocode():
         mu = (2**t - 1) * lam
         w, iterates = center, []
         for _ in range(query.count):
-            iterates.append(w)
             gradient = oracle.gradient(w, query.name)
             gradient = gradient + sum(2**k * lam * (w - c) for k, c in enumerate(centers))
             w = w - eta * gradient
             w = w * min(1.0, radius / np.linalg.norm(w))
+            iterates.append(w)
         weights = (1 - eta * mu) ** -np.arange(1.0, query.count + 1)
         center = weights @ np.array(iterates) / weights.sum()
         centers.append(center)

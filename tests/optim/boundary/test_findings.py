@@ -3,13 +3,14 @@
 import dataclasses
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
-from dpcal import calibrate
+from dpcal import calibrate, optim
 from dpcal.calibrate import Constants, Plan, Query
-from dpcal.errors import BrokenObjective, BudgetExceeded
+from dpcal.errors import BrokenObjective, BudgetExceeded, VacuousSchedule
 from dpcal.optim import (
     KAN,
     MLP,
@@ -169,6 +170,61 @@ def test_the_regulariser_counts_in_the_step_size(optimizer, l2):
     if l2:
         with pytest.raises(ValueError, match="learning_rate must be below 2 / l2"):
             optimizer(objective, plan, learning_rate=2.1 / l2)
+
+
+def test_adaptive_descent_spends_what_its_algorithm_leaves():
+    """A quarter of the budget and more was left, at the end of runs that it cost all of it."""
+    objective, plan = Logistic(X, Y, fit_intercept=False), plan_of("adaptive_gd")
+    for _ in range(5):
+        result = adaptive_gd(objective, plan)
+        assert result.ledger.share(plan.query("norm").budget) > 1 - 1e-9
+        assert result.epsilon(plan.delta) == plan.price()
+
+
+class Shifted(PrivateOracle):
+    """Moves the answer of one number, as another draw of its noise would."""
+
+    number, asked = None, 0
+
+    def gradient(self, w, query, *, noise_multiplier=None):
+        answer = super().gradient(w, query, noise_multiplier=noise_multiplier)
+        self.asked += 1
+        return answer + (self.asked == self.number)
+
+
+@pytest.mark.parametrize("name", ["recursive_regularization", "noisy_gd"])
+def test_no_answer_is_paid_for_and_thrown_away(name):
+    """The last answer of each round of recursive regularisation moved nothing."""
+    optimizer, plan = RUNS[name]
+    model = Logistic(X, Y, fit_intercept=False)
+    objective = FromGradients(
+        lambda w, rows: np.array(
+            [model.clipped_sum(w, rows[i : i + 1], 1.0) for i in range(len(rows))]
+        ),
+        n=N,
+        dimension=D,
+    )
+    first, second = (Shifted(objective, plan, seed=5) for _ in range(2))
+    before = optimizer(first, plan)
+    second.number = first.asked
+    assert first.asked == sum(query.count for query in plan.queries)
+    assert np.linalg.norm(optimizer(second, plan).w - before.w) > 1e-6
+
+
+@pytest.mark.parametrize("name", ["kl_spider", "tree_spider", "adaptive_gd"])
+def test_a_run_that_goes_nowhere_says_so(name):
+    """On few records these spent their budget, returned their start, and said nothing."""
+    build, options = getattr(calibrate, name), {"dimension": D, "epsilon": 0.05, "delta": 1e-5}
+    options |= {"neighboring_relation": "replace-special"}
+    theory = {"preset": "theory"} if name == "adaptive_gd" else {}
+    with pytest.warns(VacuousSchedule, match="takes no step at n=40 but by chance"):
+        plan = build(CONSTANTS, n=40, **options, **theory)
+    objective = Logistic(X[:40], Y[:40], fit_intercept=False)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ends = [getattr(optim, name)(objective, plan) for _ in range(20)]
+    still = [end for end in ends if not end.w.any() and end.ledger.answers]
+    assert len([each for each in said if each.category is VacuousSchedule]) >= len(still)
 
 
 @pytest.mark.parametrize(
