@@ -71,6 +71,7 @@ from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.check import screen
 
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -122,6 +123,7 @@ class Admitted:
             raise ValueError(
                 f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
             )
+        screen(objective)
         self.objective = objective
         self.plan = plan
         self._streams = streams
@@ -246,6 +248,8 @@ class PrivateOracle(Admitted):
     ------
     ValueError
         If the plan is for another number of records than the objective has.
+    BrokenObjective
+        If the objective is of a user's own, and its sums are not those of its records.
     UnsupportedEvent
         If ``noise`` is discrete and the plan asks for what is no sum with independent noise.
     """

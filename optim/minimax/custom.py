@@ -60,6 +60,8 @@ class Minimax(MinimaxObjective):
         If a function is not callable, or returns arrays of other shapes when it is called.
     """
 
+    checked = False
+
     def __init__(
         self,
         gradients: Pairs,

@@ -49,6 +49,12 @@ class Objective(ABC):
     kernel
         Compiled form of :meth:`clipped_sum`, on which fused loops run without the interpreter; None
         when there is none.
+    checked
+        Whether oracles take the objective as it is. They test one of a user's own class, or made of
+        a user's function, on a few random rows first, once
+        (:func:`dpcal.optim.objectives.check.screen`). Set it to True, on the object or in the
+        class, to go without: for a function that is slow, counts its calls, or has a regulariser of
+        its own that reads no record.
     """
 
     n: int
@@ -56,6 +62,14 @@ class Objective(ABC):
     l2: float = 0.0
     penalized: int
     kernel: ClippedSum | None = None
+    checked: bool = False
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "checked" not in vars(cls):
+            # This package's own classes are tested with it; those that are derived from them by
+            # others are not.
+            cls.checked = cls.__module__.split(".")[0] == __name__.split(".")[0]
 
     @abstractmethod
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:

@@ -29,7 +29,7 @@ from dpcal.errors import BrokenObjective
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["check_objective"]
+__all__ = ["check_objective", "screen"]
 
 # Sums may differ by this through rounding, relative to the number of rows times the bound. A
 # mistake moves a sum by a share of the bound, so that 1e-3 would find most of them too.
@@ -38,6 +38,10 @@ _ROUNDING = 1e-9
 # At most this many rows are asked for: singles, and a few sets of them. More find no other
 # mistakes.
 _ROWS = 24
+
+# Disjoint groups of rows that an oracle looks at before a run, and rows of each: 75 calls of a
+# user's function. With fewer groups than three, one odd record could decide.
+_GROUPS, _IN_GROUP, _FEWEST_GROUPS = 5, 3, 3
 
 # Step of central differences of gradients, and by how much they may differ from a Hessian, both
 # relative: the differences err by about the square of the step, and by 1e-16 over the step. Where a
@@ -78,6 +82,70 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         _check_sums("gradient differences", differences, rows, bound)
         _check_regularizer(objective, w)
         _check_hessian(objective, w, v, rows)
+
+
+def screen(objective: Objective) -> None:
+    """Refuse an objective of a user's own that breaks the claim, as an oracle does before a run.
+
+    Sums are compared with those of their records, on random rows in disjoint groups of three, and
+    the objective is refused where more than half of the groups disagree. So one record decides
+    nothing, however odd its gradients are: an objective that keeps its side of the promise is
+    refused for no records at all, and one that is refused had no claim. What is raised holds no
+    value of a record. :func:`check_objective` is stricter, says more, and is not private.
+
+    Parameters
+    ----------
+    objective
+        Whatever its class is; nothing is done where it is ``checked``, which it is from then on.
+
+    Raises
+    ------
+    BrokenObjective
+        If most sums are not those of their records, or are longer than they may be; or if the class
+        has a regulariser other than ``l2 / 2 ||w||^2``, of which nobody can see that it reads no
+        record.
+    """
+    if objective.checked:
+        return
+    way = "set its attribute checked to True to run it all the same"
+    w, v = 0.1 * np.random.default_rng(0).standard_normal((2, objective.dimension))
+    own = objective.regularizer_gradient.__func__.__module__  # type: ignore[attr-defined]
+    if own.split(".")[0] != __name__.split(".")[0]:
+        try:
+            _check_regularizer(objective, w)
+        except BrokenObjective as broken:
+            raise BrokenObjective(f"{str(broken)[:-1]}; if it reads no record, {way}.") from None
+    rows = np.random.default_rng(1).permutation(objective.n)[: _GROUPS * _IN_GROUP]
+    groups = [
+        rows[i : i + _IN_GROUP].astype(np.intp)
+        for i in range(0, len(rows) - _IN_GROUP + 1, _IN_GROUP)
+    ]
+    if len(groups) >= _FEWEST_GROUPS:
+        odd = sum(not _keeps_promise(objective, w, v, group) for group in groups)
+        if 2 * odd > len(groups):
+            raise BrokenObjective(
+                "an objective's sums must be those of its records, each clipped by itself, and on "
+                f"most of {len(groups)} groups of {_IN_GROUP} random rows they are not: "
+                f"dpcal.optim.check_objective says more; {way}."
+            )
+    objective.checked = True
+
+
+def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bool:
+    """Whether sums over a few rows are as they should be; a function of these rows alone."""
+    try:
+        with np.errstate(all="ignore"):
+            typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
+            bound = 0.5 * typical if 0 < typical < math.inf else 1.0
+            gradients = partial(objective.clipped_sum, w, max_norm=bound)
+            differences = partial(objective.clipped_difference_sum, w, v, max_norm=bound)
+            _check_sums("gradients", gradients, rows, bound)
+            _check_sums("gradient differences", differences, rows, bound)
+    except BrokenObjective:
+        return False
+    except Exception:
+        return True
+    return True
 
 
 def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:

@@ -63,7 +63,14 @@ class FromGradients(Objective):
     block
         How many records are asked for at once, at least 1; by default as many as have 16 MiB of
         gradients, and at most 1024.
+
+    Notes
+    -----
+    Before its first run the function is asked for a few random rows, to see that gradients do not
+    depend on the rows that they are asked for with. ``objective.checked = True`` skips that.
     """
+
+    checked = False
 
     def __init__(
         self,

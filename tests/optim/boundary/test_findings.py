@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -359,6 +360,50 @@ class Remembering(Logistic):
 def test_objectives_that_break_the_claim_are_found(family):
     with pytest.raises(BrokenObjective):
         check_objective(family(X, Y))
+    # Nobody needs to ask: a run does it, and is told to leave it.
+    plan = plan_of("dpsgd")
+    with pytest.raises(BrokenObjective, match="checked to True"):
+        dpsgd(family(X, Y, fit_intercept=False), plan)
+    told = family(X, Y, fit_intercept=False)
+    told.checked = True
+    assert dpsgd(told, plan).complete
+
+
+def centred(rows_of):
+    """Return the mistake of a function that normalises the rows it is asked for."""
+
+    def gradients(w, rows):
+        table = rows_of[rows] * (1 + rows_of[rows] @ w)[:, np.newaxis]
+        return table - table.mean(axis=0)
+
+    return FromGradients(gradients, n=len(rows_of), dimension=rows_of.shape[1])
+
+
+def test_functions_that_mix_records_are_refused_by_every_run():
+    with pytest.raises(BrokenObjective, match="on most of 5 groups of 3 random rows they are not"):
+        noisy_gd(centred(X), plan_of("noisy_gd", steps=3))
+
+
+def test_no_single_record_decides_whether_an_objective_is_refused():
+    """For a record with gradients that differ with each call, a run is neither refused nor told."""
+    rng, called = np.random.default_rng(0), []
+
+    def gradients(w, rows, odd):
+        called.append(len(rows))
+        table = X[rows] * (1 + X[rows] @ w)[:, np.newaxis]
+        table[rows == odd] *= rng.uniform(1e9, 1e10)
+        return table
+
+    looked_at = np.random.default_rng(1).permutation(N)[:15]
+    for odd in (int(looked_at[0]), int(looked_at[7])):
+        objective = FromGradients(partial(gradients, odd=odd), n=N, dimension=D)
+        assert not objective.checked
+        dpsgd(objective, plan_of("dpsgd"))
+        assert objective.checked
+    # It is cheap, and done once.
+    called.clear()
+    dpsgd(objective, plan_of("dpsgd"))
+    assert len(called) == 20
 
 
 @pytest.mark.slow
