@@ -66,6 +66,7 @@ def adaptive_gd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by gradient descent with noise in proportion to the gradient.
@@ -96,9 +97,12 @@ def adaptive_gd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -124,7 +128,7 @@ def adaptive_gd(
         number(plan.parameters, name)
         for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
     )
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=norm_query.count,

@@ -52,6 +52,7 @@ def correlated_dpsgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by DP-SGD with correlated noise, spending a plan.
@@ -88,9 +89,12 @@ def correlated_dpsgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def correlated_dpsgd(
             radius=radius,
         )
     eta = _validate.positive(learning_rate=chosen)
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=query.count,

@@ -53,6 +53,7 @@ def dpsgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by DP-SGD, spending a plan.
@@ -94,9 +95,12 @@ def dpsgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def dpsgd(
     rates = _schedule(learning_rate, objective, plan, query, radius)
     _validate.choice(AVERAGING, averaging=averaging)
     run = Run(
-        oracle_of(objective, plan, seed, store, noise),
+        oracle_of(objective, plan, seed, store, noise, store_every),
         steps=query.count,
         initial=initial,
         radius=radius,

@@ -53,6 +53,7 @@ def proximal_point(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Minimise an objective by the private proximal point method, spending a plan.
@@ -77,9 +78,12 @@ def proximal_point(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def proximal_point(
     planned(plan, "proximal_point", "gradient")
     weights = stage_weights(plan)
     S = int(number(plan.parameters, "inner_steps"))
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=max(1, len(weights)),

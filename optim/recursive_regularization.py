@@ -53,6 +53,7 @@ def recursive_regularization(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Find a point of small population gradient of a convex loss, spending a plan.
@@ -76,9 +77,12 @@ def recursive_regularization(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def recursive_regularization(
     queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
     rounds = [list(group) for _, group in itertools.groupby(queries, key=_round_of)]
     lam = _validate.positive(regularization=plan.parameters.get("regularization"))
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=sum(query.count for query in queries),

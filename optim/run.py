@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, VacuousSchedule
+from dpcal.optim.boundary.access import written
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
@@ -209,6 +210,7 @@ class Run:
 
     def result(self, w: Vector | None = None) -> Result:
         """Return the outcome: the last iterate, or ``w`` if given."""
+        written(self.oracle)
         if getattr(self.oracle, "closes_with_run", False):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
         if self._warn and self._stopped is not None:
@@ -243,6 +245,7 @@ class Run:
         self._last = self.w
         if self._callback is None:
             return
+        written(self.oracle)
         progress = Progress(step=self.step, steps=self._steps, w=self.w.copy())
         if self._callback(progress) and self.step < self._steps:
             self._stopped = (

@@ -56,6 +56,7 @@ def spiderboost(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Find a stationary point by Private SpiderBoost, spending a plan.
@@ -95,9 +96,12 @@ def spiderboost(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -122,7 +126,7 @@ def spiderboost(
     period = _period(plan, steps, refresh.count)
     eta = step_size(plan, objective, learning_rate)
     _validate.choice(OUTPUTS, output=output)
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=steps,

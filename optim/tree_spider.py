@@ -50,6 +50,7 @@ def tree_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> Result:
     """Find a stationary point of population risk in one pass, spending a plan.
@@ -74,9 +75,12 @@ def tree_spider(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def tree_spider(
     last leaf carried over to the next round).
     """
     depth, rounds, length, threshold = _shape(plan)
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     run = Run(
         oracle,
         steps=rounds * 2**depth,

@@ -61,6 +61,8 @@ class Noise:
 class Recorded(Objective):
     """An objective that notes what is asked of it; it has no kernel, so nothing passes unseen."""
 
+    checked = True
+
     def __init__(self, objective, happened):
         self.inner, self.happened = objective, happened
         self.n, self.dimension = objective.n, objective.dimension

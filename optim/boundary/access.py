@@ -18,11 +18,14 @@ from __future__ import annotations
 
 import functools
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from dpcal.calibrate.plan import Plan
+from dpcal.errors import DpcalError
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
@@ -30,7 +33,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Keeper", "Store", "keeps_ledger", "oracle_of", "released"]
+__all__ = ["Keeper", "Store", "keeps_ledger", "oracle_of", "released", "written"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -43,7 +46,15 @@ _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 class Keeper(Protocol):
     """What keeps runs, and makes their oracles: :class:`dpcal.optim.BudgetBook`, for instance."""
 
-    def oracle(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> Oracle:
+    def oracle(
+        self,
+        objective: Objective,
+        plan: Plan,
+        *,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        every: int = 1,
+    ) -> Oracle:
         """Return an oracle about an objective's records whose run is kept."""
         ...
 
@@ -57,6 +68,7 @@ def oracle_of(
     seed: Seed = None,
     store: Store = None,
     noise: str = "gaussian",
+    every: int = 1,
 ) -> Oracle:
     """Return who answers an optimizer: an oracle about an objective's records, or the one given.
 
@@ -73,14 +85,16 @@ def oracle_of(
         run is charged to; or None.
     noise
         Of an objective's oracle: ``"gaussian"`` or ``"discrete"``.
+    every
+        Answers of a transaction with a store that is a file.
 
     Raises
     ------
     ValueError
-        If an oracle is given with another plan than its own, with a seed, a store or a noise; or a
-        store with a noise whose streams a file cannot hold.
+        If an oracle is given with another plan than its own, with a seed, a store or a noise; or
+        answers of a transaction without a file.
     """
-    oracle = _opened(records, plan, seed, store, noise)
+    oracle = _opened(records, plan, seed, store, noise, every)
     asked = _ASKED.get()
     if asked is not None:
         asked[:] = [oracle]
@@ -88,23 +102,23 @@ def oracle_of(
 
 
 def _opened(
-    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str
+    records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str, every: int
 ) -> Oracle:
     if isinstance(records, Objective):
-        if store is not None and noise != "gaussian":
-            raise ValueError(f"store goes with noise='gaussian', got noise={noise!r}.")
         if isinstance(store, Keeper):
-            return store.oracle(records, plan, seed=seed)
+            return store.oracle(records, plan, seed=seed, noise=noise, every=every)
         if store is not None:
-            stored = StoredOracle(store, records, plan, seed=seed)
+            stored = StoredOracle(store, records, plan, seed=seed, noise=noise, every=every)
             stored.closes_with_run = True
             return stored
+        if every != 1:
+            raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
         return PrivateOracle(records, plan, seed=seed, noise=noise)
     if not isinstance(records, Oracle):
         raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
     if records.plan != plan:
         raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
-    if seed is not None or store is not None or noise != "gaussian":
+    if seed is not None or store is not None or noise != "gaussian" or every != 1:
         raise ValueError("seed, store and noise go with an objective, got one with an oracle.")
     return records
 
@@ -121,11 +135,20 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
         except BaseException as error:
             if asked and released(error) is None:
                 vars(error)["ledger"] = asked[0].ledger
+                # The error may show what was answered; where the file cannot be written, it is
+                # the error that counts.
+                with suppress(OSError, sqlite3.Error, DpcalError):
+                    written(asked[0])
             raise
         finally:
             _ASKED.reset(before)
 
     return run
+
+
+def written(oracle: Oracle) -> None:
+    """Write what waits in an oracle for its file, before anything that depends on it is seen."""
+    getattr(oracle, "flush", lambda: None)()
 
 
 def released(error: BaseException) -> Ledger | None:

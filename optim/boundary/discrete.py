@@ -98,8 +98,30 @@ class KeyStream:
             key = secrets.token_bytes(32)
         if not isinstance(key, bytes) or len(key) != 32:
             raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
-        self._encryptor = _counter_mode(key)
+        self._key, self._position = key, 0
+        self._encryptor = _counter_mode(key, 0)
         self._zeros = bytes(8 * BLOCK)
+
+    @property
+    def position(self) -> int:
+        """How many words were taken so far; no secret without the key."""
+        return self._position
+
+    def move_to(self, position: int) -> None:
+        """Go on as if so many words had been taken.
+
+        Parameters
+        ----------
+        position
+            A whole number >= 0.
+        """
+        if not isinstance(position, int) or position < 0:
+            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
+        # A block of the cipher is two words.
+        self._encryptor = _counter_mode(self._key, position // 2)
+        self._position = position - position % 2
+        if position % 2:
+            self.words(1)
 
     def words(self, count: int) -> Words:
         """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
@@ -109,10 +131,11 @@ class KeyStream:
         while at < 8 * count:
             size = min(8 * count - at, len(self._zeros))
             at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
+        self._position += count
         return np.frombuffer(out, dtype="<u8", count=count)
 
 
-def _counter_mode(key: bytes) -> Any:
+def _counter_mode(key: bytes, block: int) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
     except ImportError as missing:
@@ -120,7 +143,7 @@ def _counter_mode(key: bytes) -> Any:
             "noise='discrete' draws its bits with the package 'cryptography', which is not "
             "installed: pip install 'dpcal[discrete]'."
         ) from missing
-    return Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
 
 
 class DiscreteNormals:

@@ -28,7 +28,7 @@ from dpcal._ext import grid
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.query import CHOICES
 from dpcal.errors import NonFiniteAnswer, UnsupportedEvent
-from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream
+from dpcal.optim.boundary.discrete import DiscreteNormals
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
@@ -75,7 +75,7 @@ class DiscreteMechanism:
     dimension
         Of the parameters, at least 1.
     streams
-        Gives 32 secret bytes, for this run only.
+        Gives cryptographic words, for this run only.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class DiscreteMechanism:
                     "noise='discrete' is for sums of whole numbers with independent noise, got "
                     f"query {query.name!r} with {why}."
                 )
-        self._stream = KeyStream(streams.key("noise"))
+        self._stream = streams.words("noise")
         self._normals: dict[float, DiscreteNormals] = {}
         widest = max(query.noise_multiplier for query in plan.queries)
         numbers = dimension * math.fsum(query.count for query in plan.queries)

@@ -40,6 +40,7 @@ import numpy as np
 
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NoiseReused
+from dpcal.optim.boundary.discrete import KeyStream
 
 __all__ = ["Seed", "Streams", "replaying", "spawned"]
 
@@ -48,6 +49,9 @@ Seed = int | np.random.SeedSequence | np.random.Generator | None
 # Bits of a root. Guessing one takes 2^255 trials on average; 128 would do, but not against a
 # collision of two roots among 2^64 runs.
 _BITS = 256
+
+# Before the names of streams of words, which share their roles with generators.
+_WORDS = "words of "
 
 # Tells digests of this library, and of this way of making roots, from any other of the same bytes.
 _DOMAIN = b"dpcal seeds 1"
@@ -126,6 +130,7 @@ class Streams:
         public = secrets.token_hex(_BITS // 8) if words is None else _digest("public", words)
         self.public = np.random.default_rng(int(public, 16))
         self._made: dict[str, np.random.Generator] = {}
+        self._words: dict[str, KeyStream] = {}
         self._lock = Lock()
 
     @classmethod
@@ -165,16 +170,25 @@ class Streams:
     def positions(self) -> dict[str, Any]:
         """Return where each stream that was used stands, as JSON values; a secret."""
         with self._lock:
-            return {role: made.bit_generator.state for role, made in self._made.items()}
+            generators = {role: made.bit_generator.state for role, made in self._made.items()}
+            words = {_WORDS + role: made.position for role, made in self._words.items()}
+            return {**generators, **words}
 
     def move_to(self, positions: Mapping[str, Any]) -> None:
         """Let each stream stand where :meth:`positions` said."""
         for role, position in positions.items():
-            self._stream(role).bit_generator.state = position
+            if role.startswith(_WORDS):
+                self.words(role.removeprefix(_WORDS)).move_to(position)
+            else:
+                self._stream(role).bit_generator.state = position
 
-    def key(self, role: str) -> bytes:
-        """Return 32 secret bytes for a stream that is no generator of numpy's."""
-        return bytes.fromhex(_digest("key", role, self._secret()))
+    def words(self, role: str) -> KeyStream:
+        """Return the stream of cryptographic words of a role, with a secret key of its own."""
+        with self._lock:
+            if role not in self._words:
+                key = bytes.fromhex(_digest("key", role, self._secret()))
+                self._words[role] = KeyStream(key)
+            return self._words[role]
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:

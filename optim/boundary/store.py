@@ -6,6 +6,11 @@ the same questions, without a look at a record, and goes on from there with the 
 ends at the same parameters, bit for bit, whatever the optimizer is; and nothing was released that
 is not in the file.
 
+With ``every = k`` a transaction holds k answers. They stay in the process until it is on the disk:
+:class:`dpcal.optim.Run` writes what is waiting before a callback is called, before a result is
+returned and before an error leaves an optimizer. What is waiting when the process is killed was
+seen by nobody; it is drawn again, with the same noise.
+
 The file is a secret, like a seed: whoever reads it can draw the noise again and subtract it.
 
 >>> import tempfile
@@ -39,6 +44,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
@@ -71,6 +77,11 @@ class StoredOracle:
         As for :class:`dpcal.optim.PrivateOracle`; of a run in the file, the same.
     seed
         Of a new run. A run in the file keeps its own randomness.
+    noise
+        As for :class:`dpcal.optim.PrivateOracle`; of a run in the file, the same.
+    every
+        Answers of a transaction, at least 1. With more than 1, whoever asks must call
+        :meth:`flush` before anything that depends on an answer leaves the process.
 
     Attributes
     ----------
@@ -84,15 +95,27 @@ class StoredOracle:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], objective: Objective, plan: Plan, *, seed: Seed = None
+        self,
+        path: str | os.PathLike[str],
+        objective: Objective,
+        plan: Plan,
+        *,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        every: int = 1,
     ) -> None:
         self.closes_with_run = False
+        self._every = _validate.count(store_every=every)
+        self._waiting: list[tuple[int, str, bytes, str]] = []
         self._path = Path(path)
+        new = not self._path.exists()
         self._file = _opened(self._path)
         try:
-            self._inner = self._started(objective, plan, seed)
+            self._inner = self._started(objective, plan, seed, noise)
         except BaseException:
             self._file.close()
+            if new:
+                self._path.unlink(missing_ok=True)
             raise
         # The last run to open the file owns it: no two runs go on from one state.
         self._owner = secrets.token_hex(16)
@@ -101,22 +124,25 @@ class StoredOracle:
         (self._stored,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
         self._position = 0
 
-    def _started(self, objective: Objective, plan: Plan, seed: Seed) -> PrivateOracle:
+    def _started(self, objective: Objective, plan: Plan, seed: Seed, noise: str) -> PrivateOracle:
         """Return the oracle that answers, with the randomness of the run in the file."""
         records = hashlib.blake2b(objective.digest(), digest_size=32).hexdigest()
-        about = {"plan": plan.to_json(), "records": records}
+        about = {"plan": plan.to_json(), "records": records, "noise": noise}
         known = dict(self._file.execute("SELECT name, value FROM run").fetchall())
         if not known:
-            oracle = PrivateOracle(objective, plan, seed=seed)
+            oracle = PrivateOracle(objective, plan, seed=seed, noise=noise)
             about["root"] = json.dumps(oracle._streams.root)
             with self._file:
                 self._file.executemany("INSERT INTO run VALUES (?, ?)", about.items())
             return oracle
+        # Files of earlier releases do not say which noise; they could hold one kind only.
+        known.setdefault("noise", "gaussian")
         for name, value in about.items():
             if known.get(name) != value:
                 raise ValueError(f"store {str(self._path)!r} holds a run with other {name}.")
         oracle = object.__new__(PrivateOracle)
-        oracle._open(objective, plan, Streams.restored(json.loads(known["root"]), plan))
+        streams = Streams.restored(json.loads(known["root"]), plan)
+        oracle._open(objective, plan, streams, noise=noise)
         return oracle
 
     @property
@@ -192,9 +218,31 @@ class StoredOracle:
         settings = {"learning_rate": learning_rate, "strength": strength, "radius": radius}
         return self._answer("one pass", query, None, w, toward, **settings)
 
+    def flush(self) -> None:
+        """Write the answers that are waiting, in one transaction.
+
+        Raises
+        ------
+        LedgerMismatch
+            If another run has opened the file since; nothing that is waiting may be released.
+        """
+        if not self._waiting:
+            return
+        with self._file:
+            self._file.execute("BEGIN IMMEDIATE")
+            self._check_owner()
+            rows = [(*row, "") for row in self._waiting[:-1]]
+            # Where the streams stand after the last of them: no run goes on from between.
+            rows.append((*self._waiting[-1], json.dumps(self._inner._streams.positions())))
+            self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
+        self._waiting.clear()
+
     def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
+        """Write what is waiting, and let go of the file."""
+        try:
+            self.flush()
+        finally:
+            self._file.close()
 
     def _answer(
         self,
@@ -221,17 +269,16 @@ class StoredOracle:
             answer = self._inner.one_pass(start, name, center=center, **settings)
         else:
             answer = np.atleast_1d(ask[kind](*points, name, noise_multiplier=noise_multiplier))
-        row = (
-            self._position,
-            question,
-            np.asarray(answer, dtype="<f8").tobytes(),
-            json.dumps(asked.with_count(1).to_dict()),
-            json.dumps(self._inner._streams.positions()),
+        self._waiting.append(
+            (
+                self._position,
+                question,
+                np.asarray(answer, dtype="<f8").tobytes(),
+                json.dumps(asked.with_count(1).to_dict()),
+            )
         )
-        with self._file:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._check_owner()
-            self._file.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", row)
+        if len(self._waiting) >= self._every:
+            self.flush()
         self._position = self._stored = self._position + 1
         return np.asarray(answer, dtype=np.float64)
 

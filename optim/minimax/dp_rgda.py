@@ -155,6 +155,7 @@ def dp_rgda(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
@@ -182,9 +183,12 @@ def dp_rgda(
         A whole number >= 1; a hundredth of the run when omitted.
     store
         Path of a file that holds the run; see :mod:`dpcal.optim.boundary.store`.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -206,7 +210,7 @@ def dp_rgda(
     algorithm's sign, and no proof.
     """
     checked_plan(plan, "dp_rgda")
-    oracle = oracle_of(problem, plan, seed, store, noise)
+    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
     blocks = Blocks.of(problem, plan, dual_set)
     x, y = blocks.start(initial, initial_dual)
     steps = _validate.count(steps=plan.parameters.get("steps"))

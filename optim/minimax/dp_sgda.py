@@ -53,6 +53,7 @@ def dp_sgda(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> MinimaxResult:
     """Descend in x and ascend in y by DP-SGDA, spending a plan.
@@ -75,7 +76,7 @@ def dp_sgda(
     averaging
         ``"tail"`` returns the mean of the last half of the iterates, ``"none"`` the last one; both
         are as private.
-    callback, callback_every, store, noise
+    callback, callback_every, store, store_every, noise
         As for :func:`dpcal.optim.dp_rgda`.
 
     Returns
@@ -94,7 +95,7 @@ def dp_sgda(
     """
     checked_plan(plan, "dp_sgda")
     _validate.choice(AVERAGING, averaging=averaging)
-    oracle = oracle_of(problem, plan, seed, store, noise)
+    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
     blocks = Blocks.of(problem, plan, dual_set)
     descent, ascent = (
         _validate.positive(**{name: plan.parameters.get(name)})

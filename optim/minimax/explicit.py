@@ -48,6 +48,7 @@ def sto_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan.
@@ -64,7 +65,7 @@ def sto_spider(
     initial
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
-    callback, callback_every, store, noise
+    callback, callback_every, store, store_every, noise
         As for :func:`dpcal.optim.spiderboost`.
 
     Returns
@@ -83,7 +84,9 @@ def sto_spider(
     """
     checked_plan(plan, "sto_spider")
     period = _validate.count(period=plan.parameters.get("period"))
-    run = _run(objective, plan, seed, store, noise, initial, callback, callback_every)
+    run = _run(
+        objective, plan, (seed, store, noise, store_every), initial, callback, callback_every
+    )
     return _followed(run, plan, lambda step, drift: step % period == 0)
 
 
@@ -97,6 +100,7 @@ def ada_dp_spider(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> MinimaxResult:
     """Minimise by Ada-DP-SPIDER, spending a plan.
@@ -111,7 +115,7 @@ def ada_dp_spider(
         What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"ada_dp_spider"``, as :func:`dpcal.calibrate.ada_dp_spider` makes it.
-    seed, initial, callback, callback_every, store, noise
+    seed, initial, callback, callback_every, store, store_every, noise
         As for :func:`dpcal.optim.sto_spider`.
 
     Returns
@@ -130,7 +134,9 @@ def ada_dp_spider(
     """
     checked_plan(plan, "ada_dp_spider")
     allowed = _validate.positive(drift=plan.parameters.get("drift"))
-    run = _run(objective, plan, seed, store, noise, initial, callback, callback_every)
+    run = _run(
+        objective, plan, (seed, store, noise, store_every), initial, callback, callback_every
+    )
     oracle = run.oracle
 
     def due(step: int, drift: float) -> bool:
@@ -143,14 +149,12 @@ def ada_dp_spider(
 def _run(
     objective: Objective | Oracle,
     plan: Plan,
-    seed: Seed,
-    store: Store,
-    noise: str,
+    kept: tuple[Seed, Store, str, int],
     initial: ArrayLike | None,
     callback: Callback | None,
     callback_every: int | None,
 ) -> Run:
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, *kept)
     start, _ = Blocks(dimensions=(oracle.dimension, 0), dual_set=Everywhere()).start(initial, None)
     return Run(
         oracle,

@@ -53,6 +53,7 @@ def privatediff(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep, spending a plan.
@@ -72,7 +73,7 @@ def privatediff(
         on the records.
     dual_set
         Where y lives; the problem's own when omitted.
-    callback, callback_every, store, noise
+    callback, callback_every, store, store_every, noise
         As for :func:`dpcal.optim.dp_rgda`.
 
     Returns
@@ -90,7 +91,7 @@ def privatediff(
     Zhang et al. 2025 (PrivateDiff), approximately; see above.
     """
     checked_plan(plan, "privatediff")
-    oracle = oracle_of(problem, plan, seed, store, noise)
+    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
     blocks = Blocks.of(problem, plan, dual_set)
     read = plan.parameters.get
     descent = _validate.positive(learning_rate=read("learning_rate"))

@@ -111,6 +111,7 @@ def distributed_psgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    noise: str = "gaussian",
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
@@ -136,6 +137,9 @@ def distributed_psgd(
     store
         Where one objective is given in place of silos: its file or its budget, as of a
         :class:`dpcal.optim.Silo`. Of several silos each has its own.
+    noise
+        Of every silo: ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and
+        discrete Gaussian noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -159,7 +163,9 @@ def distributed_psgd(
     if store is not None and not isinstance(silos, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
     given = [Silo(silos, store=store)] if isinstance(silos, Objective) else list(silos)
-    with SiloOracle(given, plan, seed=seed, on_lost=on_lost, executor=executor) as server:
+    with SiloOracle(
+        given, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise
+    ) as server:
         changes: dict[str, Any] = {"learning_rate": step_size(plan, server, None)}
         settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
         spider = spider_of(server, plan)

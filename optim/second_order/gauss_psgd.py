@@ -204,6 +204,7 @@ def gauss_psgd(
     callback: Callback | None = None,
     callback_every: int | None = None,
     store: Store = None,
+    store_every: int = 1,
     noise: str = "gaussian",
 ) -> SecondOrderResult:
     """Find a second-order stationary point of population risk, spending a plan.
@@ -232,9 +233,12 @@ def gauss_psgd(
     store
         Path of a file that holds the run, so that it can be started again after its process has
         ended: see :mod:`dpcal.optim.boundary.store`. It is a secret.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
     noise
         ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower. Not together with ``store``.
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -259,7 +263,7 @@ def gauss_psgd(
         )
     changes: dict[str, Any] = {"learning_rate": step_size(plan, objective, learning_rate)}
     settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
-    oracle = oracle_of(objective, plan, seed, store, noise)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     spider = spider_of(oracle, plan)
     run = Run(
         oracle,

@@ -32,6 +32,7 @@ from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
+from dpcal.optim.boundary.oracle import MECHANISMS
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -84,6 +85,8 @@ class SiloOracle:
         Where a silo is lost: ``"stop"`` ends the run, ``"continue"`` goes on with the others.
     executor
         Asks the silos, all at once; threads when omitted.
+    noise
+        Of every silo: ``"gaussian"``, or ``"discrete"`` with exact sums.
 
     Attributes
     ----------
@@ -110,7 +113,9 @@ class SiloOracle:
         seed: Seed = None,
         on_lost: str = "stop",
         executor: Executor | None = None,
+        noise: str = "gaussian",
     ) -> None:
+        _validate.choice(tuple(MECHANISMS), noise=noise)
         self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
         count = len(self._silos)
         if count != plan.parameters.get("silos", 1):
@@ -132,7 +137,8 @@ class SiloOracle:
         self._own = executor is None
         self._executor = executor or ThreadPoolExecutor(count)
         for silo, own, child in zip(self._silos, self.plans, spawned(seed, count), strict=True):
-            silo.open(own, child)
+            # Silos of a user's own need not know of any other noise.
+            silo.open(own, child, *([] if noise == "gaussian" else [noise]))
 
     @property
     def ledger(self) -> Ledger:

@@ -139,9 +139,9 @@ class RemoteSilo:
         described: Description = self._call("describe")
         return described
 
-    def open(self, plan: Plan, seed: Seed = None) -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
         """Make ready to answer a plan."""
-        self._call("open", plan, seed)
+        self._call("open", plan, seed, noise)
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy answer, or raise SiloLost."""

@@ -73,7 +73,7 @@ class Answerer(Protocol):
         """Return public numbers."""
         ...
 
-    def open(self, plan: Plan, seed: Seed = None) -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
         """Make ready to answer a plan, with noise from the silo's own generator."""
         ...
 
@@ -113,7 +113,7 @@ class Silo:
         """Return the number of records, of parameters, and the regulariser's strength."""
         return Description(self.objective.n, self.objective.dimension, float(self.objective.l2))
 
-    def open(self, plan: Plan, seed: Seed = None) -> None:
+    def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
         """Make ready to answer a plan.
 
         Parameters
@@ -122,8 +122,10 @@ class Silo:
             For this silo's number of records.
         seed
             Of this silo alone; None for fresh entropy.
+        noise
+            ``"gaussian"``, or ``"discrete"`` with exact sums.
         """
-        self._oracle = oracle_of(self.objective, plan, seed, self._store)
+        self._oracle = oracle_of(self.objective, plan, seed, self._store, noise)
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
         """Return a noisy answer, shape (dimension,).

@@ -287,6 +287,7 @@ class BudgetBook:
         seed: Seed = None,
         noise: str = "gaussian",
         label: str = "",
+        every: int = 1,
     ) -> PrivateOracle:
         """Return an oracle whose run is in the book.
 
@@ -296,6 +297,8 @@ class BudgetBook:
             As for :class:`dpcal.optim.PrivateOracle`.
         label
             What the run is called in the book; the optimizer's name when omitted.
+        every
+            1: a book holds no answers. See :meth:`with_store`.
 
         Raises
         ------
@@ -308,6 +311,11 @@ class BudgetBook:
         OSError
             If the book cannot be written; nothing was asked.
         """
+        if every != 1:
+            raise ValueError(
+                f"store_every goes with a file of answers, got store_every={every!r} with a book "
+                "alone: give book.with_store(path)."
+            )
         return BookedOracle(objective, plan, book=self, seed=seed, noise=noise, label=label)
 
     def with_store(self, store: str | os.PathLike[str]) -> _BookAndStore:
@@ -448,9 +456,19 @@ class _BookAndStore:
     book: BudgetBook
     store: str | os.PathLike[str]
 
-    def oracle(self, objective: Objective, plan: Plan, *, seed: Seed = None) -> Oracle:
+    def oracle(
+        self,
+        objective: Objective,
+        plan: Plan,
+        *,
+        seed: Seed = None,
+        noise: str = "gaussian",
+        every: int = 1,
+    ) -> Oracle:
         """Return an oracle whose run is in the book, and in a file of its own."""
-        return StoredBookedOracle(self.store, objective, plan, book=self.book, seed=seed)
+        return StoredBookedOracle(
+            self.store, objective, plan, book=self.book, seed=seed, noise=noise, every=every
+        )
 
 
 # A plan is read from its JSON once in a process: every admission composes all of them.

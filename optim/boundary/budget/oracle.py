@@ -148,7 +148,7 @@ class StoredBookedOracle(StoredOracle):
 
     Parameters
     ----------
-    path, objective, plan, seed
+    path, objective, plan, seed, noise, every
         As for a stored oracle.
     book, label
         As for :class:`BookedOracle`.
@@ -162,9 +162,11 @@ class StoredBookedOracle(StoredOracle):
         *,
         book: Booking,
         seed: Seed = None,
+        noise: str = "gaussian",
+        every: int = 1,
         label: str = "",
     ) -> None:
-        super().__init__(path, objective, plan, seed=seed)
+        super().__init__(path, objective, plan, seed=seed, noise=noise, every=every)
         self.closes_with_run = True
         inner = self._inner
         ledger = BookedLedger.of(plan)
@@ -177,8 +179,11 @@ class StoredBookedOracle(StoredOracle):
 
     def close(self) -> None:
         """Complete the run's row in the book, and let go of the run's own file."""
-        self._ends()
-        super().close()
+        # The row is completed last: it counts what the file holds.
+        try:
+            super().close()
+        finally:
+            self._ends()
 
 
 def _entered(

@@ -42,6 +42,8 @@ def test_an_honest_run_is_not_accused():
 class AveragesClipped(FromGradients):
     """Clips the average of a batch, not its records."""
 
+    checked = True
+
     def clipped_sum(self, w, rows, max_norm):
         table = self._rows_of_gradients(w, rows)
         mean = table.mean(axis=0)
@@ -54,6 +56,8 @@ def linear(table, made=FromGradients, **options):
 
 class Charmed(Logistic):
     """Its regulariser pulls towards the mean of the records."""
+
+    checked = True
 
     def regularizer_gradient(self, w):
         return 0.1 * (w - self.kernel.features[:, : len(w)].mean())
@@ -80,6 +84,7 @@ def remembers(table):
         return table[0][rows] / longest[0]
 
     objective = FromGradients(gradients, n=N, dimension=D)
+    objective.checked = True
     return dpsgd(PrivateOracle(objective, SAMPLED), SAMPLED, learning_rate=0.1)
 
 

@@ -63,8 +63,8 @@ def test_wrong_noise():
     plan = PLANS["dpsgd"]
     with pytest.raises(ValueError, match="noise must be one of"):
         optim.dpsgd(OBJECTIVE, plan, noise="laplace")
-    with pytest.raises(ValueError, match="store goes with noise='gaussian'"):
-        optim.dpsgd(OBJECTIVE, plan, noise="discrete", store="run.db")
+    with pytest.raises(ValueError, match="store_every goes with a store, got store_every=5"):
+        optim.dpsgd(OBJECTIVE, plan, store_every=5)
     with pytest.raises(ValueError, match="seed, store and noise go with an objective"):
         optim.dpsgd(optim.PrivateOracle(OBJECTIVE, plan), plan, noise="discrete")
     correlated = calibrate.correlated_dpsgd(
@@ -72,6 +72,16 @@ def test_wrong_noise():
     )
     with pytest.raises(UnsupportedEvent, match="correlated noise"):
         optim.correlated_dpsgd(OBJECTIVE, correlated, noise="discrete")
+
+
+def test_a_refused_noise_leaves_no_file(tmp_path):
+    correlated = calibrate.correlated_dpsgd(
+        LambdaCGD(5, 0.5), batch_size=OBJECTIVE.n, sampler="full", **TARGET
+    )
+    path = tmp_path / "run.db"
+    with pytest.raises(UnsupportedEvent, match="correlated noise"):
+        optim.correlated_dpsgd(OBJECTIVE, correlated, noise="discrete", store=path)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("name", [name for name in PLANS if name != "tree_spider"])

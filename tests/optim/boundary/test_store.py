@@ -88,7 +88,66 @@ def check_survival(objective, plan, folder):
     assert again.ledger == whole.ledger == read_ledger(path)
 
 
-def killed(path, plan, after):
+@pytest.mark.parametrize("name", ["dpsgd", "adaptive_gd", "tree_spider"])
+def test_runs_of_whole_numbers_survive_too(name, tmp_path):
+    """The file holds how many words of the key's stream were taken."""
+    optimizer, plan, path = getattr(optim, name), PLANS[name], tmp_path / "part.db"
+    given = {"seed": 5, "noise": "discrete"}
+    direct = optimizer(OBJECTIVE, plan, **given)
+    for calls in (1, 3):
+        with contextlib.suppress(KeyboardInterrupt):
+            callback = interrupted_at(calls)
+            optimizer(OBJECTIVE, plan, store=path, callback=callback, callback_every=1, **given)
+    again = optimizer(OBJECTIVE, plan, store=path, **given)
+    assert again.w.tobytes() == direct.w.tobytes()
+    assert again.ledger == direct.ledger == read_ledger(path)
+    with pytest.raises(ValueError, match="holds a run with other noise"):
+        optimizer(OBJECTIVE, plan, store=path, seed=5)
+
+
+def test_a_book_keeps_runs_of_whole_numbers_and_their_files(tmp_path):
+    plan = PLANS["dpsgd"]
+    book = optim.BudgetBook(tmp_path / "total.budget", epsilon=9.0, delta=1e-4)
+    given = {"seed": 5, "noise": "discrete"}
+    direct = optim.dpsgd(OBJECTIVE, plan, **given)
+    with contextlib.suppress(KeyboardInterrupt):
+        store, callback = book.with_store(tmp_path / "run.db"), interrupted_at(2)
+        optim.dpsgd(OBJECTIVE, plan, store=store, store_every=4, callback=callback, **given)
+    store = book.with_store(tmp_path / "run.db")
+    again = optim.dpsgd(OBJECTIVE, plan, store=store, store_every=4, **given)
+    assert again.w.tobytes() == direct.w.tobytes()
+    assert [run.state for run in book.runs] == ["all 30 planned answers"]
+    other = optim.dpsgd(OBJECTIVE, plan, store=book, noise="discrete")
+    assert other.complete
+    with pytest.raises(ValueError, match=r"give book\.with_store"):
+        optim.dpsgd(OBJECTIVE, plan, store=book, store_every=4)
+
+
+def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path):
+    path, plan, inside, outside = tmp_path / "run.db", PLANS["noisy_gd"], [], []
+
+    def gradients(w, rows):
+        inside.append(read_count(path))
+        return X[rows] * (X[rows] @ w - Y[rows])[:, np.newaxis]
+
+    def callback(progress):
+        outside.append((progress.step, read_count(path)))
+        if progress.step == 21:
+            raise KeyboardInterrupt
+
+    objective = optim.FromGradients(gradients, n=N, dimension=D, block=N)
+    objective.checked = True
+    with pytest.raises(KeyboardInterrupt):
+        optim.noisy_gd(
+            objective, plan, store=path, store_every=5, callback=callback, callback_every=7
+        )
+    # Answer t is computed while the file holds those before the last transaction.
+    held = [5 * (t % 7 // 5) + 7 * (t // 7) for t in range(21)]
+    assert inside[-21:] == held
+    assert outside == [(7, 7), (14, 14), (21, 21)]
+
+
+def killed(path, plan, after, every=1):
     """Run noisy_gd in a child process, kill it, and return the steps whose iterates left it."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -100,7 +159,8 @@ def killed(path, plan, after):
             seed=5,
             store=path,
             callback=lambda p: os.write(writer, struct.pack("<q3d", p.step, *p.w)) and None,
-            callback_every=1,
+            callback_every=every,
+            store_every=every,
         )
         os._exit(0)
     os.close(writer)
@@ -131,11 +191,12 @@ def test_killed_at_random_points_it_releases_nothing_that_is_not_in_the_file(tmp
     for attempt in range(200):
         if path is None or not path.exists() or read_count(path) >= 60:
             path = tmp_path / f"run{attempt}.db"
-        released = killed(path, plan, chance.uniform(0.0, 0.04))
+        every = chance.choice([1, 4])
+        released = killed(path, plan, chance.uniform(0.0, 0.04), every)
         kills += 1
         # An iterate that left is one of the whole run's, and its answer is in the file.
-        assert released == seen[: len(released)]
-        assert read_count(path) >= len(released)
+        assert released == seen[every - 1 :: every][: len(released)]
+        assert read_count(path) >= every * len(released)
     assert kills == 200
 
 

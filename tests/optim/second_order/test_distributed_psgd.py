@@ -53,6 +53,21 @@ def test_one_silo_is_algorithm_2_bit_for_bit():
     assert alone.difference_calls == silo.difference_calls > 0
 
 
+def test_silos_sum_in_whole_numbers_too():
+    given, plan = [records(j) for j in range(2)], planned(2)
+    whole = optim.distributed_psgd(given, plan, seed=3, initial=SADDLE, noise="discrete")
+    alone = optim.gauss_psgd(
+        records(0), planned(None, build=calibrate.gauss_psgd), seed=7, noise="discrete"
+    )
+    one = optim.distributed_psgd(
+        [Silo(records(0))], planned(None, build=calibrate.gauss_psgd), seed=7, noise="discrete"
+    )
+    assert same(alone, one)
+    assert whole.epsilon(1e-6) <= plan.epsilon
+    with pytest.raises(ValueError, match="noise must be one of"):
+        optim.distributed_psgd(given, plan, noise="laplace")
+
+
 @pytest.mark.parametrize("workers", [1, 3])
 def test_numbers_do_not_depend_on_workers(workers):
     plan = planned(3)
