@@ -141,8 +141,7 @@ def tree_spider(
         if p is not None and constants.lipschitz <= problem.L0:
             parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
         if 2 * tree.error >= problem.L0:
-            why = f"a run ends where an estimate is no longer than {2 * tree.error:.3g}, as all are"
-            warn_no_step("tree_spider", n, why)
+            warn_no_step("tree_spider", n, f"estimates are below its end, {2 * tree.error:.3g}")
     parameters |= {
         "rounds": tree.rounds,
         "depth": tree.depth,

@@ -57,11 +57,9 @@ def oracle_for(*queries, relation="replace-special", objective=None, **options):
 class Watched(Logistic):
     """Notes which rows each sum was over."""
 
-    checked = True
-
     def __init__(self):
         super().__init__(X, Y, l2=0.2)
-        self.kernel_used, self.seen = self.kernel, []
+        self.kernel_used, self.seen, self.checked = self.kernel, [], True
 
     def clipped_sum(self, w, rows, max_norm):
         self.seen.append(rows.copy())

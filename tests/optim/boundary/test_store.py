@@ -91,7 +91,7 @@ def check_survival(objective, plan, folder):
 @pytest.mark.parametrize("name", ["dpsgd", "adaptive_gd", "tree_spider"])
 def test_runs_of_whole_numbers_survive_too(name, tmp_path):
     """The file holds how many words of the key's stream were taken."""
-    optimizer, plan, path = getattr(optim, name), PLANS[name], tmp_path / "part.db"
+    optimizer, plan, path = getattr(optim, name), plan_of(name), tmp_path / "part.db"
     given = {"seed": 5, "noise": "discrete"}
     direct = optimizer(OBJECTIVE, plan, **given)
     for calls in (1, 3):
@@ -106,7 +106,7 @@ def test_runs_of_whole_numbers_survive_too(name, tmp_path):
 
 
 def test_a_book_keeps_runs_of_whole_numbers_and_their_files(tmp_path):
-    plan = PLANS["dpsgd"]
+    plan = plan_of("dpsgd")
     book = optim.BudgetBook(tmp_path / "total.budget", epsilon=9.0, delta=1e-4)
     given = {"seed": 5, "noise": "discrete"}
     direct = optim.dpsgd(OBJECTIVE, plan, **given)
@@ -124,7 +124,7 @@ def test_a_book_keeps_runs_of_whole_numbers_and_their_files(tmp_path):
 
 
 def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path):
-    path, plan, inside, outside = tmp_path / "run.db", PLANS["noisy_gd"], [], []
+    path, plan, inside, outside = tmp_path / "run.db", plan_of("noisy_gd"), [], []
 
     def gradients(w, rows):
         inside.append(read_count(path))
@@ -135,7 +135,7 @@ def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path)
         if progress.step == 21:
             raise KeyboardInterrupt
 
-    objective = optim.FromGradients(gradients, n=N, dimension=D, block=N)
+    objective = optim.FromGradients(gradients, n=len(X), dimension=D, block=len(X))
     objective.checked = True
     with pytest.raises(KeyboardInterrupt):
         optim.noisy_gd(
