@@ -37,7 +37,7 @@ _ROOMS = {
     },
     "dpcal.calibrate": {
         "prover": "auditing.prover",
-        "audit_recheck": "auditing.kernel.checker",
+        "audit_recheck": "auditing.recheck",
     },
     "dpcal.optim": {
         "oracle": "boundary.oracle",

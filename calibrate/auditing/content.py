@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.auditing.claims import Balance, Bound, Claim, Definition, Identity
-from dpcal.calibrate.auditing.kernel.normal import Normal
 from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, minus, over, substitute, symbols
+from dpcal.calibrate.auditing.search.normal import Normal
 
 __all__ = ["restated", "same_as_written"]
 

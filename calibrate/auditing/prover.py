@@ -25,28 +25,31 @@ from dpcal.accountants import epsilon
 from dpcal.calibrate.auditing import claims
 from dpcal.calibrate.auditing.formulas import show
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.checker import (
-    Goal,
-    context_of,
-    goals,
-    verdict_of,
-)
-from dpcal.calibrate.auditing.kernel.rates import order
-from dpcal.calibrate.auditing.kernel.rules import Context
+from dpcal.calibrate.auditing.kernel.goals import Goal, goals
+from dpcal.calibrate.auditing.kernel.goals import context_of as facts_of
+from dpcal.calibrate.auditing.kernel.rules import Context as Facts
 from dpcal.calibrate.auditing.kernel.terms import (
     ZERO,
     Term,
     Undecided,
     encode,
     minus,
+    negative,
     number,
     over,
     plus,
     power,
+    symbol,
+    symbols,
+    times,
 )
 from dpcal.calibrate.auditing.language import standalone
-from dpcal.calibrate.auditing.points import points, witness
-from dpcal.calibrate.auditing.search import Search
+from dpcal.calibrate.auditing.recheck import verdict_of
+from dpcal.calibrate.auditing.search import certificate
+from dpcal.calibrate.auditing.search.context import Context, context_of
+from dpcal.calibrate.auditing.search.engine import Search
+from dpcal.calibrate.auditing.search.orders import order
+from dpcal.calibrate.auditing.search.points import points, witness
 from dpcal.calibrate.auditing.verdicts import STATUSES, Verdict
 
 __all__ = ["STATUSES", "Verdict", "prove"]
@@ -118,6 +121,8 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
     proofs = _proofs(claim, found, deadline)
     if proofs is not None:
         evidence = {"witness": _plain(where), "proofs": proofs}
+        if isinstance(claim, claims.Balance):
+            evidence["powers"] = _opposite(claim)
         status = _PROVED.get(type(claim), "PROVED")
         return Verdict(status, _method(proofs), _why(claim, proofs), evidence)
     refuted, more = _counterexample(claim, found, MORE_POINTS, 1)
@@ -136,28 +141,62 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
 
 def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any] | None:
     proofs = []
-    context = context_of(claim)
+    context, facts = context_of(claim), facts_of(claim)
     for goal in found:
         search = Search(deadline - time.monotonic())
-        proof = _proof(search, context, goal)
+        gap = minus(goal.right, goal.left)
+        if goal.relation == "=":
+            proof = _equation(search, context, facts, goal)
+        else:
+            proof = _inequality(search, context, facts, gap, goal.relation == "<")
         if proof is None:
             return None
         proofs.append(proof)
     return proofs
 
 
-def _proof(search: Search, context: Context, goal: Goal) -> Any:
-    if goal.relation == "=":
-        return search.equation(context, goal.left, goal.right)
-    rows: list[Any] = []
-    for side in (goal.left, goal.right):
-        defined = search.definedness(context, side)
-        if defined is None:
-            return None
-        rows += defined
+def _inequality(
+    search: Search, context: Context, facts: Facts, gap: Term, strict: bool
+) -> Any | None:
+    """Return a certificate that a gap is nonnegative, or positive."""
+    found = search.inequality(context, gap, strict)
+    return None if found is None else certificate.written(context, facts, gap, strict, found)
+
+
+def _equation(search: Search, context: Context, facts: Facts, goal: Goal) -> Any | None:
+    """Return certificates that two sides are equal: by their form, or by two inequalities."""
     gap = minus(goal.right, goal.left)
-    proof = search.inequality(context, gap, goal.relation == "<")
-    return {**proof, "sides_defined": rows} if proof is not None and rows else proof
+    found = search.equation(context, goal.left, goal.right)
+    if found is None:
+        return None
+    try:
+        return certificate.equation(context, facts, gap, found)
+    except Undecided:
+        below = _inequality(search, context, facts, gap, False)
+        above = _inequality(search, context, facts, negative(gap), False)
+        return None if below is None or above is None else {"below": below, "above": above}
+
+
+def _opposite(claim: claims.Balance) -> list[Any]:
+    """Return the power of the parameter in both sides, and what is left of them without it."""
+    rows = []
+    context, facts = context_of(claim), facts_of(claim)
+    of = symbol(claim.of)
+    for side in claim.raw or ():
+        fresh = dict.fromkeys(symbols(side) - context.signs.keys(), "+")
+        normal = Context({**fresh, **context.signs, claim.of: "+"}).normal
+        total = normal.clear(normal.sum(side))
+        found = {dict(monomial).get(of, Fraction(0)) for monomial in total}
+        if len(found) != 1 or not isinstance(exponent := found.pop(), Fraction):
+            raise Undecided("a side is no power of the parameter")
+        pairs = {frozenset(p for p in m if p[0] != of): v for m, v in total.items()}
+        rest = normal.term(pairs)
+        names = facts.names | fresh.keys()
+        known = [(symbol(name), True) for name in {*fresh, claim.of}]
+        form = minus(side, times(rest, power(of, number(exponent))))
+        step = certificate.equals(Facts(names, (*facts.facts.items(), *known)), form, ZERO)
+        rows.append([str(exponent), encode(rest), step])
+    return rows
 
 
 def _counterexample(
@@ -211,14 +250,22 @@ def _short(value: Fraction) -> str:
 
 
 def _method(proofs: list[Any]) -> str:
-    return ", ".join(dict.fromkeys(str(proof["rule"]) for proof in proofs))
+    return ", ".join(dict.fromkeys(rule for proof in proofs for rule in _rules(proof)))
+
+
+def _rules(proof: Any) -> list[str]:
+    """Return the rules of the last steps of a proof."""
+    if "rule" in proof:
+        identity = proof["rule"] == "plain" and proof.get("as") == encode(ZERO)
+        return ["identity" if identity else str(proof["rule"])]
+    return [rule for part in proof.values() for rule in _rules(part)]
 
 
 def _why(claim: claims.Claim, proofs: list[Any]) -> str:
     steps = sum(_steps(proof) for proof in proofs)
     if isinstance(claim, claims.Loose):
         return f"true, and still true with {show(claim.factor)} times the left side"
-    if set(_method(proofs).split(", ")) == {"equal"}:
+    if set(_method(proofs).split(", ")) == {"identity"}:
         return "both sides have the same normal form"
     return f"a proof of {steps} steps was checked, by {_method(proofs)}"
 
@@ -237,36 +284,43 @@ def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
     lefts, rights = (_terms(context, side) for side in (claim.left, claim.right))
     soft = isinstance(claim, claims.SoftRate)
     exact = [order(context, row, claim.growth, exactly=True) for row in rights]
-    shown: dict[str, Any] = {"right": [encode(row) for row in rights]}
-    search = Search(deadline - time.monotonic())
-    defined = [search.definedness(context, part) for part in (claim.left, claim.right, *lefts)]
-    if None in defined:
-        return Verdict("OPEN", "none", "a side may be undefined in the domain")
-    if any(defined):
-        shown["sides_defined"] = [row for rows in defined for row in rows or ()]
-    conjugated = _conjugated(context, claim.left)
-    for parts in filter(None, (lefts, conjugated)):
-        refuted = _outgrown(claim, context, parts, rights, shown)
-        if refuted is not None:
-            return refuted
+    facts = facts_of(claim)
     where = witness(claim)
     if where is None:
         return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
+    conjugated = _conjugated(context, claim.left)
+    for parts in filter(None, (lefts, conjugated)):
+        refuted = _outgrown(claim, context, facts, parts, rights)
+        if refuted is not None:
+            return refuted
     outgrown = lefts[0]
-    for parts in (lefts, conjugated):
+    for parts in filter(None, (lefts, conjugated)):
         rows: list[Any] = []
         for term in parts:
             here = order(context, term, claim.growth, exactly=False)
-            row = _row_below(Search(deadline - time.monotonic()), context, here, exact, soft)
+            row = _row_below(Search(deadline - time.monotonic()), context, facts, here, exact, soft)
             if row is None:
                 outgrown = term
                 break
-            rows.append([encode(term), *row])
-        if parts and len(rows) == len(parts):
+            rows.append(row)
+        if len(rows) == len(parts):
             reason = f"all {len(rows)} terms stay within the claimed order"
-            evidence = {"witness": _plain(where), "left": rows, **shown}
-            return Verdict("PROVED", "orders", reason, evidence)
+            evidence = {"witness": _plain(where), "within": rows}
+            shown = _sides(claim, context, facts, parts, rights)
+            return Verdict("PROVED", "orders", reason, {**evidence, **shown})
     return Verdict("OPEN", "none", f"the order of {show(outgrown)} was not decided")
+
+
+def _sides(
+    claim: claims.Rate, context: Context, facts: Facts, lefts: list[Term], rights: list[Term]
+) -> dict[str, Any]:
+    """Return the terms of both sides, and that they add up to them."""
+    shown: dict[str, Any] = {"same": []}
+    for name, side, rows in (("left", claim.left, lefts), ("right", claim.right, rights)):
+        gap = minus(side, plus(*rows))
+        shown["same"].append(certificate.written(context, facts, gap, False, {"rule": "equal"}))
+        shown[name] = [encode(row) for row in rows]
+    return shown
 
 
 def _conjugated(context: Context, side: Term) -> list[Term]:
@@ -282,11 +336,11 @@ def _conjugated(context: Context, side: Term) -> list[Term]:
 
 
 def _row_below(
-    search: Search, context: Context, here: Any, exact: list[Any], soft: bool
+    search: Search, context: Context, facts: Facts, here: Any, exact: list[Any], soft: bool
 ) -> list[Any] | None:
     for index, other in enumerate(exact):
         strict = not soft and here[1] > other[1]
-        proof = search.inequality(context, minus(other[0], here[0]), strict)
+        proof = _inequality(search, context, facts, minus(other[0], here[0]), strict)
         if proof is not None:
             return [index, proof]
     return None
@@ -298,7 +352,7 @@ def _terms(context: Context, side: Term) -> list[Term]:
 
 
 def _outgrown(
-    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term], shown: Any
+    claim: claims.Rate, context: Context, facts: Facts, lefts: list[Term], rights: list[Term]
 ) -> Verdict | None:
     """Find a term of a sum of positive terms whose order exceeds all orders on the right."""
     try:
@@ -313,12 +367,8 @@ def _outgrown(
             more = [here[1] > other[1] and not soft for other in above]
             rows = zip(gaps, more, strict=True)
             if all(g is not None and (g > 0 or (g == 0 and logs)) for g, logs in rows):
-                evidence = {
-                    "witness": _plain(point),
-                    "term": k,
-                    "left": [encode(row) for row in lefts],
-                    **shown,
-                }
+                shown = _sides(claim, context, facts, lefts, rights)
+                evidence = {"witness": _plain(point), "term": k, **shown}
                 power = min(gap for gap in gaps if gap is not None)
                 by = f"the power {power}" if power else "a logarithm"
                 reason = f"the term {show(lefts[k])} grows by {by} more than claimed"

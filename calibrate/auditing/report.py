@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.auditing.kernel.checker import recheck
 from dpcal.calibrate.auditing.language import Claim, Erratum, Prose, Schedule, nearest
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.recheck import recheck
 from dpcal.calibrate.auditing.sources import find
 from dpcal.calibrate.auditing.verdicts import STATUSES, Verdict
 from dpcal.calibrate.schedules import PAPERS, load

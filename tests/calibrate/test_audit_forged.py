@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-from dpcal.calibrate.auditing.kernel.checker import recheck, verdict_of
 from dpcal.calibrate.auditing.language import (
     Bound,
     Enumeration,
@@ -24,6 +23,7 @@ from dpcal.calibrate.auditing.language import (
     Schedule,
 )
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.recheck import recheck, verdict_of
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 DOCUMENTS = 10_000
@@ -101,11 +101,10 @@ VALUES = [
     "1/0",
     "x",
     "t1_",
-    "terms",
+    "plain",
     "balls",
-    "square",
-    "fact",
-    "equal",
+    "slope",
+    "bound",
     "absurd",
     "log",
     "pow",
@@ -123,15 +122,25 @@ VALUES = [
     ["num", "0"],
     ["num", "1"],
     ["sym", "x"],
-    {"rule": "terms"},
-    {"rule": "equal"},
-    {"rule": "fact", "index": 0},
-    {"rule": "balls", "tree": "."},
-    {"rule": "balls", "tree": "x"},
-    [["num", "0"], {"rule": "terms"}],
-    {"rule": "sum", "parts": []},
-    {"rule": "product", "factors": []},
-    {"rule": "absurd", "index": 0, "against": {"rule": "terms"}},
+    {"rule": "plain"},
+    {"rule": "plain", "as": ["num", "0"]},
+    {"rule": "plain", "as": ["num", "1"]},
+    {"rule": "plain", "as": ["sym", "x"], "bases": [["sym", "x"], ["sym", "y"]]},
+    {"rule": "absurd", "fact": ["sym", "x"]},
+    {"rule": "balls", "box": {}, "tree": "."},
+    {"rule": "balls", "box": {"x": ["0", "1"]}, "tree": "x"},
+    [["num", "0"], False, {"rule": "plain"}],
+    [[["num", "-1"], True, {"rule": "plain"}]],
+    [[["sym", "x"], True, {"rule": "plain"}]],
+    {"rule": "let", "name": "x", "value": ["num", "-1"], "then": {"rule": "plain"}},
+    {"rule": "let", "name": "t1_", "value": ["num", "-1"], "then": {"rule": "plain"}},
+    {"rule": "cases", "on": ["sym", "x"], "nonnegative": {}, "nonpositive": {}},
+    {
+        "rule": "replace",
+        "of": ["sym", "x"],
+        "by": ["num", "1"],
+        "then": {"rule": "plain"},
+    },
 ]
 
 
@@ -201,17 +210,17 @@ def test_cases_that_are_not_the_claims_are_refused():
 
 @pytest.mark.parametrize("depth", [100, 5000])
 def test_deep_documents_are_refused_in_time(depth):
-    proof: dict = {"rule": "terms"}
+    proof: dict = {"rule": "plain"}
     term: list = ["sym", "x"]
     for _ in range(depth):
         proof = {"rule": "cases", "on": ["sym", "x"], "nonnegative": proof, "nonpositive": proof}
         term = ["exp", term]
     claim = PLAIN.resolve(Bound("c", "x <= x**2"))
     started = time.monotonic()
-    for step in (proof if depth < 1000 else {"rule": "terms"}, {"rule": "square", "root": term}):
+    for step in (proof if depth < 1000 else {"rule": "plain"}, {"rule": "plain", "as": term}):
         evidence = {"witness": {"x": "1"}, "proofs": [step]}
         if depth < 1000 and step is proof:
-            evidence["proofs"] = [{"rule": "square", "root": term}]
+            evidence["proofs"] = [{"rule": "plain", "as": term}]
         assert verdict_of(claim, Verdict("PROVED", "", evidence=evidence), seconds=2.0)
     assert time.monotonic() - started < 20
 
@@ -220,7 +229,7 @@ def test_large_numbers_are_refused_in_time():
     huge = ["pow", ["num", "7"], ["num", "9" * 300]]
     claim = PLAIN.resolve(Bound("c", "x <= x**2"))
     for root in (huge, ["mul", ["sym", "x"], huge], ["gamma", huge]):
-        step = {"rule": "square", "root": root}
+        step = {"rule": "plain", "as": ["pow", root, ["num", "2"]]}
         evidence = {"witness": {"x": "1"}, "proofs": [step]}
         started = time.monotonic()
         assert verdict_of(claim, Verdict("PROVED", "", evidence=evidence), seconds=2.0)
@@ -233,7 +242,7 @@ def test_the_checker_knows_nothing_of_the_search():
 
     import dpcal.calibrate.auditing.kernel as kernel
 
-    trusted = {"base", "claims", "formulas", "kernel", "ranges", "verdicts"}
+    trusted = {"base", "claims", "formulas", "kernel", "ranges"}
     for path in Path(kernel.__file__).parent.glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert len(text.splitlines()) < 600, path.name

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import pytest
 
-from dpcal.calibrate.auditing.kernel.checker import recheck
 from dpcal.calibrate.auditing.language import (
     Balance,
     Bound,
@@ -25,6 +24,7 @@ from dpcal.calibrate.auditing.language import (
     standalone,
 )
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.recheck import recheck
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 POSITIVE = tuple(Quantity(name, "positive") for name in ["x", "y", "z", "a", "b", "n"])

@@ -19,11 +19,11 @@ import sympy
 
 from dpcal.calibrate.auditing.formulas import from_sympy
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.checker import goals
+from dpcal.calibrate.auditing.kernel.goals import goals
 from dpcal.calibrate.auditing.kernel.terms import minus, number, symbols, times
 from dpcal.calibrate.auditing.language import unfold
-from dpcal.calibrate.auditing.points import points
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.search.points import points
 from dpcal.calibrate.schedules import PAPERS, load
 
 MUTATIONS = 500

@@ -12,8 +12,7 @@ from sympy import Ge, Le, Max, Min, Rational, exp, log, oo, sqrt
 
 from dpcal.calibrate.auditing.formulas import parse, show, to_sympy
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.checker import gaussian_delta, recheck
-from dpcal.calibrate.auditing.kernel.normal import Normal
+from dpcal.calibrate.auditing.kernel.goals import gaussian_delta
 from dpcal.calibrate.auditing.kernel.terms import Undecided, difference, number
 from dpcal.calibrate.auditing.language import (
     Bound,
@@ -35,6 +34,8 @@ from dpcal.calibrate.auditing.language import (
     standalone,
 )
 from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.auditing.recheck import recheck
+from dpcal.calibrate.auditing.search.normal import Normal
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 x, y, z, n, d, kappa = positive("x y z n d kappa")

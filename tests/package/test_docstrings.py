@@ -32,9 +32,9 @@ KNOWN_WITHOUT_EXAMPLE = {
     "dpcal.accountants.inversion.jumps",
     "dpcal.accountants.inversion.solve",
     # Parts of one search, whose example is that of ``dpcal.calibrate.auditing.prover``.
-    "dpcal.calibrate.auditing.boxes",
-    "dpcal.calibrate.auditing.moves",
-    "dpcal.calibrate.auditing.products",
+    "dpcal.calibrate.auditing.search.boxes",
+    "dpcal.calibrate.auditing.search.moves",
+    "dpcal.calibrate.auditing.search.products",
 }
 
 KNOWN_LEANING = {}

@@ -24,6 +24,7 @@ __all__ = ["exact", "interval", "sign", "sign_at", "text", "value"]
 
 BITS = 256
 LARGEST_POWER = 4096  # whole powers of an exact point beyond it are left to balls
+MOST_BITS = 200_000  # of one exact number
 
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
@@ -157,6 +158,8 @@ def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
         return None
     if base == 0 and exponent < 0:
         raise Undecided("division by zero")
+    if abs(exponent) * max(part.bit_length() - 1 for part in base.as_integer_ratio()) > MOST_BITS:
+        raise Undecided("a number with too many digits")
     return Fraction(base ** int(exponent))
 
 

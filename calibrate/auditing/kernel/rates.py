@@ -1,136 +1,148 @@
 """Orders of growth: the power of t, and the power of log(t), of terms whose symbols grow with t.
 
-An order is a pair: an exponent (a term, when it depends on symbols) and a power of the logarithm.
-Upper orders bound the size of a term; exact ones bound it from below as well and need every part
-to be positive. Mixed signs, and functions that are neither powers nor logarithms, are refused.
+An upper order bounds the size of a term. An exact order bounds it from below as well; then all
+parts must be positive. What is neither a power nor a logarithm is refused.
 
->>> from dpcal.calibrate.auditing.kernel.rules import Context
->>> from dpcal.calibrate.auditing.kernel.terms import number, power, symbol, times
+>>> from dpcal.calibrate.auditing.kernel.terms import power, symbol
 >>> n = symbol("n")
->>> product = times(power(n, number(2)), ("log", n))
->>> order(Context({"n": "+"}), product, {"n": number(1)}, exactly=True)
+>>> Orders(Context({"n"}), {"n": number(1)}).of(times(power(n, number(2)), ("log", n)), True)
 (('num', Fraction(2, 1)), Fraction(1, 1))
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpcal.calibrate.auditing.kernel.exponents import Exponent
-from dpcal.calibrate.auditing.kernel.normal import Normal, Sum
-from dpcal.calibrate.auditing.kernel.rules import Context, require
+from dpcal.calibrate.auditing import claims
+from dpcal.calibrate.auditing.kernel import balls
+from dpcal.calibrate.auditing.kernel.goals import contains, context_of
+from dpcal.calibrate.auditing.kernel.rules import Context, check, is_zero_form, require
 from dpcal.calibrate.auditing.kernel.terms import (
     ZERO,
     Term,
-    Undecided,
+    decode,
+    minus,
     number,
     plus,
     symbols,
     times,
 )
 
-__all__ = ["Order", "order"]
+__all__ = ["Orders", "check_rate"]
 
 Order = tuple[Term, Fraction]
 _CONSTANT: Order = (ZERO, Fraction(0))
 
 
-def order(context: Context, term: Term, growth: Mapping[str, Term], *, exactly: bool) -> Order:
-    """Return the order of a term that is one monomial in symbols, sums and logarithms.
+class Orders:
+    """Orders of terms as they are written.
 
     Parameters
     ----------
     context
-        Signs of the symbols.
-    term
-        A term with one monomial in its normal form.
+        Facts about the symbols.
     growth
-        Exponents of t for the symbols that grow.
-    exactly
-        Whether the order must be a lower bound too, and the term positive.
+        Exponents of t for the symbols that grow; these are positive.
     """
-    total = context.normal.sum(term)
-    require(len(total) == 1, "one monomial")
-    monomial, value = next(iter(total.items()))
-    require(not exactly or value > 0, "a positive term")
-    return _Orders(context.normal, growth, exactly).of_monomial(monomial)
 
+    def __init__(self, context: Context, growth: Mapping[str, Term]) -> None:
+        self.context, self.growth = context, growth
 
-class _Orders:
-    def __init__(self, normal: Normal, growth: Mapping[str, Term], exactly: bool) -> None:
-        self.normal, self.growth, self.exactly = normal, growth, exactly
-
-    def of_monomial(self, monomial: Any) -> Order:
-        power, logarithms = ZERO, Fraction(0)
-        for atom, exponent in monomial:
-            if self._is_fixed_exponent(exponent):
-                base = self._of_atom(atom, exponent)
-                power = plus(power, times(self.normal.exponent_term(exponent), base[0]))
-                if base[1]:
-                    require(isinstance(exponent, Fraction), "a numeric power of a logarithm")
-                    logarithms += exponent * base[1]
-            else:
-                raise Undecided("an exponent that grows")
-        return _simple(power), logarithms
-
-    def _is_fixed_exponent(self, exponent: Exponent) -> bool:
-        if isinstance(exponent, Fraction):
-            return True
-        return not symbols(self.normal.exponent_term(exponent)) & self.growth.keys()
-
-    def _grows(self, atom: Any) -> bool:
-        whole: Sum = {frozenset({(atom, Fraction(1))}): Fraction(1)}
-        return bool(symbols(self.normal.term(whole)) & self.growth.keys())
-
-    def _of_atom(self, atom: Any, exponent: Exponent) -> Order:
-        if not self._grows(atom):
-            positive = self.normal.atom_sign(atom) == "+"
-            require(positive or not self.exactly, "a positive constant")
-            bounded = isinstance(exponent, Fraction) and exponent > 0
-            require(positive or bounded, "a constant that is not zero")
+    def of(self, term: Term, exactly: bool) -> Order:
+        """Return the upper order of a term, or the exact order of one that is positive."""
+        head, *parts = term
+        if not symbols(term) & self.growth.keys():
+            require(not exactly or self.context.is_at_least(term, True), "a positive constant")
             return _CONSTANT
-        head = atom[0]
         if head == "sym":
-            return self.growth[atom[1]], Fraction(0)
-        if head == "sum":
-            return self._of_sum(dict(atom[1]), max)
-        if head in ("max", "min"):
-            orders = [self._of_sum(dict(part), max) for part in atom[1]]
-            return _pick(orders, max if head == "max" else min)
-        if head == "logatom":
-            return self._of_logarithm(atom[1], exponent)
-        raise Undecided(f"no order of {head} is known")
-
-    def _of_sum(self, total: Sum, choose: Any) -> Order:
-        """Return the exact order of a sum of positive terms."""
-        cleared = self.normal.clear(total)
-        require(all(value > 0 for value in cleared.values()), "a sum of positive terms")
-        inner = _Orders(self.normal, self.growth, True)
-        return _pick([inner.of_monomial(monomial) for monomial in cleared], choose)
-
-    def _of_logarithm(self, inside: Any, exponent: Exponent) -> Order:
-        """Return the order of a logarithm: one logarithm when its argument is a power of t."""
-        power, logarithms = _Orders(self.normal, self.growth, True)._of_atom(inside, Fraction(1))
-        require(power[0] == "num", "a numeric power inside a logarithm")
-        if power[1] != 0:
-            require(not self.exactly or power[1] > 0, "a logarithm that is positive in the end")
+            return self.growth[term[1]], Fraction(0)
+        if head == "mul":
+            orders = [self.of(part, exactly) for part in parts]
+            return _sum(orders)
+        if head in ("add", "max", "min"):
+            lowest = head == "min"
+            return _pick([self.of(part, exactly or lowest) for part in parts], lowest)
+        if head == "pow":
+            return self._power(parts[0], parts[1], exactly)
+        require(head == "log", f"no order of {head} is known")
+        inside = self.of(parts[0], True)
+        power = _value(inside[0])
+        if power != 0:
+            require(not exactly or power > 0, "a logarithm that is positive in the end")
             return ZERO, Fraction(1)
-        bounded = not self.exactly and isinstance(exponent, Fraction) and exponent > 0
-        require(bounded and logarithms == 0, "a logarithm whose argument is a power")
+        require(not exactly and inside[1] == 0, "a logarithm whose argument is a power")
         return _CONSTANT
 
+    def _power(self, base: Term, exponent: Term, exactly: bool) -> Order:
+        require(not symbols(exponent) & self.growth.keys(), "an exponent that does not grow")
+        rises = exponent[0] == "num" and exponent[1] > 0
+        inside = self.of(base, exactly or not rises)
+        require(not inside[1] or exponent[0] == "num", "a numeric power of a logarithm")
+        logarithms = inside[1] * exponent[1] if inside[1] else Fraction(0)
+        return _sum([(times(exponent, inside[0]), logarithms)])
 
-def _pick(orders: list[Order], choose: Any) -> Order:
+
+def _sum(orders: list[Order]) -> Order:
+    power = plus(*(power for power, _ in orders))
+    value = balls.exact(power, {})
+    logarithms = sum((logs for _, logs in orders), Fraction(0))
+    return power if value is None else number(value), logarithms
+
+
+def _value(power: Term) -> Fraction:
+    require(power[0] == "num", "numeric powers to compare")
+    return Fraction(power[1])
+
+
+def _pick(orders: list[Order], lowest: bool) -> Order:
     if len(set(orders)) == 1:
         return orders[0]
-    require(all(power[0] == "num" for power, _ in orders), "numeric powers to compare")
-    power, logarithms = choose((power[1], logarithms) for power, logarithms in orders)
+    choose: Callable[..., Any] = min if lowest else max
+    power, logarithms = choose((_value(power), logarithms) for power, logarithms in orders)
     return number(power), logarithms
 
 
-def _simple(power: Term) -> Term:
-    """Return a numeric power as a number."""
-    total = Normal(dict.fromkeys(symbols(power), "?")).sum(power)
-    return number(total.get(frozenset(), 0)) if set(total) <= {frozenset()} else power
+def check_rate(
+    claim: claims.Rate, status: str, evidence: Mapping[str, Any], deadline: float
+) -> None:
+    """Check that each term on the left stays within one on the right, or that one outgrows all."""
+    context = _growing(claim, deadline)
+    point = {str(name): decode(["num", x])[1] for name, x in evidence["witness"].items()}
+    require(contains(claim, point), "a witness in the domain.")
+    lefts, rights = ([decode(row) for row in evidence[side]] for side in ("left", "right"))
+    sides = zip((claim.left, claim.right), (lefts, rights), evidence["same"], strict=True)
+    for side, rows, same in sides:
+        require(rows and is_zero_form(same), "terms that add up to each side.")
+        check(context, minus(side, plus(*rows)), False, same)
+    orders, proved = Orders(context, claim.growth), status == "PROVED"
+    here = [orders.of(row, not proved) for row in lefts]
+    there = [orders.of(row, proved) for row in rights]
+    more = 0 if isinstance(claim, claims.SoftRate) else 1
+    if proved:
+        for (power, logs), (index, proof) in zip(here, evidence["within"], strict=True):
+            gap = minus(there[index][0], power)
+            check(context, gap, logs * more > there[index][1] * more, proof)
+        return
+    require(status == "REFUTED", "a rate that is proved or refuted.")
+    power, logs = here[evidence["term"]]
+    for other, other_logs in there:
+        sign = balls.sign_at(minus(power, other), point)
+        require(sign == 1 or (sign == 0 and more and logs > other_logs), "a term that outgrows.")
+
+
+def _growing(claim: claims.Rate, deadline: float) -> Context:
+    """Return the context of a claim whose growing symbols can grow; no condition stops them."""
+    context = context_of(claim, deadline)
+    for name, exponent in claim.growth.items():
+        values = claim.domain[name]
+        size = exponent[1] if exponent[0] == "num" else None
+        require(values.low is not None and values.low >= 0, "positive growing symbols.")
+        require(context.is_at_least(("sym", name), True), "positive growing symbols.")
+        rises, falls = size is None or size > 0, size is None or size < 0
+        require(values.high is None or not rises, "growing symbols without an upper bound.")
+        require(values.low == 0 or not falls, "falling symbols that come near zero.")
+    held = {name for pair in claim.where for side in pair[:2] for name in symbols(side)}
+    require(not held & claim.growth.keys(), "conditions that do not stop the growth.")
+    return context

@@ -115,7 +115,9 @@ def subterms(term: Term) -> Iterator[Term]:
 
 def symbols(term: Term) -> set[str]:
     """Return the names of the symbols of a term."""
-    return {part[1] for part in subterms(term) if part[0] == "sym"}
+    if term[0] in ("num", "sym"):
+        return {term[1]} if term[0] == "sym" else set()
+    return set().union(*map(symbols, term[1:]))
 
 
 def replace(term: Term, table: Mapping[Term, Term]) -> Term:

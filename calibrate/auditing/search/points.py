@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from dpcal.calibrate.auditing.claims import Claim
 from dpcal.calibrate.auditing.kernel.balls import exact
-from dpcal.calibrate.auditing.kernel.checker import contains, domain_of
+from dpcal.calibrate.auditing.kernel.goals import contains, domain_of
 from dpcal.calibrate.auditing.kernel.terms import symbols
 from dpcal.calibrate.auditing.ranges import Range
 

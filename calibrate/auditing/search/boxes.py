@@ -6,11 +6,6 @@ import time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.auditing.kernel.rules import (
-    Context,
-    enclosed_sign,
-    is_outside,
-)
 from dpcal.calibrate.auditing.kernel.terms import (
     Term,
     Undecided,
@@ -21,9 +16,14 @@ from dpcal.calibrate.auditing.kernel.terms import (
     symbol,
     symbols,
 )
+from dpcal.calibrate.auditing.search.context import (
+    Context,
+    enclosed_sign,
+    is_outside,
+)
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.search import Search
+    from dpcal.calibrate.auditing.search.engine import Search
 
 __all__ = ["by_balls", "by_cut", "by_few_boxes", "by_simpler_balls"]
 

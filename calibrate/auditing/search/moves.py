@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import sympy
 
-from dpcal.calibrate.auditing.kernel.rules import (
-    Context,
-)
 from dpcal.calibrate.auditing.kernel.terms import (
     ONE,
     ZERO,
@@ -28,10 +25,13 @@ from dpcal.calibrate.auditing.kernel.terms import (
     symbol,
     symbols,
 )
-from dpcal.calibrate.auditing.products import by_factors, by_terms
+from dpcal.calibrate.auditing.search.context import (
+    Context,
+)
+from dpcal.calibrate.auditing.search.products import by_factors, by_terms
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.search import Search
+    from dpcal.calibrate.auditing.search.engine import Search
 
 __all__ = ["by_derivative", "by_moving"]
 

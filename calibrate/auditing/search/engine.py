@@ -1,10 +1,10 @@
 """The search for proofs: clever, and not trusted.
 
 :class:`Search` tries strategies in turn and returns a tree of steps that
-:mod:`dpcal.calibrate.auditing.kernel.rules` checks, or None.
+:mod:`dpcal.calibrate.auditing.search.context` checks, or None.
 
 >>> from dpcal.calibrate.auditing.formulas import parse
->>> from dpcal.calibrate.auditing.kernel.rules import Context
+>>> from dpcal.calibrate.auditing.search.context import Context
 >>> Search(10.0).inequality(Context({"x": "+"}), parse("x - log(1 + x)"), False)["rule"]
 'derivative'
 """
@@ -18,13 +18,7 @@ from typing import Any
 
 import sympy
 
-from dpcal.calibrate.auditing.boxes import by_balls, by_cut, by_few_boxes, by_simpler_balls
-from dpcal.calibrate.auditing.kernel.rules import (
-    Context,
-    enclosed_sign,
-    is_plainly,
-    obligations,
-)
+from dpcal.calibrate.auditing.kernel.rules import obligations
 from dpcal.calibrate.auditing.kernel.terms import (
     ONE,
     Term,
@@ -38,9 +32,16 @@ from dpcal.calibrate.auditing.kernel.terms import (
     subterms,
     symbols,
 )
-from dpcal.calibrate.auditing.moves import by_derivative, by_moving
-from dpcal.calibrate.auditing.multipliers import by_multipliers
-from dpcal.calibrate.auditing.products import (
+from dpcal.calibrate.auditing.search.boxes import by_balls, by_cut, by_few_boxes, by_simpler_balls
+from dpcal.calibrate.auditing.search.context import (
+    Context,
+    chosen_case,
+    enclosed_sign,
+    is_plainly,
+)
+from dpcal.calibrate.auditing.search.moves import by_derivative, by_moving
+from dpcal.calibrate.auditing.search.multipliers import by_multipliers
+from dpcal.calibrate.auditing.search.products import (
     by_addends,
     by_factors,
     by_means,
@@ -283,17 +284,6 @@ class Search:
             return None
         step: Proof = {"rule": "equal cases", "of": encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
-
-
-def chosen_case(context: Context, extremum: Term, chosen: Term, replaced: bool = True) -> Context:
-    """Return the context in which one argument is the largest, or the smallest."""
-    table = {extremum: chosen} if replaced else {}
-    facts = [(replace(fact, table), strict) for fact, strict in context.facts]
-    for other in extremum[1:]:
-        if other != chosen or not replaced:
-            gap = (chosen, other) if extremum[0] == "max" else (other, chosen)
-            facts.append((minus(*gap), False))
-    return Context(context.signs, tuple(facts), context.deadline)
 
 
 def _extrema_of_facts(context: Context, term: Term) -> list[Term]:

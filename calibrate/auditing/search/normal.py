@@ -27,8 +27,8 @@ from typing import Any, TypeGuard
 import flint
 
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.exponents import Exponent, Ratio, generator
 from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, number, plus, power, times
+from dpcal.calibrate.auditing.search.exponents import Exponent, Ratio, generator
 
 __all__ = ["Normal", "Sum"]
 

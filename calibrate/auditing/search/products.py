@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from dpcal.calibrate.auditing.formulas import from_sympy, to_sympy
-from dpcal.calibrate.auditing.kernel.rules import (
-    Context,
-)
 from dpcal.calibrate.auditing.kernel.terms import (
     Term,
     encode,
@@ -24,10 +21,13 @@ from dpcal.calibrate.auditing.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.auditing.multipliers import solve
+from dpcal.calibrate.auditing.search.context import (
+    Context,
+)
+from dpcal.calibrate.auditing.search.multipliers import solve
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.search import Search
+    from dpcal.calibrate.auditing.search.engine import Search
 
 __all__ = ["by_addends", "by_factors", "by_means", "by_parts", "by_square", "by_terms"]
 

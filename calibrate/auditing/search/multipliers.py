@@ -4,7 +4,7 @@ A fact ``small <= large`` with one monomial on its right gives ratios at most 1.
 the goal is written as ``share * target * product of ratio ** multiplier`` with multipliers that are
 nonnegative; shares must add up to at most one.
 
->>> from dpcal.calibrate.auditing.kernel.exponents import generator
+>>> from dpcal.calibrate.auditing.search.exponents import generator
 >>> solve([[Fraction(2), Fraction(0)], [Fraction(1), Fraction(1)]], [Fraction(1), Fraction(1)])
 [Fraction(0, 1), Fraction(1, 1)]
 """
@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.auditing.kernel.exponents import Exponent, Ratio
-from dpcal.calibrate.auditing.kernel.rules import Context
 from dpcal.calibrate.auditing.kernel.terms import (
     ONE,
     Term,
@@ -30,9 +28,11 @@ from dpcal.calibrate.auditing.kernel.terms import (
     power,
     times,
 )
+from dpcal.calibrate.auditing.search.context import Context
+from dpcal.calibrate.auditing.search.exponents import Exponent, Ratio
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.auditing.search import Search
+    from dpcal.calibrate.auditing.search.engine import Search
 
 __all__ = ["by_multipliers", "exponents_of", "solve"]
 

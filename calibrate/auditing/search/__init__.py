@@ -1,0 +1,1 @@
+"""The search for proofs: clever, and not trusted. Only what the kernel accepts is proved."""
