@@ -162,8 +162,12 @@ class Step:
         needed = dict(obligations(goal))
         for row in rows:
             part = decode(row[0])
-            positive = needed.get(part, ">") != ">="
-            self.lemma(part, positive, row[1])
+            positive = True
+            try:
+                self.lemma(part, True, row[1])
+            except Undecided:
+                positive = needed.get(part, ">") != ">="
+                self.lemma(part, positive, row[1])
             self.context = self.context.with_facts((part, positive))
         return _RULES[found["rule"]](self, goal, strict, found)
 
@@ -175,6 +179,7 @@ class Step:
         wanted = ("+",) if strict else ("+", "0+", "0")
         if normal.sign(total) in wanted:
             return self._grouped(normal.clear(total))
+        found: list[tuple[int, Term, Sum]] = []
         for fact, positive in self.context.facts:
             try:
                 known = normal.sum(fact)
@@ -183,10 +188,12 @@ class Step:
             for scale in normal._scales(total, known):
                 rest = normal.sum(minus(normal.term(total), times(number(scale), fact)))
                 sign = normal.sign(rest)
-                if sign == "?" or not (positive or sign == "+" or not strict):
-                    continue
-                first = times(number(scale), fact)
-                return first if sign == "0" else plus(first, self._grouped(normal.clear(rest)))
+                if sign != "?" and (positive or sign == "+" or not strict):
+                    cleared = normal.clear(rest)
+                    found.append((len(cleared), times(number(scale), fact), cleared))
+        if found:
+            _, first, rest = min(found, key=lambda row: row[0])
+            return plus(first, self._grouped(rest)) if rest else first
         raise Undecided("no form with plain signs")
 
     def _grouped(self, total: Sum) -> Term:
