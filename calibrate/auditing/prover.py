@@ -318,7 +318,8 @@ def _sides(
     shown: dict[str, Any] = {"same": []}
     for name, side, rows in (("left", claim.left, lefts), ("right", claim.right, rights)):
         gap = minus(side, plus(*rows))
-        shown["same"].append(certificate.written(context, facts, gap, False, {"rule": "equal"}))
+        found = {"rule": "equal", "defined": Search(SECONDS).definedness(context, gap) or ()}
+        shown["same"].append(certificate.written(context, facts, gap, False, found))
         shown[name] = [encode(row) for row in rows]
     return shown
 
