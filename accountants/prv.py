@@ -1,4 +1,7 @@
-"""What does Microsoft's prv-accountant say? A backend and check for add-or-remove-one.
+"""What does Microsoft's prv-accountant say? A backend and check of Gaussians on Poisson samples.
+
+It answers for add-or-remove-one, and for replace-special: where each record joins a batch by a coin
+of its own, a record that is blanked is one that is not there, and the dominating pairs are equal.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -25,16 +28,19 @@ from dpcal.errors import BackendRefused, UnsupportedEvent
 
 __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
+# Its random variables are of a sum that a record adds to, or adds nothing to.
+RELATIONS = ("add-or-remove-one", "replace-special")
+
 
 def _accountant(
     composition: Composition, eps_error: float, delta_error: float
 ) -> tuple[Any, list[int]]:
     import prv_accountant
 
-    if composition.neighboring_relation != "add-or-remove-one":
+    if composition.neighboring_relation not in RELATIONS:
         raise UnsupportedEvent(
-            "The PRV backend answers for neighboring relation 'add-or-remove-one' only, "
-            f"got {composition.neighboring_relation!r}."
+            f"The PRV backend answers for neighboring relation {' or '.join(map(repr, RELATIONS))} "
+            f"only, got {composition.neighboring_relation!r}."
         )
     parts = composition.directions[0].parts
     counts = [times for _, times in parts]

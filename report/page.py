@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from html import escape
 from typing import Any
@@ -114,33 +114,38 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
 
 
 def _claim(document: Mapping[str, Any]) -> list[str]:
-    """The claim in words."""
-    (run,) = document["runs"]
-    upper, delta = float(run["epsilon"]["upper"]), float(run["delta"])
+    """The claim in words; of several runs, that of all of them together."""
+    runs = document["runs"]
+    paid = runs[0] if len(runs) == 1 else document["everything"]
+    upper, delta = float(paid["epsilon"]["upper"]), float(paid["delta"])
     relation = document["privacy"]["neighboring_relation"]
     factor = math.exp(upper) if upper < 700 else math.inf
+    what = "trained model is" if len(runs) == 1 else f"{len(runs)} trained models together are"
     words = (
-        f"The trained model is ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
+        f"The {what} ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
         f"that differ in {document['privacy']['unit']}: {RELATIONS[relation]}. Whatever anybody "
-        "computes from the model, and whatever they know already, no finding is more than "
-        f"{_up(factor, 3)} times as likely in one world as in the other, apart from a probability "
-        f"of {delta:g}."
+        f"computes from the {'model' if len(runs) == 1 else 'models'}, and whatever they know "
+        f"already, no finding is more than {_up(factor, 3)} times as likely in one world as in the "
+        f"other, apart from a probability of {delta:g}."
     )
     parts = [f'<p class="claim">{escape(words)}</p>']
-    if not run["complete"]:
-        early = f"The run ended early: it {run['message']}. It is charged as planned all the same."
-        parts.append(f'<p class="claim early">{escape(early)}</p>')
+    for run in runs:
+        if not run["complete"]:
+            early = (
+                f"A run ended early: it {run['message']}. It is charged as planned all the same."
+            )
+            parts.append(f'<p class="claim early">{escape(early)}</p>')
     return parts
 
 
 def _numbers(document: Mapping[str, Any]) -> list[str]:
     """The claim in numbers."""
-    (run,) = document["runs"]
-    privacy, price = document["privacy"], run["epsilon"]
-    relation = privacy["neighboring_relation"]
+    runs, privacy = document["runs"], document["privacy"]
+    paid = runs[0] if len(runs) == 1 else document["everything"]
+    price, relation = paid["epsilon"], privacy["neighboring_relation"]
     rows = [
         ("Epsilon, at most", _up(float(price["upper"]), 6)),
-        ("Delta", f"{run['delta']:g}"),
+        ("Delta", f"{paid['delta']:g}"),
         ("Unit of privacy", privacy["unit"]),
         ("Neighboring relation", f"{relation}: {RELATIONS[relation]}"),
         ("Computed by", f"{price['accountant']} accountant ({price['method']}), rounded up"),
@@ -154,7 +159,35 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
     ):
         if key in document["data"]:
             rows.append((words, str(document["data"][key])))
-    return ["<h2>The claim in numbers</h2>", _table(rows)]
+    parts = ["<h2>The claim in numbers</h2>", _table(rows)]
+    if len(runs) > 1:
+        parts += [
+            "<p>Whoever sees one of these models, and no other, sees what it costs alone:</p>",
+            _each_run(runs),
+        ]
+    return parts
+
+
+def _each_run(runs: Sequence[Mapping[str, Any]]) -> str:
+    """A row for the runs of each target."""
+    groups: dict[tuple[float, float], list[Mapping[str, Any]]] = {}
+    for run in runs:
+        groups.setdefault((float(run["plan"]["epsilon"]), float(run["delta"])), []).append(run)
+    head = ["models", "epsilon of one, at most", "delta", "noise multiplier", "answers"]
+    cells = []
+    for (_, delta), group in groups.items():
+        upper = max(float(run["epsilon"]["upper"]) for run in group)
+        query = group[0]["plan"]["queries"][0]
+        cells.append(
+            [
+                str(len(group)),
+                _up(upper, 6),
+                f"{delta:g}",
+                f"{query['noise_multiplier']:.5g}",
+                f"{query['count']} x {query['kind']}",
+            ]
+        )
+    return _grid(head, cells)
 
 
 def _risk(document: Mapping[str, Any]) -> list[str]:

@@ -39,7 +39,8 @@ def dpsgd(
     Parameters
     ----------
     n
-        Number of records, >= 1. Its value is treated as public.
+        Number of records, >= 1, a number that is known in public. Where it was counted from the
+        records, one record more would change it: ask for ``"replace-special"`` then.
     batch_size
         Expected batch size, in [1, n]; each record joins a batch with probability batch_size / n.
     epsilon

@@ -10,7 +10,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
 from dpcal.commands._output import at_most, duration, interval, present
 from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cancer
-from dpcal.commands.training.documents import opening, write
+from dpcal.commands.training.documents import add_pages, opening, risk, write
 from dpcal.commands.training.tables import Ranges
 from dpcal.commands.training.task import AVERAGING, Run, Task, progress_bar, train
 from dpcal.plot import Point
@@ -20,6 +20,8 @@ __all__ = ["accuracy_table", "calibration_table", "demonstrate"]
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
+# The number of records is counted from the table, so a record is blanked, not added or removed.
+RELATION = "replace-special"
 BATCH_SIZE = 64
 EPOCHS = 40
 SEEDS = (0, 1, 2, 3, 4)
@@ -37,6 +39,7 @@ OUTSIDE = (
     "exploration before it saw other splits of these public records.",
     "The held-out accuracies and the non-private optimum are not private quantities.",
 )
+READ = ("number of records", "classes")
 
 
 def demonstrate(options: Namespace) -> int:
@@ -45,7 +48,12 @@ def demonstrate(options: Namespace) -> int:
     task, ranges = breast_cancer()
     plans = [
         calibrate.dpsgd(
-            n=task.objective.n, batch_size=BATCH_SIZE, epochs=EPOCHS, epsilon=epsilon, delta=DELTA
+            n=task.objective.n,
+            batch_size=BATCH_SIZE,
+            epochs=EPOCHS,
+            epsilon=epsilon,
+            delta=DELTA,
+            neighboring_relation=RELATION,
         )
         for epsilon in EPSILONS
     ]
@@ -58,13 +66,14 @@ def demonstrate(options: Namespace) -> int:
     if not options.json:
         print(f"\n{accuracy_table(points, optimum)}")
     document = _document(task, ranges, needs, runs, points, optimum)
+    write(options.output, document, force=options.force)
     pictures = {
-        "privacy-profile.png": plot.profile(_curves(plans)),
-        "accuracy.png": plot.utility(
+        "privacy-profile.svg": lambda: plot.profile(_curves(plans)),
+        "accuracy.svg": lambda: plot.utility(
             points, optimum=optimum, chance=_larger_class(task), title=TITLE
         ),
     }
-    write(options.output, document, pictures=pictures, force=options.force)
+    add_pages(options.output, document, pictures)
     present(options, document, f"\nreport written to {options.output}/")
     return 0
 
@@ -86,7 +95,14 @@ def _calibrate(plans: list[Plan]) -> list[Needs]:
                     steps=query.count,
                 )
 
-            needs.append(calibrate.compare(event, epsilon=plan.epsilon, delta=plan.delta))
+            needs.append(
+                calibrate.compare(
+                    event,
+                    epsilon=plan.epsilon,
+                    delta=plan.delta,
+                    neighboring_relation=plan.neighboring_relation,
+                )
+            )
             bar.update()
     return needs
 
@@ -177,6 +193,7 @@ def _document(
             name="Wisconsin diagnostic breast cancer, as shipped by scikit-learn",
             features=list(RANGES),
             scaling=ranges.to_dict(list(RANGES)),
+            read_from_data=READ,
         ),
         "training": {
             "loss": task.loss,
@@ -197,6 +214,7 @@ def _document(
             for run, seed in zip(flat, seeds, strict=True)
         ],
         "everything": composed_epsilon([run.result for run in flat], DELTA),
+        "risk": risk([run.result for run in flat]),
         "software": software(),
     }
 
@@ -207,7 +225,12 @@ def _curves(plans: list[Plan]) -> list[plot.Curve]:
     with progress_bar(len(plans), "drawing", unit="curve") as bar:
         for plan in plans:
             curves.append(
-                plot.Curve.of(plan.event, f"{plan.epsilon:g}", target=(plan.epsilon, plan.delta))
+                plot.Curve.of(
+                    plan.event,
+                    f"{plan.epsilon:g}",
+                    target=(plan.epsilon, plan.delta),
+                    neighboring_relation=plan.neighboring_relation,
+                )
             )
             bar.update()
     return curves

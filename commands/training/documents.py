@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,11 +11,14 @@ from secrets import token_hex
 from typing import Any
 
 from dpcal import plot
+from dpcal.accountants import events, true_positive_rate
 from dpcal.commands._output import dump
 from dpcal.commands.training.task import Task
+from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
 from dpcal.report import (
     FORMAT,
+    composed_epsilon,
     fingerprint,
     privacy_statement,
     replace_file,
@@ -22,7 +26,7 @@ from dpcal.report import (
     statement_page,
 )
 
-__all__ = ["add_pages", "opening", "write", "write_secret"]
+__all__ = ["add_pages", "opening", "risk", "write", "write_secret"]
 
 
 def opening(
@@ -97,11 +101,10 @@ def write(
     folder: Path,
     document: Mapping[str, Any],
     *,
-    pictures: Mapping[str, Any] | None = None,
     files: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> None:
-    """Write a report whole or not at all, and its pictures after it.
+    """Write a report whole or not at all.
 
     Parameters
     ----------
@@ -109,8 +112,6 @@ def write(
         Where it stands.
     document
         What ``report.json`` says.
-    pictures
-        Figures of matplotlib, by file name.
     files
         Texts of other files, by file name.
     force
@@ -120,9 +121,6 @@ def write(
         (temporary / "report.json").write_text(dump(document) + "\n")
         for name, text in (files or {}).items():
             (temporary / name).write_text(text, encoding="utf-8")
-    # The answers that were paid for are on the disk before anything is drawn.
-    for name, figure in (pictures or {}).items():
-        plot.save(figure, folder / name)
 
 
 def add_pages(
@@ -140,16 +138,7 @@ def add_pages(
         What draws each of them, by file name.
     """
     drawn: dict[str, str] = {}
-    plan = document["runs"][0]["plan"]
-    asked = "; ".join(
-        f"{query['count']} x {query['kind']}, {query['sampler']}, noise multiplier "
-        f"{query['noise_multiplier']:.4g}"
-        for query in plan["queries"][:2]
-    ) + ("; ..." if len(plan["queries"]) > 2 else "")
-    about = (
-        f"{plan['optimizer']}: {asked} | {plan['neighboring_relation']}, epsilon = "
-        f"{plan['epsilon']:g} at delta = {plan['delta']:g} | dpcal {document['software']['dpcal']}"
-    )
+    about = _about(document)
     for name, draw in pictures.items():
         title = name.removesuffix(".svg").replace("-", " ").capitalize()
         try:
@@ -159,6 +148,56 @@ def add_pages(
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
     page = statement_page(document, pictures=drawn)
     replace_file(folder / "statement.html", page.encode())
+
+
+def _about(document: Mapping[str, Any]) -> str:
+    """Return the mechanism, the relation and the version that a picture is of."""
+    plans = [run["plan"] for run in document["runs"]]
+    first = plans[0]
+    lines = []
+    for place, query in enumerate(first["queries"][:2]):
+        noises = [plan["queries"][place]["noise_multiplier"] for plan in plans]
+        lines.append(
+            f"{query['count']} x {query['kind']}, {query['sampler']}, noise multiplier "
+            f"{_span(noises)}"
+        )
+    lines += ["..."] if len(first["queries"]) > 2 else []
+    return (
+        f"{first['optimizer']}: {'; '.join(lines)} | {first['neighboring_relation']}, epsilon = "
+        f"{_span([plan['epsilon'] for plan in plans])} at delta = {first['delta']:g} | "
+        f"dpcal {document['software']['dpcal']}"
+    )
+
+
+def _span(values: Sequence[float]) -> str:
+    """Return one number, or the least and the largest of several."""
+    low, high = f"{min(values):.4g}", f"{max(values):.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def risk(results: Sequence[Result]) -> dict[str, float]:
+    """Return what an attacker finds who is wrong about one in a hundred of those who are not there.
+
+    Parameters
+    ----------
+    results
+        Of all runs that the attacker sees.
+    """
+    plan, rate = results[0].plan, 0.01
+    try:
+        power = float(
+            true_positive_rate(
+                events.ComposedDpEvent([result.event for result in results]),
+                false_positive_rate=rate,
+                neighboring_relation=plan.neighboring_relation,
+            )
+        )
+    except (UnsupportedEvent, DrawsCannotTell):
+        # One pair (epsilon, delta) implies this (Kairouz, Oh and Viswanath 2015, Theorem 2.1).
+        price = composed_epsilon(results, plan.delta)["epsilon"]["upper"]
+        least = min(math.exp(price) * rate + plan.delta, 1.0)
+        power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
+    return {"false_positive_rate": rate, "true_positive_rate": power}
 
 
 def write_secret(path: Path, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 import warnings
 from argparse import Namespace
@@ -15,12 +14,17 @@ from typing import Any
 import numpy as np
 
 from dpcal import plot
-from dpcal.accountants import true_positive_rate
 from dpcal.calibrate import Plan
 from dpcal.commands._output import present
 from dpcal.commands.training.booking import check_book, opened_book
 from dpcal.commands.training.data import Data, prepare, read
-from dpcal.commands.training.documents import add_pages, opening, write, write_secret
+from dpcal.commands.training.documents import (
+    add_pages,
+    opening,
+    risk,
+    write,
+    write_secret,
+)
 from dpcal.commands.training.evaluation import (
     evaluate,
     print_warnings,
@@ -31,7 +35,7 @@ from dpcal.commands.training.minimax import posed
 from dpcal.commands.training.plans import calibrated, find_optimizer
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
-from dpcal.errors import DrawsCannotTell, MissingExtra, UnsupportedEvent
+from dpcal.errors import MissingExtra
 from dpcal.optim import BudgetBook, Ledger, Result
 from dpcal.report import check_replaceable, composed_epsilon, released, software
 from dpcal.tables import Model
@@ -46,6 +50,11 @@ OUTSIDE = (
     "part in the parameters; the section 'evaluation' says how they are protected, if at all.",
     "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
     "published: with it, guesses of a record can be tested.",
+)
+# Where a record has another value it may have another coin.
+SPLIT = (
+    "The split into training and held-out records is taken as fixed: a record's coin is a hash of "
+    "what it holds, and under replace-one the record in its place is taken to be on the same side.",
 )
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
@@ -135,7 +144,7 @@ def _document(
         **opening(
             result,
             task,
-            outside=OUTSIDE,
+            outside=[*OUTSIDE, *(SPLIT if _replaced(result) else ())],
             name=options.table.name,
             features=data.features,
             scaling=data.scaling(),
@@ -154,10 +163,14 @@ def _document(
         "model": _model(data, run),
         "runs": [{**released(result), "seed_given": options.seed is not None}],
         "everything": everything,
-        "risk": _risk(result),
+        "risk": risk([result]),
         "evaluation": evaluation,
         "software": software(),
     }
+
+
+def _replaced(result: Result) -> bool:
+    return result.plan.neighboring_relation == "replace-one"
 
 
 def _weighting(data: Data) -> dict[str, Any]:
@@ -223,25 +236,6 @@ def _model(data: Data, run: Run) -> dict[str, Any]:
         model["classes"] = list(data.labels)
         model["predicts"] = "the second class where <weights, features> + intercept > 0"
     return model
-
-
-def _risk(result: Result) -> dict[str, float]:
-    """What an attacker finds who is wrong about one in a hundred of those who are not there."""
-    plan, rate = result.plan, 0.01
-    try:
-        power = float(
-            true_positive_rate(
-                result.event,
-                false_positive_rate=rate,
-                neighboring_relation=plan.neighboring_relation,
-            )
-        )
-    except (UnsupportedEvent, DrawsCannotTell):
-        # One pair (epsilon, delta) implies this (Kairouz, Oh and Viswanath 2015).
-        price = float(result.epsilon(plan.delta))
-        least = min(math.exp(price) * rate + plan.delta, 1.0)
-        power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
-    return {"false_positive_rate": rate, "true_positive_rate": power}
 
 
 def _pictures(task: Task, run: Run) -> dict[str, Callable[[], Any]]:

@@ -68,9 +68,19 @@ def test_the_report_says_what_it_must(printed, report):
     folder = printed[1]
     assert {path.name for path in folder.iterdir()} == {
         "report.json",
-        "accuracy.png",
-        "privacy-profile.png",
+        "statement.html",
+        "accuracy.svg",
+        "privacy-profile.svg",
     }
+    # n was counted from the table: a record is blanked, in what is printed and in what is written.
+    assert report["privacy"]["neighboring_relation"] == "replace-special"
+    assert "add-or-remove-one" not in printed[0] + json.dumps(report)
+    assert "number of records" in report["data"]["read_from_data"]
+    page = (folder / "statement.html").read_text()
+    for part in ("25 trained models together", "replace-special", "What an attacker can achieve"):
+        assert part in page, part
+    # What one pair (epsilon, delta) allows is more than what the composition itself does.
+    assert 0.9 < report["risk"]["true_positive_rate"] < 0.99
     assert len(report["runs"]) == 25
     for run in report["runs"]:
         assert run["complete"]

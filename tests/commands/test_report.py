@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from _tree import DATA
 
 from dpcal.calibrate import Plan, Query
 from dpcal.cli import main
@@ -49,6 +50,20 @@ def test_verify_agrees_with_what_was_written(document):
     assert len(rows) == 3
     assert all(row["holds"] for row in rows)
     assert rows[2]["recomputed"] > rows[0]["recomputed"]
+
+
+WRITTEN_BEFORE = json.loads((DATA / "reports.json").read_text())
+
+
+@pytest.mark.parametrize("place", range(len(WRITTEN_BEFORE)))
+def test_reports_that_were_written_before_still_verify(place, tmp_path):
+    """By former versions: the demonstration, DP-SGD, correlated noise, and noisy scores."""
+    (tmp_path / "report.json").write_text(json.dumps(WRITTEN_BEFORE[place]))
+    assert main(["verify", str(tmp_path)]) == 0
+    false = copy.deepcopy(WRITTEN_BEFORE[place])
+    false["everything"]["epsilon"]["upper"] *= 0.999
+    (tmp_path / "report.json").write_text(json.dumps(false))
+    assert main(["verify", str(tmp_path)]) == 1
 
 
 def test_verify_finds_a_claim_that_is_too_small(document, tmp_path, capsys):
