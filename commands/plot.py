@@ -81,7 +81,7 @@ def run(options: Namespace) -> int:
 
 def _about(options: Namespace, document: dict[str, Any]) -> tuple[str, str]:
     """What the picture shows, and of what: for its metadata, and for the caption of an SVG."""
-    version = f"dpcal {dpcal.__version__}"
+    version = f"dpcal {dpcal.report.software()['dpcal']}"
     if options.picture == "accuracy":
         relations = ", ".join(document["neighboring_relations"])
         return "Accuracies of private runs", f"{options.report} | {relations} | {version}"

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpcal.accountants import epsilon, log_delta, privacy_profile
 from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
 from dpcal.accountants.curves.tradeoff import TradeOff
+from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.errors import BackendRefused, UnsupportedEvent
 from dpcal.plot.style import (
     BLUE,
@@ -60,6 +61,10 @@ NAMES = {
     "pld": "PLD (dp-accounting)",
     "prv": "PRV (prv-accountant)",
 }
+# Runs that are priced as a whole: epsilon at so many deltas, of which each may take seconds. A step
+# to the right of a point is a bound too, for delta falls in epsilon; a straight line is none.
+WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
+WHOLE_POINTS = 10
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4
 
@@ -104,7 +109,14 @@ class Curve:
         accountants: Sequence[str] = tuple(STYLES),
         neighboring_relation: str = "add-or-remove-one",
     ) -> Curve:
-        """Ask accountants for the profile of an event, for delta down to 1e-10."""
+        """Ask accountants for the profile of an event, for delta down to 1e-10.
+
+        A run with correlated noise, or with batches by random allocation, is priced as a whole:
+        then epsilon is asked at ten deltas, whoever the accountants are.
+        """
+        if isinstance(event, CorrelatedGaussianDpEvent):
+            whole = _whole_run(event, neighboring_relation)
+            return cls(label=label, lines=(whole,), target=target)
 
         def end(delta: float, name: str = "characteristic") -> float:
             how: dict[str, Any] = {"neighboring_relation": neighboring_relation, "accountant": name}
@@ -118,6 +130,16 @@ class Curve:
             grid = np.geomspace(low, high, 160 if dense else MARKS)
             lines.append(_line(event, name, grid, neighboring_relation))
         return cls(label=label, lines=tuple(lines), target=target)
+
+
+def _whole_run(event: DpEvent, relation: str) -> Line:
+    """Ask for epsilon of a run that has no price by steps, at deltas over the picture's range."""
+    deltas = np.geomspace(0.1, LOWEST, WHOLE_POINTS)
+    answers = [
+        epsilon(event, delta=float(delta), neighboring_relation=relation) for delta in deltas
+    ]
+    bounds = np.array([answer.upper for answer in answers])
+    return Line(accountant=answers[0].accountant, epsilon=bounds, delta=deltas)
 
 
 def _line(event: DpEvent, accountant: str, grid: Vector, relation: str) -> Line:
@@ -159,7 +181,13 @@ def profile(curves: Sequence[Curve]) -> Any:
     for place, curve in enumerate(curves):
         color = colors[place % len(colors)]
         for line in curve.lines:
-            axes.plot(line.epsilon, line.delta, color=color, **STYLES[line.accountant], zorder=3)
+            axes.plot(
+                line.epsilon,
+                line.delta,
+                color=color,
+                **STYLES.get(line.accountant, WHOLE),
+                zorder=3,
+            )
             if line.lower is not None:
                 _band(axes, line.epsilon, np.maximum(line.lower, LOWEST / 100), line.delta, color)
         if curve.target is not None:
@@ -345,8 +373,8 @@ def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> Non
         return
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=INK, **STYLES[name]) for name in drawn]
-    names = [NAMES[name] for name in drawn]
+    handles = [Line2D([], [], color=INK, **STYLES.get(name, WHOLE)) for name in drawn]
+    names = [NAMES.get(name, f"{name}, the run as a whole") for name in drawn]
     if targets:
         handles.append(Line2D([], [], color=INK, **TARGET))
         names.append("claimed (epsilon, delta)")
