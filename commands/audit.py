@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from argparse import ArgumentParser, Namespace
@@ -41,16 +42,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 class _Progress:
-    """Writes how far an audit is to standard error, when it takes long and somebody looks."""
+    """Writes how far a long audit is to standard error: once, or again and again on a terminal."""
 
     def __init__(self) -> None:
         self.next = time.monotonic() + SECONDS_BEFORE_PROGRESS
 
     def __call__(self, done: int, total: int) -> None:
-        """Write a line every two seconds."""
-        if sys.stderr.isatty() and time.monotonic() >= self.next:
-            print(f"{done} of {total} claims decided", file=sys.stderr)
-            self.next = time.monotonic() + SECONDS_BEFORE_PROGRESS
+        """Write a line after two seconds, and on a terminal every two seconds."""
+        if time.monotonic() >= self.next:
+            print(f"{done} of {total} claims decided", file=sys.stderr, flush=True)
+            wait = SECONDS_BEFORE_PROGRESS if sys.stderr.isatty() else math.inf
+            self.next = time.monotonic() + wait
 
 
 def run(options: Namespace) -> int:

@@ -44,7 +44,7 @@ from dpcal.calibrate.auditing.kernel.terms import (
     times,
 )
 from dpcal.calibrate.auditing.language import standalone
-from dpcal.calibrate.auditing.recheck import verdict_of
+from dpcal.calibrate.auditing.recheck import shown, verdict_of
 from dpcal.calibrate.auditing.search import certificate
 from dpcal.calibrate.auditing.search.context import Context, context_of
 from dpcal.calibrate.auditing.search.engine import Search
@@ -228,8 +228,7 @@ def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction]
 
 
 def _refuted(goal: Goal, index: int, point: Mapping[str, Fraction]) -> Verdict:
-    box = {name: (x, x) for name, x in point.items()}
-    left, right = (balls.text(balls.value(side, box)) for side in (goal.left, goal.right))
+    left, right = shown(goal.left, point), shown(goal.right, point)
     evidence = {"goal": index, "point": _plain(point), "left": left, "right": right}
     verb = "differ" if goal.relation == "=" else "are in the wrong order"
     reason = f"{_at(point)} the sides {verb}: {left} against {right}"

@@ -13,16 +13,20 @@ proofs: they are checked here, and carry the status SAMPLED (a price above the c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
 from dpcal.accountants import epsilon
 from dpcal.calibrate.auditing import claims
 from dpcal.calibrate.auditing.kernel import balls
 from dpcal.calibrate.auditing.kernel.checker import SECONDS, refusal
 from dpcal.calibrate.auditing.kernel.goals import contains, goals
 from dpcal.calibrate.auditing.kernel.rules import require
-from dpcal.calibrate.auditing.kernel.terms import Undecided, decode, minus
+from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, decode, minus
 from dpcal.calibrate.auditing.verdicts import Verdict
 
-__all__ = ["recheck", "verdict_of"]
+__all__ = ["recheck", "shown", "verdict_of"]
 
 
 def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
@@ -44,7 +48,9 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
     """Return an empty text where the evidence is sound, or else what is missing."""
     priced = isinstance(claim, claims.Priced) and verdict.status != "OPEN"
     if verdict.status != "SAMPLED" and not priced:
-        return refusal(claim, verdict.status, verdict.evidence, seconds)
+        return refusal(claim, verdict.status, verdict.evidence, seconds) or _misprint(
+            claim, verdict
+        )
     try:
         if isinstance(claim, claims.Priced):
             _check_price(claim, verdict)
@@ -57,6 +63,26 @@ def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECOND
     except Exception as error:  # a document may break any step, and then it shows nothing
         return f"the evidence is malformed: {type(error).__name__}."
     return ""
+
+
+def shown(side: Term, point: Mapping[str, Fraction]) -> str:
+    """Return a value as people read it: exact where it is a short decimal, else six digits."""
+    ball = balls.value(side, {name: (x, x) for name, x in point.items()})
+    middle: Any = ball.mid()
+    if ball.is_exact() and len(middle.str(20, radius=False)) <= 12:
+        return str(middle.str(20, radius=False)).removesuffix(".0000000000000000000")
+    return f"{float(middle):.6g}"
+
+
+def _misprint(claim: claims.Claim, verdict: Verdict) -> str:
+    """Return what is wrong with the values that an accepted counterexample shows."""
+    if verdict.status != "REFUTED" or "goal" not in verdict.evidence:
+        return ""
+    goal = goals(claim)[verdict.evidence["goal"]]
+    point = {name: Fraction(value) for name, value in verdict.evidence["point"].items()}
+    values = {"left": shown(goal.left, point), "right": shown(goal.right, point)}
+    good = all(verdict.evidence.get(name) == value for name, value in values.items())
+    return "" if good else "the values shown are those of the sides."
 
 
 def _check_points(claim: claims.Claim, verdict: Verdict) -> None:

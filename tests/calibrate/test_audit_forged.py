@@ -27,6 +27,7 @@ from dpcal.calibrate.auditing.recheck import recheck, verdict_of
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 DOCUMENTS = 10_000
+LINES_OF_CODE = 1_050  # of the kernel, without docstrings, comments and blank lines
 PLAIN = Schedule(
     name="plain",
     title="",
@@ -234,6 +235,38 @@ def test_large_numbers_are_refused_in_time():
         started = time.monotonic()
         assert verdict_of(claim, Verdict("PROVED", "", evidence=evidence), seconds=2.0)
         assert time.monotonic() - started < 10
+
+
+def test_the_kernel_is_small():
+    import ast
+    import io
+    import tokenize
+    from pathlib import Path
+
+    import dpcal.calibrate.auditing.kernel as kernel
+
+    beside = {
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    }
+    count = 0
+    for path in Path(kernel.__file__).parent.glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        lines: set[int] = set()
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type not in beside:
+                lines.update(range(token.start[0], token.end[0] + 1))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
+                ast.get_docstring(node, clean=False) is not None
+            ):
+                lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+        count += len(lines)
+    assert count <= LINES_OF_CODE
 
 
 def test_the_checker_knows_nothing_of_the_search():

@@ -2,8 +2,8 @@
 
 >>> from dpcal.calibrate.auditing.kernel.terms import number, power, symbol
 >>> root = power(symbol("x"), number("1/2"))
->>> text(value(root, {"x": (Fraction(9, 4), Fraction(9, 4))}))
-'1.5'
+>>> value(root, {"x": (Fraction(9, 4), Fraction(9, 4))})
+1.50000000000000
 >>> sign(value(root, {"x": (Fraction(1), Fraction(4))}))
 1
 """
@@ -20,7 +20,7 @@ import flint
 
 from dpcal.calibrate.auditing.kernel.terms import Term, Undecided
 
-__all__ = ["exact", "interval", "sign", "sign_at", "text", "value"]
+__all__ = ["exact", "sign", "sign_at", "value"]
 
 BITS = 256
 LARGEST_POWER = 4096  # whole powers of an exact point beyond it are left to balls
@@ -29,8 +29,7 @@ MOST_BITS = 200_000  # of one exact number
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
 
-def interval(low: Fraction, high: Fraction) -> Any:
-    """Return a ball that holds the interval."""
+def _interval(low: Fraction, high: Fraction) -> Any:
     return _rational(low) if low == high else _rational(low).union(_rational(high))
 
 
@@ -47,7 +46,7 @@ def value(term: Term, box: Box, bits: int = BITS) -> Any:
         Where the term may be undefined somewhere in the box.
     """
     with flint.ctx.workprec(bits):
-        result = _value(term, {name: interval(*ends) for name, ends in box.items()})
+        result = _value(term, {name: _interval(*ends) for name, ends in box.items()})
     if not result.is_finite():
         raise Undecided("no finite enclosure")
     return result
@@ -172,11 +171,3 @@ def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
         return sign(value(term, {name: (x, x) for name, x in point.items()}))
     except Undecided:
         return None
-
-
-def text(ball: Any) -> str:
-    """Return a value as people read it: exact where it is a short decimal, else six digits."""
-    middle = ball.mid()
-    if ball.is_exact() and len(middle.str(20, radius=False)) <= 12:
-        return str(middle.str(20, radius=False)).removesuffix(".0000000000000000000")
-    return f"{float(middle):.6g}"

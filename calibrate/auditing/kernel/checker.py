@@ -133,10 +133,6 @@ def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> N
     sign = balls.sign_at(minus(goal.right, goal.left), point)
     wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[goal.relation]
     require(sign in wrong, "the sides are in the wrong order.")
-    box = {name: (x, x) for name, x in point.items()}
-    for name, side in (("left", goal.left), ("right", goal.right)):
-        shown = balls.text(balls.value(side, box))
-        require(evidence[name] == shown, "the values shown are those of the sides.")
 
 
 def _check_cases(claim: claims.Enumeration, status: str, evidence: Mapping[str, Any]) -> None:
