@@ -18,11 +18,10 @@ out in the kernel's rules: lemmas first, then a form of the goal whose parts hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpcal.calibrate.auditing.kernel.identities import Forms
 from dpcal.calibrate.auditing.kernel.rules import Context as Facts
 from dpcal.calibrate.auditing.kernel.rules import is_zero_form, obligations
 from dpcal.calibrate.auditing.kernel.terms import (
@@ -31,7 +30,6 @@ from dpcal.calibrate.auditing.kernel.terms import (
     Term,
     Undecided,
     decode,
-    difference,
     encode,
     minus,
     negative,
@@ -40,14 +38,14 @@ from dpcal.calibrate.auditing.kernel.terms import (
     plus,
     power,
     replace,
-    substitute,
     subterms,
     symbol,
     symbols,
     times,
 )
-from dpcal.calibrate.auditing.search.context import Context, chosen_case
+from dpcal.calibrate.auditing.search.context import Context, chosen_case, equals
 from dpcal.calibrate.auditing.search.normal import Sum
+from dpcal.calibrate.auditing.search.slopes import by_slope
 
 __all__ = ["equals", "equation", "written"]
 
@@ -75,31 +73,6 @@ def written(context: Context, facts: Facts, goal: Term, strict: bool, found: Any
     """
     step = Step(context, facts)
     return step.closed(step.by_rule(goal, strict, found))
-
-
-def equals(facts: Facts, goal: Term, form: Term) -> Proof:
-    """Return a plain step that puts a form in place of the goal.
-
-    Raises
-    ------
-    Undecided
-        If no identity between them is found.
-    """
-    if goal == form:
-        return {"rule": "plain"}
-    gap = minus(goal, form)
-    named = {base: None for base, strict in facts.facts.items() if strict and len(base) > 2}
-    sums = {part: None for part in subterms(gap) if part[0] == "add"}
-    found = [base for base in {**named, **sums} if facts.is_at_least(base, True)]
-    bases: Sequence[Term]
-    for bases in ((), [base for base in found if symbols(base) <= symbols(gap)]):
-        try:
-            if Forms(facts.sign, bases).is_zero(gap):
-                rows = {"bases": [encode(base) for base in bases]} if bases else {}
-                return {"rule": "plain", "as": encode(form), **rows}
-        except Undecided:
-            continue
-    raise Undecided(f"no identity between {goal!r:.200} and {form!r:.200}")
 
 
 def equation(context: Context, facts: Facts, gap: Term, found: Any) -> Proof:
@@ -155,6 +128,15 @@ class Step:
         """Return the last step: the goal equals a form whose parts have plain signs."""
         self.defined(goal, form)
         return equals(self.facts, goal, form)
+
+    def child(self, context: Context, facts: Facts) -> Step:
+        """Return a step inside of this one, where something else is known."""
+        return Step(context, facts, self.depth + 1)
+
+    def whole(self, context: Context, facts: Facts, goal: Term, strict: bool, found: Any) -> Proof:
+        """Return a whole step inside of this one."""
+        inner = self.child(context, facts)
+        return inner.closed(inner.by_rule(goal, strict, found))
 
     def by_rule(self, goal: Term, strict: bool, found: Any) -> Proof:
         """Return the last step for a goal; lemmas are added on the way."""
@@ -325,13 +307,6 @@ def _absurd(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     return {"rule": "absurd", "fact": encode(fact)}
 
 
-def _inner(
-    step: Step, context: Context, facts: Facts, goal: Term, strict: bool, found: Any
-) -> Proof:
-    inner = Step(context, facts, step.depth + 1)
-    return inner.closed(inner.by_rule(goal, strict, found))
-
-
 def _cases(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     on = decode(found["on"])
     step.defined(on)
@@ -339,7 +314,7 @@ def _cases(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     for name, fact in (("nonnegative", on), ("nonpositive", negative(on))):
         context = step.context.with_facts((fact, False))
         facts = step.facts.extended((fact, False))
-        proof[name] = _inner(step, context, facts, goal, strict, found[name])
+        proof[name] = step.whole(context, facts, goal, strict, found[name])
     return proof
 
 
@@ -389,7 +364,7 @@ def _chosen(
     case = found["cases"][list(extremum[1:]).index(best)]
     replaced = [(replace(fact, table), s) for fact, s in step.facts.facts.items()]
     context = chosen_case(step.context, extremum, best, found["rule"] == "extremum")
-    then = _inner(step, context, step.facts.extended(*replaced), replace(goal, table), strict, case)
+    then = step.whole(context, step.facts.extended(*replaced), replace(goal, table), strict, case)
     return {"rule": "replace", "of": encode(extremum), "by": encode(best), "then": then}
 
 
@@ -436,7 +411,7 @@ def _named(step: Step, goal: Term, strict: bool, found: Any, value: Term, by: Te
     if sign != "?":
         context = context.with_facts((by, sign == "+"))
     facts = inner.facts.extended(*replaced)
-    then = _inner(inner, context, facts, replace(goal, table), strict, found["proof"])
+    then = inner.whole(context, facts, replace(goal, table), strict, found["proof"])
     use: Proof = {"rule": "replace", "of": encode(x), "by": encode(by), "then": then}
     return {"rule": "let", "name": fresh, "value": encode(value), "then": inner.closed(use)}
 
@@ -455,110 +430,6 @@ def _interval(
         step.defined(value)
         return _named(step, goal, strict, found, value, by)
     raise Undecided(f"an interval without its end, {on!r:.50}")
-
-
-def _derivative(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
-    """Add the value at a start to the difference of values, which the slope decides."""
-    name, start = found["symbol"], decode(found["start"])
-    x = symbol(name)
-    if "above" in found and "below" in found:
-        on = minus(x, start)
-        proof: Proof = {"rule": "cases", "on": encode(on)}
-        for case, side, fact in (
-            ("nonnegative", "above", on),
-            ("nonpositive", "below", negative(on)),
-        ):
-            inner = Step(step.context, step.facts.extended((fact, False)), step.depth + 1)
-            if side == "below":
-                inner.have(minus(start, x), False, equals(inner.facts, minus(start, x), fact))
-            proof[case] = inner.closed(_one_sided(inner, goal, strict, found, start, side))
-        return proof
-    return _one_sided(step, goal, strict, found, start, "above" if "above" in found else "below")
-
-
-def _one_sided(step: Step, goal: Term, strict: bool, found: Any, start: Term, side: str) -> Proof:
-    name = found["symbol"]
-    x, apart = symbol(name), strict and bool(found.get("open"))
-    old = step.context
-    signs = {**old.signs, name: "0+" if old.signs[name] == "+" else old.signs[name]}
-    facts = tuple((f, s and name not in symbols(f)) for f, s in old.facts)
-    closed = Context(signs, facts)
-    # what holds at the start
-    limits = [(fact, s) for fact, s in facts if name in symbols(fact)]
-    if signs[name] == "0+":
-        limits.append((x, False))
-    for fact, _ in limits:
-        step.plainly(substitute(fact, {name: start}), False, closed)
-    at_start = substitute(goal, {name: start})
-    context = closed.substituted(name, start, {})
-    step.lemma(at_start, strict and not apart, found["at"], context)
-    # the slope between the start and x
-    fresh = f"{name}_between"
-    while fresh in step.facts.names:
-        fresh += "_"
-    z = symbol(fresh)
-    gap = minus(x, start) if side == "above" else minus(start, x)
-    step.plainly(gap, apart)
-    low, high = (start, x) if side == "above" else (x, start)
-    below, above = minus(z, low), minus(high, z)
-    inside = Step(
-        Context({**signs, fresh: signs[name]}, facts),
-        step.facts.extended((below, False), (above, False), name=fresh),
-        step.depth + 1,
-    )
-    for fact, _ in limits:
-        moved = substitute(fact, {name: z})
-        rate = old.normal.sum(difference(fact, name)).get(frozenset(), Fraction(0))
-        end, piece = (low, below) if rate > 0 else (high, above)
-        form = plus(substitute(fact, {name: end}), times(number(abs(rate)), piece))
-        if not inside.facts.is_at_least(moved, False):
-            inside.have(moved, False, equals(inside.facts, moved, form))
-    between = Context(
-        {**signs, fresh: signs[name]},
-        (*((substitute(f, {name: z}), s) for f, s in facts), *facts),
-    )
-    inside.context = between
-    body = substitute(goal, {name: z})
-    for row in found.get("closed_defined", ()):
-        row = _renamed(row, name, fresh)
-        part = decode(row[0])
-        positive = dict(obligations(body)).get(part, ">") != ">="
-        inside.lemma(part, positive, row[1])
-        inside.context = inside.context.with_facts((part, positive))
-    inside.defined(body)
-    slope = difference(body, fresh)
-    slope = slope if side == "above" else negative(slope)
-    strictly = ((below, True), (above, True))
-    toward = (minus(z, start) if side == "above" else minus(start, z), True)
-    proof = _inner(
-        inside,
-        inside.context.with_facts(toward),
-        inside.facts.extended(*strictly),
-        slope,
-        apart,
-        _renamed(found[side], name, fresh),
-    )
-    change = minus(goal, at_start)
-    step.defined(goal)
-    rule = {
-        "rule": "slope",
-        "name": fresh,
-        "of": encode(body),
-        "start": encode(start),
-        "end": encode(x),
-        "closed": inside.rows,
-        "slope": proof,
-    }
-    step.have(change, apart, rule)
-    return step.as_form(goal, plus(change, at_start))
-
-
-def _renamed(document: Any, old: str, new: str) -> Any:
-    if isinstance(document, Mapping):
-        return {key: _renamed(part, old, new) for key, part in document.items()}
-    if isinstance(document, list):
-        return [_renamed(part, old, new) for part in document]
-    return new if document == old else document
 
 
 def _unit_powers(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
@@ -649,7 +520,7 @@ _RULES: dict[str, Callable[[Step, Term, bool, Any], Proof]] = {
     "cases": _cases,
     "extremum": _extremum,
     "substitute": _substitute,
-    "derivative": _derivative,
+    "derivative": by_slope,
     "unit powers": _unit_powers,
     "means": _means,
     "step function": _step_function,
