@@ -33,6 +33,7 @@ from dpcal import _validate
 from dpcal._ext.contour import plain_moments, power_sums, tilted_moments
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
+from dpcal.accountants.losses.lattice import RANGE, relevant, restricted_moments, step_within
 from dpcal.accountants.losses.quadrature import (
     QuadratureTilt,
     TwoParts,
@@ -41,7 +42,6 @@ from dpcal.accountants.losses.quadrature import (
     exponents_of,
 )
 from dpcal.accountants.losses.sampled_gaussian import log_expm1_over
-from dpcal.accountants.losses.trapezoid import restricted_moments
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
@@ -49,11 +49,6 @@ __all__ = ["FixedBatchGaussian", "HalfLine", "ZeroAndRest"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Relative size of what the quadrature may miss, against terms of second order in the loss.
-_LOG_TOLERANCE = math.log(1e-19)
-# Half-width of a quadrature range, in standard deviations of the noise: what lies beyond has a
-# probability of 2e-21, below the tolerance above. Half as much would cost digits of delta.
-_RANGE = 9.5
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
 
@@ -95,7 +90,7 @@ class HalfLine:
         growth
             Log of a bound on how much an integrand grows between the points and the strip's edge.
         """
-        step = 2 * math.pi * self.strip / (4.0 - _LOG_TOLERANCE + growth)
+        step = step_within(self.strip, growth)
         last = high / scale + 1.0
         count = (last - self.first) / step
         if not count < _MAX_POINTS:
@@ -204,7 +199,7 @@ class FixedBatchGaussian(PrivacyLoss):
         """Distances y from the middle, log w, log weights, and the mass left out next to y = 0."""
         mu = self._mu
         scale = _scale(rule, mu)
-        high = _RANGE + highest * mu
+        high = RANGE + highest * mu
         y, weights, left_out = rule.points(scale, high, growth=1.5)
         ell = log_mixture_weight(self.sampling_probability, mu * y)
         log_base = np.log(weights) - 0.5 * (y + mu / 2) ** 2 - 0.5 * math.log(2 * math.pi)
@@ -245,8 +240,13 @@ class _FixedBatchTilt(QuadratureTilt):
         power = 1.0 + c
         log_mgf, mean, variance, fourth = loss.cumulants([c])[0]
         y, ell, log_base, rest = loss._end(_SHIFTED, max(power, 1 - power))
-        gains, gain_weights, kept = _relevant(ell, log_base + power * ell - log_mgf, mean, variance)
-        losses, loss_weights, lost = _relevant(-ell, log_base - c * ell - log_mgf, mean, variance)
+        logs = log_base + power * ell - log_mgf, log_base - c * ell - log_mgf
+        kept, lost = (
+            relevant(sign * ell, log, mean, variance, least=0.0)
+            for sign, log in zip((1, -1), logs, strict=True)
+        )
+        gains, gain_weights = ell[kept], np.exp(logs[0][kept])
+        losses, loss_weights = -ell[lost], np.exp(logs[1][lost])
         self._y = y[kept], y[lost].conj()
         self.log_mgf = float(log_mgf)
         # The loss 0 stands first: it has no imaginary part.
@@ -296,15 +296,6 @@ class _FixedBatchTilt(QuadratureTilt):
             weights = np.where(signs == sign, self._weights * factor, 0.0)
             total = total + power * power_sums(step * self._centered, weights, 0, nodes)
         return np.asarray(total / np.exp(self.log_ratio(step, nodes)))
-
-
-def _relevant(
-    values: Complexes, exponents: Complexes, mean: float, variance: float
-) -> tuple[Complexes, Complexes, NDArray[np.bool_]]:
-    """The points whose weights are not negligible, also in the variance."""
-    size = exponents.real + np.log1p(np.abs(values - mean) ** 2 / variance)
-    kept = size > _LOG_TOLERANCE + min(size.max(), 0.0)
-    return values[kept], np.exp(exponents[kept]), kept
 
 
 class ZeroAndRest(TwoParts):

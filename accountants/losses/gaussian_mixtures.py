@@ -28,9 +28,18 @@ from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
-from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.base import PrivacyLoss
+from dpcal.accountants.losses.lattice import (
+    LARGEST_ANGLE,
+    RANGE,
+    growth_of,
+    narrowed,
+    relevant,
+    restricted_moments,
+    spaced,
+    step_within,
+)
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
-from dpcal.accountants.losses.trapezoid import restricted_moments
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]
@@ -39,19 +48,8 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 Mixture = tuple[tuple[float, float], ...]
 
-# Log of what the quadrature may miss, relative to terms of second order in the loss.
-_LOG_TOLERANCE = math.log(1e-19)
-# Half-width of a quadrature range, in standard deviations of the noise: what lies beyond has a
-# probability of 2e-21, below the tolerance above. Half as much would cost digits of delta.
-_RANGE = 9.5
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
-# The largest angle by which the terms of a mixture differ on the line of the points; twice that,
-# on the edge of the strip, is below pi, so that no mixture vanishes there.
-_MAX_ANGLE = 1.5
-# An integrand may grow by this factor up to the edge of the strip; otherwise the strip is made
-# narrower by a factor of sqrt(2), at most this often.
-_MAX_GROWTH, _MAX_NARROWED = 8.0, 60
 # Standard deviations from the origin beyond which no closed form is sought: log delta is then below
 # -500,000, and what its rounding leaves is no better than a bound by moments.
 _FARTHEST = 1e3
@@ -273,16 +271,11 @@ class _Lattice:
         self.highest = highest
         self._above, self._below = above, below
         spread = max(above.spread, below.spread)
-        self._low, self._high = float(below.means[0]) - _RANGE, self._last_mode() + _RANGE
-        self.angle = min(_MAX_ANGLE, _MAX_ANGLE / spread) if spread > 0 else _MAX_ANGLE
-        for _ in range(_MAX_NARROWED):
-            self.step = 2 * math.pi * self.angle / (4.0 - _LOG_TOLERANCE + 2 * self.angle**2)
-            self.x = self._points()
-            if self._growth() < _MAX_GROWTH:
-                break
-            self.angle /= math.sqrt(2.0)
-        else:
-            raise OutOfReach
+        self._low, self._high = float(below.means[0]) - RANGE, self._last_mode() + RANGE
+        # Terms of a mixture differ by at most this angle on the line of the points; twice that, on
+        # the edge of the strip, is below pi, so that no mixture vanishes there.
+        widest = min(LARGEST_ANGLE, LARGEST_ANGLE / spread) if spread > 0 else LARGEST_ANGLE
+        self.angle = narrowed(widest, self._growth)
         ell, base = self.line(0.0)
         self.ell, self.log_base = ell.real.copy(), base.real.copy()
 
@@ -302,25 +295,19 @@ class _Lattice:
             low, high = (middle, high) if slope > 0 else (low, middle)
         return high
 
-    def _points(self) -> Reals:
-        if not (self._high - self._low) / self.step < _MAX_POINTS:
-            raise OutOfReach
-        first, last = math.floor(self._low / self.step), math.ceil(self._high / self.step)
-        return self.step * np.arange(first, last + 1.0)
-
-    def _growth(self) -> float:
+    def _growth(self, angle: float) -> float:
         """By how much the integrals grow to the strip's edge, but for the normal density."""
+        self.step = step_within(angle, 2 * angle**2)
+        self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
         if self._below.spread == 0:
             return 1.0
         ell, base = (values.real for values in self.line(0.0))
-        edge_ell, edge_base = (values.real for values in self.line(2 * self.angle))
-        edge_base = edge_base - 2 * self.angle**2
-        worst = 0.0
-        for power in (1.0, self.highest / 4, self.highest):
-            peak = (base + power * ell).max()
-            on_edge = np.exp(np.minimum(edge_base + power * edge_ell - peak, 700.0)).sum()
-            worst = max(worst, float(on_edge / np.exp(base + power * ell - peak).sum()))
-        return worst
+        edge_ell, edge_base = (values.real for values in self.line(2 * angle))
+        edge_base = edge_base - 2 * angle**2
+        return max(
+            growth_of(base + power * ell, edge_base + power * edge_ell)
+            for power in (1.0, self.highest / 4, self.highest)
+        )
 
     def line(self, height: float) -> tuple[Complexes, Complexes]:
         """The loss and the log weight under Q of the points on Im x = height."""
@@ -341,9 +328,9 @@ class _MixtureTilt(QuadratureTilt):
         def points(height: float) -> tuple[Complexes, Complexes, Complexes]:
             ell, base = lattice.line(height)
             exponents = base + power * ell - log_mgf
-            size = exponents.real + np.log1p(np.abs(ell - mean) ** 2 / variance)
-            kept = size > _LOG_TOLERANCE + size.max()
-            return ell[kept], np.exp(exponents[kept]), lattice.x[kept] + 1j * height
+            kept = relevant(ell, exponents, mean, variance)
+            line: Complexes = lattice.x[kept] + np.complex128(1j * height)
+            return ell[kept], np.exp(exponents[kept]), line
 
         ell, weights, x = points(lattice.angle)
         near = points(min(lattice.angle, 0.6))[:2]

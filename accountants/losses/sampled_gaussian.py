@@ -18,8 +18,9 @@ from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.gaussian import log_gaussian_delta
+from dpcal.accountants.losses.lattice import restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt
-from dpcal.accountants.losses.trapezoid import TrapezoidRule, restricted_moments
+from dpcal.accountants.losses.trapezoid import TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["SampledGaussian", "log_expm1_over"]

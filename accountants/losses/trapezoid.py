@@ -23,39 +23,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext.contour import mixture_log_weights, prepared_moments
-from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.lattice import (
+    LARGEST_ANGLE,
+    LOG_TOLERANCE,
+    RANGE,
+    growth_of,
+    narrowed,
+    relevant,
+    spaced,
+    step_within,
+)
 from dpcal.accountants.losses.quadrature import argument_sizes, exponents_of
 
-__all__ = ["LOG_TOLERANCE", "RANGE", "Limits", "TrapezoidRule", "restricted_moments"]
+__all__ = ["Limits", "TrapezoidRule"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Log of what the rule may miss, relative to terms of second order in the loss. At 1e-19 the error
-# is a thousandth of a unit in the last place. Half as many digits would show in every answer; twice
-# as many would double the points and show nowhere.
-LOG_TOLERANCE = math.log(1e-19)
-# Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21. At
-# half of it the tails that are left out would exceed the tolerance; twice of it doubles the points.
-RANGE = 9.5
-# Largest angle of the shifted line, in radians of the argument of exp((2 x - 1) / (2 sigma^2)). The
-# strip ends at pi, and the rule's error is bounded at twice the angle. Half of it doubles the
-# points.
-_LARGEST_ANGLE = 1.5
 # Points of a rule without limits of its own: 2 MB for each array. With more, one evaluation takes
 # longer than a whole answer may; with half as many, small noise is refused an exact answer.
 _MAX_POINTS = 1 << 18
-# Growth of an integrand of negative power up to the far edge of the strip, at which the strip is
-# wide enough: the bound on the rule's error has room for a factor of exp(4).
-_MAX_GROWTH = 8.0
 # Smallest power up to which a rule serves: a search for a saddle begins below it. Half of it makes
 # such searches build several rules; twice of it makes all rules longer.
 _LEAST_POWER = 8.0
-# Log of a weight that a probability does not feel: exp(-200) is far below a unit in the last place.
-_NO_WEIGHT = -200.0
-# Probabilities of the events to which a law is restricted when its decay is bounded: the more of
-# them, the sharper the bound, at a table look-up each.
-_SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
 
 
 @dataclass(frozen=True)
@@ -74,7 +64,7 @@ class Limits:
         Width of the narrowest normal law by which the integrand is multiplied; infinite for none.
     """
 
-    angle: float = _LARGEST_ANGLE
+    angle: float = LARGEST_ANGLE
     floor: float = -math.inf
     ceiling: float = math.inf
     points: int = _MAX_POINTS
@@ -126,9 +116,9 @@ class TrapezoidRule:
         # Everything above a floor is included, however improbable it is.
         end = RANGE * sigma + self.highest if limits.floor == -math.inf else math.inf
         self.high = min(end, limits.ceiling)
-        angle = min(limits.angle, _LARGEST_ANGLE / sigma)
+        angle = min(limits.angle, LARGEST_ANGLE / sigma)
         if self.lowest < 0:
-            angle = self._angle_for_negative_powers(angle)
+            angle = narrowed(angle, self._growth)
         self.angle = angle
         self.step = self._step(angle)
         self.x = self._points(self.step)
@@ -144,25 +134,17 @@ class TrapezoidRule:
         shift = angle * self.sigma**2
         # Far from the real line the density grows, and so does a cut's share.
         growth = 2 * (shift / self.sigma) ** 2 + 2 * (shift / self._limits.width) ** 2
-        return 2 * math.pi * shift / (4.0 - LOG_TOLERANCE + growth)
+        return step_within(shift, growth)
 
     def _points(self, step: float) -> Reals:
-        if (self.high - self.low) / step > self._limits.points:
-            raise OutOfReach
-        return step * np.arange(math.floor(self.low / step), math.ceil(self.high / step) + 1.0)
+        return spaced(self.low, self.high, step, most=self._limits.points)
 
-    def _angle_for_negative_powers(self, angle: float) -> float:
-        """Shrink the strip until abs(w)^p on its far edge is within a factor of the real line."""
-        while True:
-            x = self._points(self._step(angle))
-            density = self.log_density(x, 0.0).real
-            on_line = density + self.lowest * self.log_weight(x, 0.0).real
-            on_edge = density + self.lowest * self.log_weight(x, 2 * angle).real
-            peak = on_line.max()
-            growth = np.exp(np.minimum(on_edge - peak, 700.0)).sum() / np.exp(on_line - peak).sum()
-            if growth < _MAX_GROWTH:
-                return angle
-            angle /= math.sqrt(2.0)
+    def _growth(self, angle: float) -> float:
+        """By how much the integral of the lowest power grows up to the strip's far edge."""
+        x = self._points(self._step(angle))
+        density = self.log_density(x, 0.0).real
+        on_line = density + self.lowest * self.log_weight(x, 0.0).real
+        return growth_of(on_line, density + self.lowest * self.log_weight(x, 2 * angle).real)
 
     def tilted(
         self,
@@ -191,9 +173,7 @@ class TrapezoidRule:
         ell = self.log_weight(x, angle)
         share = 0.0 if log_share is None else log_share(x, angle * self.sigma**2)
         exponents = self.log_density(x, angle) + power * ell - log_mass + share
-        square = (ell.real - mean) ** 2 + ell.imag**2
-        relevant = exponents.real + np.log1p(square / variance)
-        keep = relevant > LOG_TOLERANCE + relevant.max()
+        keep = relevant(ell, exponents, mean, variance)
         return ell[keep], np.exp(exponents[keep]), x[keep]
 
     def _window(self, power: float, moments: Reals) -> slice | NDArray[np.intp]:
@@ -229,24 +209,3 @@ class TrapezoidRule:
     def log_weight(self, x: Reals, angle: float) -> Complexes:
         """Log w(x + i angle sigma^2), keeping the digits of w - 1."""
         return mixture_log_weights(x, self.q, self.sigma, angle)
-
-
-def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals) -> Reals:
-    """Probability, variance and fourth central moment of a tilted law on the events x <= x_j.
-
-    ``moments`` holds its log mass and mean. Leaving out rare large losses makes the fourth moment
-    commensurate with the variance.
-    """
-    exponents = log_base + power * ell - moments[0]
-    rows = np.flatnonzero(exponents > _NO_WEIGHT)
-    weights = np.exp(exponents[rows])
-    centered = ell[rows] - moments[1]
-    table = np.cumsum(weights * np.vander(centered, 5, increasing=True).T, axis=1)
-    chosen = np.searchsorted(table[0], _SHARES * table[0, -1])
-    mass, *raw = table[:, np.minimum(chosen, len(weights) - 1)]
-    m1, m2, m3, m4 = raw / mass
-    variance = m2 - m1**2
-    fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-    # Rounding outward; an event too small for its digits is no help anyway.
-    rows = np.column_stack([mass * (1 - 1e-9), variance * (1 - 1e-6), fourth * (1 + 1e-6)])
-    return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])

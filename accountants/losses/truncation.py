@@ -38,15 +38,10 @@ from dpcal._ext.contour import (
     tilted_moments,
 )
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
-from dpcal.accountants.losses.trapezoid import (
-    LOG_TOLERANCE,
-    RANGE,
-    Limits,
-    TrapezoidRule,
-    restricted_moments,
-)
+from dpcal.accountants.losses.trapezoid import Limits, TrapezoidRule
 
 __all__ = [
     "SURPLUS",
