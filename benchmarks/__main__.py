@@ -13,6 +13,8 @@ STUDIES = {
     "streams": "correlated noise against the normals that it is made from",
     "sweep": "every answer at 10,000 random points against independent bounds",
     "little_noise": "the same at 2,000 points where losses are in the hundreds",
+    "constants": "what breaks if a numeric constant of the inversion is halved or doubled",
+    "audit": "the time that each paper's claims take to decide, and the slowest of them",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
@@ -27,8 +29,12 @@ STUDIES = {
     "tables": "a million rows by twenty, from the file to the objective: time and memory",
     "demo_settings": "cross-validation behind the demonstration's settings",
 }
-# A study that is another module's, with other arguments.
-COMMANDS = {"little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"]}
+# Studies that are in a folder of their own, or are another module's with other arguments.
+COMMANDS = {
+    "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
+    "dpsgd_step": ["benchmarks.steps.dpsgd"],
+    "mlp_step": ["benchmarks.steps.mlp"],
+}
 
 
 def main():

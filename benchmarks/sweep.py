@@ -302,7 +302,7 @@ def log_delta_in_balls(point, epsilon):
     for direction in point.directions:
         if direction.parts and sum(t * loss.upper for loss, t in direction.parts) <= epsilon:
             continue
-        with _at_most(_BALL_SECONDS):
+        with at_most(_BALL_SECONDS):
             found.append(_direction_in_balls(direction, epsilon))
     proved = [bounds for bounds in found if bounds is not None]
     if not proved:
@@ -328,7 +328,7 @@ def _direction_in_balls(direction, epsilon):
 
 
 @contextlib.contextmanager
-def _at_most(seconds):
+def at_most(seconds):
     """Raise TimeoutError after so much processor time."""
 
     def stop(*_):
@@ -381,7 +381,7 @@ def measure(point, index, *, balls=False):
     """One point's answer, time, width and problems, as JSON values."""
     start = time.process_time()
     try:
-        with _at_most(_ALARM):
+        with at_most(_ALARM):
             answer = ask(point)
     # Whatever is raised is what the sweep looks for.
     except Exception as error:

@@ -14,19 +14,12 @@ from _tree import ROOT
 
 FILES, MODULE, CLASS, FUNCTION = 20, 600, 300, 60
 
-KNOWN_FOLDERS: dict[str, tuple[int, str]] = {
-    "benchmarks": (21, "one file a study, which a table of their names runs"),
-}
-
-FAMILY = "the tests of one family share their problems and their records of runs"
+KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
 
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
     "dpcal._ext.correlated": (1306, KERNEL),
-    "tests/optim/boundary/test_answers.py": (655, FAMILY),
-    "tests/optim/test_optim_correlated.py": (750, FAMILY),
-    "tests/optim/test_optim_kl.py": (844, FAMILY),
 }
 
 KNOWN_CLASSES: dict[str, tuple[int, str]] = {

@@ -1,4 +1,4 @@
-"""Training with correlated noise: prices of whole runs, promises of the oracle, attacks, errata.
+"""Training with correlated noise: prices of whole runs, promises of the oracle, attacks.
 
 Statistical statements state their false-alarm rate; all seeds are fixed.
 """
@@ -10,6 +10,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from _correlated_runs import OBJECTIVE, RUNS, THREE, N, T, X, plan_for
 from _recording import check_promises
 from _tree import ROOT
 from scipy.stats import beta, norm
@@ -17,55 +18,20 @@ from scipy.stats import beta, norm
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import (
-    BISR,
-    BLT,
     Banded,
     Dense,
     Identity,
     LambdaCGD,
-    SquareRoot,
-    Tree,
 )
-from dpcal.calibrate import Correlation, Plan, Query, closed_forms
-from dpcal.calibrate.schedules import load
+from dpcal.calibrate import Correlation, Plan, Query
 from dpcal.errors import (
     BudgetExceeded,
     LedgerMismatch,
     UnsupportedEvent,
 )
-from dpcal.optim import FromGradients, Ledger, Logistic, PrivateOracle, correlated_dpsgd
+from dpcal.optim import FromGradients, Ledger, PrivateOracle, correlated_dpsgd
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.report import released, verify
-
-N, T = 120, 12
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((N, 3))
-OBJECTIVE = Logistic(X, X[:, 0] > 0.2)
-THREE = Banded(T, 3, [1.0, 0.5, 0.25])
-
-# Strategy, sampling and whether the price needs no draws.
-RUNS = {
-    "independent": (Identity(T), {"batch_size": 12}, True),
-    "lambda-CGD": (LambdaCGD(T, 0.5), {"batch_size": 12}, False),
-    "banded, Poisson": (THREE, {"batch_size": 12}, False),
-    "banded, cyclic": (THREE, {"batch_size": 12, "sampler": "cyclic-poisson"}, True),
-    "banded, separated": (THREE, {"batch_size": 12, "sampler": "min-separation"}, False),
-    "lambda-CGD, allocated": (
-        LambdaCGD(T, 0.5),
-        {"batch_size": 30, "sampler": "random-allocation"},
-        False,
-    ),
-    "inverse, bins": (BISR(T, 2), {"batch_size": 30, "sampler": "balls-in-bins"}, False),
-    "square root, all": (SquareRoot(T), {"batch_size": N, "sampler": "full"}, True),
-    "buffered, all": (BLT(T, (0.6,), (0.4,)), {"batch_size": N, "sampler": "full"}, True),
-    "tree, all": (Tree(T), {"batch_size": N, "sampler": "full"}, True),
-}
-
-
-def plan_for(strategy=None, *, batch_size=12, **options):
-    settings = {"n": N, "epsilon": 2.0, "delta": 1e-2, "draws": 4_000, "seed": 1, **options}
-    strategy = LambdaCGD(T, 0.5) if strategy is None else strategy
-    return calibrate.correlated_dpsgd(strategy, batch_size=batch_size, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -556,130 +522,6 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
     wrong = dataclasses.replace(plan, queries=(quiet,))
     if name.endswith("all"):
         assert attack(wrong, runs=280, seed=12) > plan.epsilon
-
-
-# -- errata of Wang et al. 2026
-
-
-@pytest.mark.slow
-def test_batches_of_a_fixed_size_break_the_printed_pair_with_correlation_too():
-    # Two steps with cancellation 1/2, batches of B of n: everyone else's gradient is -1, so that a
-    # batch which holds the record differs by 2 C y, and by C y in the neighbour. The printed pair
-    # says C y against nothing. Quadrature on the plane.
-    r, sigma, epsilon = 0.1, 2.0, 1.0
-    C = np.array([[1.0, 0.0], [0.5, 1.0]])
-    axis = np.linspace(-14, 18, 641)
-    x = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
-
-    def density(scale):
-        total = 0.0
-        for y in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            weight = np.prod([r if each else 1 - r for each in y])
-            mean = scale * C @ np.array(y)
-            total = total + weight * norm.pdf(x, mean, sigma).prod(axis=-1)
-        return total
-
-    def divergence(p, q):
-        return np.maximum(p - math.exp(epsilon) * q, 0).sum() * (axis[1] - axis[0]) ** 2
-
-    attacked = divergence(density(2), density(1))
-    printed = divergence(density(1), density(0))
-    assert attacked > 10 * printed
-    strategy = LambdaCGD(2, 0.5)
-    poisson = correlated.delta(
-        strategy, correlated.Poisson(r), noise_multiplier=sigma, epsilon=epsilon, seed=0
-    )
-    assert poisson.lower <= printed <= poisson
-    revealed = correlated.revealed_delta(
-        strategy,
-        correlated.FixedSize(10, 100),
-        noise_multiplier=sigma,
-        epsilon=epsilon,
-    )
-    assert attacked <= revealed
-
-
-@pytest.mark.slow
-def test_a_printed_noise_without_the_clipping_norm_protects_less():
-    # Appendix F adds noise of standard deviation kappa to sums clipped to C, Algorithm 1 adds
-    # C kappa. With the former the multiplier is kappa / C: at C = 4 the claim is missed.
-    options = {"delta": 1e-3, "draws": 20_000, "seed": 0}
-    strategy, sampler = LambdaCGD(20, 0.5), correlated.Poisson(0.1)
-    with_norm = correlated.epsilon(strategy, sampler, noise_multiplier=4.0, **options)
-    without = correlated.epsilon(strategy, sampler, noise_multiplier=4.0 / 4, **options)
-    assert without.lower > 3 * with_norm.upper
-    # The plan's noise is in units of its clipping norm, whatever that is.
-    events_of = {
-        norm: plan_for(max_norm=norm, statistics=False)
-        .query("gradient")
-        .whole_run("replace-special")
-        for norm in (0.25, 4.0)
-    }
-    assert events_of[0.25].noise_multiplier == events_of[4.0].noise_multiplier
-
-
-@pytest.mark.parametrize(
-    ("r", "steps", "epsilon", "sigma"),
-    [(0.01, 100, 2.0, 1.001), (0.001, 1_000, 1.0, 0.620), (0.1, 1, 1.0, 1.961)],
-)
-def test_the_printed_multiplier_of_independent_noise_is_too_small(r, steps, epsilon, sigma):
-    # Theorem 5.4: kappa^2 = 16 r^2 T / eps + 32 r^2 T log(1 / delta) / eps^2, for replaced records.
-    # Replacing covers zeroing, so that even the price of one removed record of a Poisson sample,
-    # with its means twice as far apart, refutes it.
-    delta = 1e-5
-    printed = math.sqrt(
-        16 * r**2 * steps / epsilon + 32 * r**2 * steps * math.log(1 / delta) / epsilon**2
-    )
-    assert printed == pytest.approx(sigma, rel=1e-3)
-    assert printed < 4.2
-    pair = events.dpsgd(sampling_probability=r, noise_multiplier=printed / 2, steps=steps)
-    assert accountants.delta(pair, epsilon=epsilon).lower > 2 * delta
-
-
-@pytest.mark.slow
-def test_corrected_closed_forms_bound_what_accountants_say():
-    from sympy import Rational, log
-
-    paper = load("kan")
-    setting, growth, taus = map(paper.setting, ("kappa_sq", "growth_sq", "taus"))
-    inner = {each.name: each.expression() for each in (growth, taus)}
-    whole = setting.expression()
-    whole = whole.subs({each: inner.get(str(each), each) for each in whole.free_symbols})
-    for decay, r, steps, epsilon, delta in (
-        (0.0, 0.2, 400, 1.0, 1e-5),
-        (0.5, 0.1, 500, 0.5, 1e-5),
-        (0.9, 0.5, 100, 1.0, 1e-3),
-    ):
-        rational = [Rational(str(each)) for each in (decay, r, epsilon, delta)]
-        values = dict(zip(("lam", "r", "epsilon"), rational, strict=False))
-        values |= {"T": steps, "Lam": -log(rational[3])}
-        sigmas = {}
-        for relation, size in (("replace-special", 1), ("replace-one", 2)):
-            sigma = closed_forms.lambda_cgd(
-                steps=steps,
-                decay=decay,
-                sampling_probability=r,
-                epsilon=epsilon,
-                delta=delta,
-                neighboring_relation=relation,
-            )
-            given = {**values, "relation": size}
-            value = whole.subs({each: given[str(each)] for each in whole.free_symbols})
-            assert sigma == pytest.approx(math.sqrt(float(value)), rel=1e-9)
-            sigmas[relation] = sigma
-        strategy = LambdaCGD(steps, decay)
-        for sampler in (correlated.Poisson(r), correlated.FixedSize(round(1000 * r), 1000)):
-            revealed = correlated.revealed_delta(
-                strategy,
-                sampler,
-                noise_multiplier=sigmas["replace-special"],
-                epsilon=epsilon,
-            )
-            assert revealed <= delta
-    with pytest.raises(UnsupportedEvent, match="closed form needs"):
-        closed_forms.lambda_cgd(
-            steps=10, decay=0.5, sampling_probability=0.1, epsilon=1.0, delta=1e-5
-        )
 
 
 # -- the command line

@@ -2,7 +2,7 @@
 
 Task: logistic regression, 100,000 records of 100 features and an intercept, expected batch 1,000.
 
-    python -m benchmarks.dpsgd_step [--opacus-python PATH] [--json]
+    python -m benchmarks.steps.dpsgd [--opacus-python PATH] [--json]
 
 All timings are microseconds per step on one thread: medians over interleaved rounds, in each of
 which a contestant first runs untimed, until the caches hold what they can of its data. The
@@ -32,7 +32,7 @@ def restart_with_one_thread():
     """Restart with one BLAS thread, because our step uses one."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.dpsgd_step", *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.steps.dpsgd", *sys.argv[1:]])
 
 
 def problem():
@@ -106,7 +106,7 @@ def measure(*, rounds, steps):
 
 def opacus(python, *, threads):
     """Return Opacus's microseconds per step, measured by its own interpreter right now."""
-    command = [python, "-m", "benchmarks.opacus_step"]
+    command = [python, "-m", "benchmarks.steps.opacus"]
     command += [f"--threads={threads}"] if threads else []
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(answer.stdout.splitlines()[-1])

@@ -2,7 +2,7 @@
 
 Task: an MLP of 784 inputs, 128 hidden units and 10 classes, expected batch 256.
 
-    python -m benchmarks.mlp_step [--json]
+    python -m benchmarks.steps.mlp [--json]
 
 Medians over interleaved rounds, in milliseconds a step, on one thread and then on two: processor
 time, and time on the clock, which is what a second thread can save.
@@ -172,7 +172,7 @@ def measure(threads, *, steps=10, rounds=5):
 
 def in_process(threads):
     """Measure in a process whose BLAS has so many threads."""
-    command = [sys.executable, "-m", "benchmarks.mlp_step", "--threads", str(threads)]
+    command = [sys.executable, "-m", "benchmarks.steps.mlp", "--threads", str(threads)]
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     # A thread that waits must not count as one that works.
     waiting = {"OMP_WAIT_POLICY": "passive"}

@@ -1,10 +1,10 @@
-"""One DP-SGD step of Opacus on the task of :mod:`benchmarks.dpsgd_step`, in microseconds, as JSON.
+"""One DP-SGD step of Opacus on the task of :mod:`benchmarks.steps.dpsgd`, in microseconds, as JSON.
 
 Runs under an interpreter of its own, which needs no dpcal::
 
     python3 -m venv opacus-env
     opacus-env/bin/pip install torch==2.13.0 opacus==1.6.0
-    opacus-env/bin/python -m benchmarks.opacus_step --threads 1
+    opacus-env/bin/python -m benchmarks.steps.opacus --threads 1
 
 ``as documented`` is what ``PrivacyEngine.make_private`` sets up: its Poisson data loader and its
 optimizer. ``batch in hand`` leaves the loader out: batches of 1,000 are gathered beforehand, and

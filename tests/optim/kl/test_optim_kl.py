@@ -1,4 +1,4 @@
-"""Optimizers under the KL condition: promises, published numbers, guarantees, errata, attacks."""
+"""Optimizers under the KL condition: promises, guarantees, textbook loops, refusals."""
 
 import dataclasses
 import itertools
@@ -7,22 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from _recording import Entry, Sum, check_promises, record
+from _kl import RELATIONS, TARGET, N, X, Y, big_plan, plan_for, power, start
+from _recording import check_promises, record
 from scipy import stats
-from scipy.optimize import brentq
 
 from dpcal import calibrate
 from dpcal.calibrate import Constants
-from dpcal.calibrate.plans.adaptive_gd import _norms
 from dpcal.calibrate.plans.kl_problem import Problem
-from dpcal.calibrate.plans.kl_spider import multipliers, schedule
+from dpcal.calibrate.plans.kl_spider import schedule
 from dpcal.calibrate.plans.proximal_point import (
     _inner_error,
-    _inner_steps,
-    _stage_count,
-    stage_weights,
 )
-from dpcal.errors import BudgetExceeded, LedgerMismatch, VacuousSchedule
+from dpcal.errors import VacuousSchedule
 from dpcal.optim import (
     Cauchy,
     FromGradients,
@@ -36,35 +32,8 @@ from dpcal.optim import (
 )
 from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.problems import PowerNorm, Ripples, balanced
+from dpcal.optim.problems import Ripples, balanced
 from dpcal.optim.proximal_point import regularized_descent
-
-RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
-TARGET = {"epsilon": 2.0, "delta": 1e-5}
-RNG = np.random.default_rng(0)
-N = 300
-X = RNG.standard_normal((N, 4))
-X /= np.linalg.norm(X, axis=1, keepdims=True)
-Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
-# delta(1) of a Gaussian release with sensitivity equal to its noise: rho = 1/2.
-HALF = {"epsilon": 1.0, "delta": 0.12693673750664397, "neighboring_relation": "replace-one"}
-
-
-def power(p, n=2_000, d=5, seed=1):
-    return PowerNorm(balanced(n, d, seed=seed), power=p)
-
-
-def start(objective):
-    return np.eye(objective.dimension)[0]
-
-
-def plan_for(build, objective, **options):
-    given = {"n": objective.n, "dimension": objective.dimension, **TARGET, **options}
-    if isinstance(objective, PowerNorm | Ripples) and build is not calibrate.adaptive_gd:
-        given = dict(zip(("gamma", "kappa"), objective.kl, strict=True)) | given
-    constants = given.pop("constants", None) or objective.constants
-    return build(constants, **{"public": True, **given})
-
 
 # -- promises
 
@@ -141,94 +110,6 @@ def test_many_adaptive_answers_are_recorded_as_one_by_one():
     assert many.count("gradient") == 4
     assert many.share(query.budget) == one.share(query.budget)
     assert Ledger.from_json(many.to_json()).totals == one.totals
-
-
-# -- published numbers (gamma = L0 = 1, L1 = 2, F0 = 1/2, n = 1e7, d = 100, rho = 1/2, beta = 0.05)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "rounds", "extra", "floor", "first", "steps", "radius"),
-    [
-        (1.0, 3284, 0.00390625, 0.01154563, 967, 113346, 216.62886),
-        (1.5, 3166, 0.006200785359, 0.0010059107, 1005, 21193, 67.181319),
-        (2.0, 3386, 0.0078125, 7.7133704e-5, 1128, 3386, 24.86902),
-    ],
-)
-def test_spider_theory_by_hand(kappa, rounds, extra, floor, first, steps, radius):
-    plan = big_plan(kappa)
-    p = plan.parameters
-    assert (p["rounds"], p["steps"], p["vacuous"]) == (rounds, steps, False)
-    assert p["contraction"] - 1 == pytest.approx(extra, rel=1e-9)
-    assert p["floor"] == p["accuracy"] == pytest.approx(floor, rel=1e-6)
-    assert p["radius"] == pytest.approx(radius, rel=1e-6)
-    levels = [each.level for each in schedule(plan)]
-    assert levels.index(p["floor"]) + 1 == first
-
-
-def big_plan(kappa, **options):
-    constants = Constants(lipschitz=1.0, smoothness=2.0, gap=0.5)
-    given = {"n": 10**7, "dimension": 100, "gamma": 1.0, "kappa": kappa, **HALF, **options}
-    return calibrate.kl_spider(constants, preset="theory", **given)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "k", "level", "steps", "noise"),
-    [
-        (1.5, 1, 0.4969187137, 2, (1.2103823e-5, 4.7935178e-6)),
-        (1.5, 3166, 0.00100591073, 8, (1.1351869e-5, 5.6870954e-7)),
-        (2.0, 1, 0.496124031, 1, (1.1637869e-5,)),
-    ],
-)
-def test_spider_noise_by_hand(kappa, k, level, steps, noise):
-    plan = big_plan(kappa)
-    each = schedule(plan)[k - 1]
-    assert each.level == pytest.approx(level, rel=1e-8)
-    assert each.steps == steps
-    if steps == 1:
-        each = dataclasses.replace(each, shares=(each.shares[0], 1.0))
-    z_0, z_1 = multipliers(plan, each)
-    # Standard deviations on the mean: multiplier times bound, over n.
-    assert z_0 * 1.0 / 10**7 == pytest.approx(noise[0], rel=2e-6)
-    if steps > 1:
-        assert z_1 * 2.0 * each.length / 10**7 == pytest.approx(noise[1], rel=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "stages", "printed_stages", "points"),
-    [(3.0, 571, 308, 1440214), (2.0, 472, 251, 1691314)],
-)
-def test_proximal_counts_by_hand(kappa, stages, printed_stages, points):
-    constants = Constants(lipschitz=1.0, smoothness=math.inf, gap=0.5)
-    problem = Problem.of(constants, n=10**4, dimension=10, gamma=1.0, kappa=kappa, **HALF)
-    assert _stage_count(problem, 0.5) == stages
-    # The points of the inner solver for the printed number of stages; the first is its start.
-    assert _inner_steps(problem, printed_stages) + 1 == pytest.approx(points, rel=2e-6)
-
-
-def test_adaptive_noise_by_hand():
-    # n = 1e4, d = 20, rho = 1/2, replace-one: n sqrt(rho) / 2 norms, of 2 sqrt(rho) / n each.
-    constants = Constants(lipschitz=1.0, smoothness=1.0)
-    plan = calibrate.adaptive_gd(constants, n=10**4, dimension=20, preset="theory", **HALF)
-    norm = plan.query("norm")
-    assert norm.noise_multiplier / 10**4 == pytest.approx(0.011892071, rel=1e-6)
-    assert norm.count == 3535
-    assert 0.5 * float(norm.share) / norm.count == pytest.approx(1.4142136e-4, rel=1e-5)
-
-
-def test_shares_of_a_round_are_the_best_split():
-    # Minimise s_0^2 + m s_1^2 at a given cost by brute force over the gradient's share.
-    for kappa in (1.0, 1.3):
-        each = schedule(big_plan(kappa))[700]
-        m, drift = each.steps - 1, 2.0 * each.length
-        total = each.shares[0] + m * each.shares[1]
-        variance = [
-            1 / share + m * drift**2 / ((total - share) / m)
-            for share in np.linspace(0, total, 2001)[1:-1]
-        ]
-        best = 1 / each.shares[0] + m * drift**2 / each.shares[1]
-        assert m > 1
-        assert best == pytest.approx(min(variance), rel=1e-4)
-        assert best <= min(variance) * (1 + 1e-9)
 
 
 # -- guarantees
@@ -518,206 +399,6 @@ def test_the_inner_error_stays_below_its_bound():
     assert 0 < max(errors) <= tau
 
 
-# -- errata
-
-
-def test_a_round_starts_where_the_last_gradient_was_tested():
-    objective = power(4.0)
-    plan = plan_for(calibrate.kl_spider, objective)
-    _, happened = record(kl_spider, objective, plan, seed=1, initial=start(objective))
-    sums = [event for event in happened if isinstance(event, Sum)]
-    stopped_by_test = 0
-    for before, after in itertools.pairwise(sums):
-        if before.kind == "gradient difference" and after.kind == "gradient":
-            tested, at = before.at[0], after.at[0]
-            stopped_by_test += (tested == at).all()
-            # The last step of a full round is not tested; any other round ends where it was.
-            lengths = [each.length for each in schedule(plan)]
-            moved = np.linalg.norm(at - tested)
-            assert moved == 0 or np.isclose(moved, lengths, rtol=1e-9).any()
-    assert stopped_by_test >= 3
-
-
-def test_a_round_releases_one_difference_less_than_it_makes_steps():
-    objective = power(6.0)
-    plan = plan_for(calibrate.kl_spider, objective)
-    _, happened = record(kl_spider, objective, plan, seed=1, initial=start(objective))
-    asked = "".join(e.query.name[0] for e in happened if isinstance(e, Entry))
-    rounds = [len(part) for part in asked.split("g")[1:]]
-    assert len(rounds) == plan.parameters["rounds"]
-    assert all(m <= each.steps - 1 for m, each in zip(rounds, schedule(plan), strict=True))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("relation", "factor"), [("replace-one", 17 / 8), ("add-or-remove-one", 17 / 32)]
-)
-def test_the_printed_noise_of_spider_costs_more_than_its_budget(relation, factor):
-    # kappa = 2, where T_k = 1: one gradient and one difference in each round.
-    plan = big_plan(2.0, neighboring_relation=relation)
-    z = plan.query("gradient").budget
-    moved = 2 if relation == "replace-one" else 1
-    rho, K, n = (moved / z) ** 2 / 2, plan.parameters["rounds"], plan.n
-    gradient = dataclasses.replace(plan.query("gradient"), noise_multiplier=z, count=10**6)
-    sigma_hat = math.sqrt(K) / (n * math.sqrt(rho))  # L0 = gamma = 1
-    ledger = Ledger(n, relation)
-    ledger.record(dataclasses.replace(gradient, noise_multiplier=sigma_hat * n), K)
-    for each in schedule(plan):
-        sigma_k = math.sqrt(each.level * K) / (n * math.sqrt(rho))
-        bound = 2.0 * each.length
-        ledger.record(dataclasses.replace(gradient, noise_multiplier=sigma_k * n / bound))
-    assert float(ledger.share(z)) == pytest.approx(factor, rel=1e-9)
-    if factor > 1:
-        with pytest.raises(LedgerMismatch, match=r"2\.125 times their budget"):
-            ledger.epsilon(0.1)
-
-
-def test_the_printed_charge_of_a_negative_norm_is_caught():
-    """Literally: noise at its floor when N_t < 0, charged L0^2 d ell / (n^2 N_t^2)."""
-    n = 2_000
-    objective = power(2.0, n=n, d=1)
-    plan = calibrate.adaptive_gd(
-        objective.constants, public=True, n=n, dimension=1, preset="theory", **HALF
-    )
-    rho, L0 = 0.5, objective.constants.lipschitz
-    ell = math.log(n * math.sqrt(rho) / 0.05)
-    query, z_norm = plan.query("gradient"), plan.query("norm").noise_multiplier
-
-    def literal(seed):
-        oracle = PrivateOracle(objective, plan, seed=seed)
-        w, charged = np.zeros(1), 0.0
-        while charged <= rho / 2:
-            N_t = oracle.norm(w, "norm", noise_multiplier=z_norm)
-            sigma = max(N_t / math.sqrt(ell), 2 * L0 / (n * math.sqrt(rho)))
-            charged += min(L0**2 * ell / (n * N_t) ** 2, rho / 2) + math.sqrt(rho) / n
-            z = max(sigma * n / L0, query.noise_multiplier)
-            w = w - 0.5 * oracle.gradient(w, "gradient", noise_multiplier=z)
-
-    refused = 0
-    for seed in range(10):
-        try:
-            literal(seed)
-        except BudgetExceeded:
-            refused += 1
-    assert refused >= 5
-    honest = [adaptive_gd(objective, plan, seed=seed) for seed in range(10)]
-    assert all(run.ledger.share(query.budget) <= 1 for run in honest)
-
-
-def adversarial_stages(weights, error, p):
-    """Every stage ends as far from its minimum as its error allows, away from the optimum."""
-    w, excess = 1.0, []
-    for weight in weights:
-
-        def pulled(x, c=w, weight=weight):
-            return x**p / p + weight * (x - c) ** 2
-
-        def slope(x, c=w, weight=weight):
-            return x ** (p - 1) + 2 * weight * (x - c)
-
-        exact = brentq(slope, 0.0, w, xtol=1e-300)
-        tau = error / weight
-        high = exact + math.sqrt(2 * tau / weight) + 1
-        w = brentq(lambda x: pulled(x) - pulled(exact) - tau, exact, high, xtol=1e-15)  # noqa: B023
-        excess.append(w**p / p)
-    return excess
-
-
-def test_growing_weights_reach_the_theorem_s_level_and_constant_ones_do_not():
-    p, Ltil, ratios = 1.5, 0.2, {}
-    gamma = p ** (-(p - 1) / p)
-    constants = Constants(lipschitz=2.0, smoothness=math.inf, gap=1 / p)
-    for n in (10**6, 10**8):
-        plan = calibrate.proximal_point(
-            constants,
-            n=n,
-            dimension=4,
-            epsilon=1.0,
-            delta=1e-6,
-            gamma=gamma,
-            kappa=3.0,
-            weak_convexity=Ltil,
-            preset="theory",
-        )
-        weights, floor = stage_weights(plan), plan.parameters["accuracy"]
-        error = (floor ** (1 / 3) / (8 * gamma)) ** 2
-        ratios[n] = [
-            adversarial_stages(chosen, error, p)[-1] / floor
-            for chosen in (weights, [Ltil] * len(weights))
-        ]
-    for staged, constant in ratios.values():
-        assert staged <= 1 < constant
-    assert ratios[10**8][1] > 3 * ratios[10**6][1]
-
-
-# -- attacks
-
-
-def tilted_line(x):
-    """f(w; x) = -x w with x in {-1, 1}: one record moves the gradient as far as any can."""
-    x = np.asarray(x, dtype=float)[:, np.newaxis]
-    return FromGradients(lambda w, rows: -x[rows], n=len(x), dimension=1)
-
-
-def epsilon_shown(optimizer, plan, runs, delta):
-    """A lower bound on epsilon from the outputs on two neighbors, wrong with a chance of 2e-6.
-
-    Half of the runs choose a threshold, the other half test it (Clopper and Pearson 1934).
-    """
-    spent = [
-        np.array([statistic(optimizer, tilted_line(x), plan, seed) for seed in range(runs)])
-        for x in ([1, -1], [1, 1])
-    ]
-    half = runs // 2
-    (choose_0, test_0), (choose_1, test_1) = ((s[:half], s[half:]) for s in spent)
-
-    def shown(level, low, high):
-        hits, alarms = int((high > level).sum()), int((low > level).sum())
-        least = stats.beta.ppf(1e-6, hits, half - hits + 1) if hits else 0.0
-        most = stats.beta.ppf(1 - 1e-6, alarms + 1, half - alarms) if alarms < half else 1.0
-        return math.log((least - delta) / most) if least > delta else -math.inf
-
-    levels = np.quantile(np.concatenate([choose_0, choose_1]), np.linspace(0.02, 0.98, 49))
-    best = max(levels, key=lambda level: shown(level, choose_0, choose_1))
-    return shown(best, test_0, test_1)
-
-
-def statistic(optimizer, objective, plan, seed):
-    """What the whole released path says, or at least where it ends."""
-    path = []
-    result = optimizer(
-        objective, plan, seed=seed, callback=lambda p: path.append(p.w[0]), callback_every=1
-    )
-    return (sum(path) if path else 0.0) + 1e-9 * result.w[0]
-
-
-ATTACKED = {
-    "kl_spider": {"gamma": 1.0, "kappa": 2.0},
-    "proximal_point": {"gamma": 1.0, "kappa": 2.0, "inner_steps": 3},
-    "adaptive_gd": {"steps": 3},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ATTACKED)
-def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
-    optimizer, build = {
-        "kl_spider": (kl_spider, calibrate.kl_spider),
-        "proximal_point": (proximal_point, calibrate.proximal_point),
-        "adaptive_gd": (adaptive_gd, calibrate.adaptive_gd),
-    }[name]
-    constants = Constants(lipschitz=1.0, smoothness=1.0, gap=0.5)
-    given = {"n": 2, "dimension": 1, "delta": 1e-3, "neighboring_relation": "replace-one"}
-
-    def shown(epsilon):
-        plan = build(constants, epsilon=epsilon, **given, **ATTACKED[name])
-        return epsilon_shown(optimizer, plan, 700, 1e-3)
-
-    assert shown(2.0) <= 2.0
-    # A tenth of the noise that a claim of 2 needs, or less.
-    assert shown(80.0) > 2.0
-
-
 # -- problems
 
 
@@ -833,12 +514,3 @@ def test_missing_constants_are_named():
         with pytest.raises(ValueError, match=r"constants\.smoothness must be a finite number"):
             build(rough, **given)
     assert calibrate.proximal_point(rough, **given).parameters["gap"] == 1.0
-
-
-def test_the_printed_number_of_norms():
-    # n sqrt(rho) / 2 when a record is replaced, 2 n sqrt(rho) when one is added.
-    constants = Constants(lipschitz=1.0, smoothness=1.0)
-    given = {"n": 10_000, "dimension": 3, "gamma": 1.0, "epsilon": 1.0, "delta": 1e-5}
-    for relation, factor in (("replace-one", 0.5), ("add-or-remove-one", 2.0)):
-        problem = Problem.of(constants, neighboring_relation=relation, **given)
-        assert _norms(problem) == math.floor(factor * 10_000 * math.sqrt(problem.rho))

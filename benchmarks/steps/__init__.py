@@ -1,0 +1,1 @@
+"""Times of one private step, beside other ways to take it."""

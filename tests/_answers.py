@@ -1,0 +1,94 @@
+"""One small problem, queries and oracles, and an objective that notes what it is asked."""
+
+import numpy as np
+
+from dpcal.calibrate import Plan, Query
+from dpcal.optim import FromGradients, Logistic, PrivateOracle, Result, Trace
+
+RNG = np.random.default_rng(0)
+N, D = 60, 4
+X = RNG.standard_normal((N, D - 1))
+Y = RNG.integers(0, 2, N)
+W, V = RNG.standard_normal((2, D))
+QUIET = 1e-13
+
+FULL = {"sampler": "full"}
+POISSON = {"sampler": "poisson", "sampling_probability": 0.3}
+FIXED = {"sampler": "fixed-size", "batch_size": 12}
+
+
+def query(name="q", kind="gradient", **changes):
+    given = {"max_norm": 0.5, "noise_multiplier": 2.0, "count": 10, **FULL, **changes}
+    return Query(name=name, kind=kind, **given)
+
+
+def plan_for(*queries, relation="replace-special", n=N):
+    return Plan(
+        optimizer="test",
+        n=n,
+        queries=queries,
+        epsilon=1.0,
+        delta=1e-5,
+        neighboring_relation=relation,
+    )
+
+
+def oracle_for(*queries, relation="replace-special", objective=None, **options):
+    objective = Logistic(X, Y, l2=0.2) if objective is None else objective
+    return PrivateOracle(objective, plan_for(*queries, relation=relation), **{"seed": 0, **options})
+
+
+class Watched(Logistic):
+    """Notes which rows each sum was over."""
+
+    def __init__(self):
+        super().__init__(X, Y, l2=0.2)
+        self.kernel_used, self.seen, self.checked = self.kernel, [], True
+
+    def clipped_sum(self, w, rows, max_norm):
+        self.seen.append(rows.copy())
+        return super().clipped_sum(w, rows, max_norm)
+
+    def clipped_difference_sum(self, w, v, rows, max_norm):
+        self.seen.append(rows.copy())
+        return super().clipped_difference_sum(w, v, rows, max_norm)
+
+    def clipped_loss_sum(self, w, rows, max_loss):
+        self.seen.append(rows.copy())
+        return super().clipped_loss_sum(w, rows, max_loss)
+
+
+def untouchable():
+    def fail(w, rows):
+        raise AssertionError("a record was touched")
+
+    return FromGradients(fail, n=N, dimension=D, loss=fail)
+
+
+def parted(name, size, count, *, kind="gradient", partition="p", each=1, **changes):
+    changes = {"noise_multiplier": 3.0, **changes}
+    return query(
+        name,
+        kind,
+        sampler="fixed-size",
+        batch_size=size,
+        count=count,
+        composition="disjoint",
+        partition=partition,
+        answers_per_part=each,
+        **changes,
+    )
+
+
+def adaptive_plan(budget=2.0, *, relation="replace-one", count=1000):
+    asked = (
+        query("g", budget=budget, noise_multiplier=budget, count=count),
+        query("n", "gradient norm", budget=budget, noise_multiplier=2 * budget, count=count),
+    )
+    return plan_for(*asked, relation=relation)
+
+
+def result_of(oracle, **options):
+    trace = Trace(step=np.array([1]), norm=np.array([0.0]), distance=np.array([0.0]))
+    given = {"complete": True, "message": "done", **options}
+    return Result(w=W, trace=trace, ledger=oracle.ledger, plan=oracle.plan, **given)

@@ -1,0 +1,39 @@
+"""Problems and plans of the optimizers under the KL condition."""
+
+import numpy as np
+
+from dpcal import calibrate
+from dpcal.calibrate import Constants
+from dpcal.optim.problems import PowerNorm, Ripples, balanced
+
+RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
+TARGET = {"epsilon": 2.0, "delta": 1e-5}
+RNG = np.random.default_rng(0)
+N = 300
+X = RNG.standard_normal((N, 4))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+Y = RNG.random(N) < 1 / (1 + np.exp(-5 * X[:, 0]))
+# delta(1) of a Gaussian release with sensitivity equal to its noise: rho = 1/2.
+HALF = {"epsilon": 1.0, "delta": 0.12693673750664397, "neighboring_relation": "replace-one"}
+
+
+def power(p, n=2_000, d=5, seed=1):
+    return PowerNorm(balanced(n, d, seed=seed), power=p)
+
+
+def start(objective):
+    return np.eye(objective.dimension)[0]
+
+
+def plan_for(build, objective, **options):
+    given = {"n": objective.n, "dimension": objective.dimension, **TARGET, **options}
+    if isinstance(objective, PowerNorm | Ripples) and build is not calibrate.adaptive_gd:
+        given = dict(zip(("gamma", "kappa"), objective.kl, strict=True)) | given
+    constants = given.pop("constants", None) or objective.constants
+    return build(constants, **{"public": True, **given})
+
+
+def big_plan(kappa, **options):
+    constants = Constants(lipschitz=1.0, smoothness=2.0, gap=0.5)
+    given = {"n": 10**7, "dimension": 100, "gamma": 1.0, "kappa": kappa, **HALF, **options}
+    return calibrate.kl_spider(constants, preset="theory", **given)

@@ -1,0 +1,179 @@
+"""Answers whose noise is chosen on the way: budgets, filters, and what a run costs then."""
+
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from _answers import (
+    D,
+    N,
+    W,
+    X,
+    Y,
+    adaptive_plan,
+    oracle_for,
+    parted,
+    plan_for,
+    query,
+    result_of,
+    untouchable,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcal.accountants import PrivacyFilter, events
+from dpcal.calibrate import noise_multiplier
+from dpcal.errors import BudgetExceeded, LedgerMismatch
+from dpcal.optim import Ledger, Logistic, PrivateOracle
+from dpcal.optim.boundary.admission import Admission
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.boundary.seeds import Streams
+
+# -- adaptive noise
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.tuples(st.booleans(), st.floats(4.0, 60.0)), max_size=60))
+def test_adaptive_answers_never_overrun_their_budget(choices):
+    oracle = PrivateOracle(Logistic(X, Y), adaptive_plan(), seed=0)
+    spent = Fraction(0)
+    for is_norm, z in choices:
+        ask, name = (oracle.norm, "n") if is_norm else (oracle.gradient, "g")
+        cost = (2 / Fraction(z)) ** 2
+        before = oracle.ledger.to_json()
+        if oracle.affords(name, z):
+            ask(W, name, noise_multiplier=z)
+            spent += cost
+        else:
+            with pytest.raises(BudgetExceeded, match="of the adaptive budget"):
+                ask(W, name, noise_multiplier=z)
+            assert oracle.ledger.to_json() == before
+            assert spent + cost > 1 - Fraction(1, 10**12)
+    assert spent <= 1
+    assert spent <= oracle.ledger.share(2.0) <= spent * (1 + Fraction(1, 10**14))
+    again = Ledger.from_json(oracle.ledger.to_json())
+    assert again.share(2.0) == oracle.ledger.share(2.0)
+    if choices and spent:
+        assert again.event == oracle.plan.event == events.GaussianDpEvent(2.0)
+
+
+@pytest.mark.parametrize("kind", ["gdp", "zcdp"])
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+def test_the_ledger_and_a_filter_agree_on_what_was_spent(kind, relation):
+    budget = noise_multiplier(
+        events.GaussianDpEvent, epsilon=1.0, delta=1e-5, neighboring_relation=relation
+    )
+    purse = PrivacyFilter(epsilon=2.0, delta=1e-5, kind=kind, neighboring_relation=relation)
+    plan = adaptive_plan(budget, relation=relation)
+    assert plan.price() <= 1.0
+    oracle = PrivateOracle(Logistic(X, Y), plan, seed=0, filter=purse)
+    for z in np.linspace(3 * budget, 20 * budget, 30):
+        if oracle.affords("g", z):
+            oracle.gradient(W, "g", noise_multiplier=z)
+    whole = (2 if relation == "replace-one" else 1) ** 2 / budget**2
+    share = float(oracle.ledger.share(budget)) * whole
+    assert purse.spent == pytest.approx(share if kind == "gdp" else share / 2, rel=1e-12)
+    repriced = sum(purse.cost(entry.event(N), entry.count) for entry in oracle.ledger.entries)
+    assert repriced == pytest.approx(purse.spent, rel=1e-12)
+    assert oracle.ledger.epsilon(1e-5) == plan.price()
+
+
+def test_a_filter_refuses_before_anything_is_touched():
+    purse = PrivacyFilter(epsilon=0.5, delta=1e-5, kind="zcdp", neighboring_relation="replace-one")
+    asked = query(noise_multiplier=60.0, count=1000)
+    oracle = oracle_for(asked, relation="replace-one", filter=purse)
+    answered = 0
+    while not purse.would_exceed(asked.event(N)):
+        oracle.gradient(W, "q")
+        answered += 1
+    oracle.objective = untouchable()
+    spent = purse.spent
+    with pytest.raises(BudgetExceeded, match="would exceed the remaining"):
+        oracle.gradient(W, "q")
+    assert answered > 1
+    assert (oracle.ledger.count("q"), purse.spent) == (answered, spent)
+    with pytest.raises(ValueError, match="filter must be for the plan's relation"):
+        oracle_for(asked, relation="replace-special", filter=purse)
+
+
+def test_a_filter_is_not_paid_for_samples_where_parts_are_asked():
+    # All answers are about one part: as one Gaussian release of multiplier 6 / sqrt(20) to it.
+    purse = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
+    asked = parted("q", 2, 20, each=20, noise_multiplier=6.0)
+    oracle = oracle_for(asked, relation="replace-one", filter=purse)
+    for _ in range(20):
+        oracle.gradient(W, "q")
+    paid = purse.order * (2 / (6.0 / math.sqrt(20))) ** 2 / 2
+    assert purse.spent == pytest.approx(paid, rel=1e-12)
+    assert asked.event(N) == events.GaussianDpEvent(6.0)
+    many = parted("q", 2, 20, noise_multiplier=6.0)
+    budget = PrivacyFilter(epsilon=9.0, delta=1e-5, neighboring_relation="replace-one")
+    Admission(plan_for(many, relation="replace-one"), filter=budget).spend(many, 20)
+    assert budget.spent == pytest.approx(budget.order * (2 / 6.0) ** 2 / 2, rel=1e-12)
+
+
+def test_two_runs_may_share_a_filter():
+    purse = PrivacyFilter(epsilon=1.0, delta=1e-5, kind="gdp", neighboring_relation="replace-one")
+    asked = query(noise_multiplier=30.0, count=5)
+    for _ in range(2):
+        oracle = oracle_for(asked, relation="replace-one", filter=purse)
+        Loops(oracle).descend(W, "q", learning_rates=[0.1] * 5)
+    assert purse.spent == pytest.approx(10 * (2 / 30) ** 2, rel=1e-12)
+
+
+def test_adaptive_noise_is_required_checked_and_used():
+    plan = adaptive_plan(relation="replace-special")
+    oracle = PrivateOracle(untouchable(), plan, seed=0)
+    with pytest.raises(ValueError, match="noise_multiplier must be given for adaptive query 'g'"):
+        oracle.gradient(W, "g")
+    with pytest.raises(ValueError, match="noise_multiplier must be given for adaptive query 'g'"):
+        Loops(PrivateOracle(Logistic(X, Y), plan)).descend(W, "g", learning_rates=[0.1])
+    with pytest.raises(ValueError, match=r"at least the planned 2.0 for query 'g', got 1.9"):
+        oracle.gradient(W, "g", noise_multiplier=1.9)
+    assert oracle.ledger.entries == ()
+    loud = PrivateOracle(Logistic(X, Y), plan, seed=4).gradient(W, "g", noise_multiplier=50.0)
+    noise = Streams(4, plan, Logistic(X, Y).digest).noise.normal(0.0, 50.0 * 0.5, D)
+    exact = Logistic(X, Y).clipped_sum(W, np.arange(N), 0.5)
+    np.testing.assert_allclose(loud, (exact + noise) / N, rtol=1e-12)
+    fixed = oracle_for(query(), objective=untouchable())
+    with pytest.raises(ValueError, match="noise_multiplier is for adaptive queries"):
+        fixed.gradient(W, "q", noise_multiplier=3.0)
+    with pytest.raises(ValueError, match="query must be adaptive"):
+        fixed.affords("q", 3.0)
+
+
+def test_one_answer_may_spend_the_whole_budget():
+    oracle = PrivateOracle(Logistic(X, Y), adaptive_plan(), seed=0)
+    oracle.gradient(W, "g", noise_multiplier=2.0)
+    assert oracle.ledger.share(2.0) == 1
+    assert not oracle.affords("g", 1e6)
+
+
+def test_a_run_that_chose_what_to_spend_costs_its_budget():
+    oracle = PrivateOracle(Logistic(X, Y), adaptive_plan(), seed=0)
+    oracle.gradient(W, "g", noise_multiplier=40.0)
+    result = result_of(oracle)
+    assert result.epsilon(1e-5) == oracle.plan.price(1e-5)
+    entry = query("g", budget=2.0, noise_multiplier=2.5)
+    overspent = Ledger(N, "replace-one")
+    overspent.record(entry, 2)
+    with pytest.raises(LedgerMismatch, match=r"spent 1.28 times their budget"):
+        _ = overspent.event
+    with pytest.raises(LedgerMismatch, match="spent more than the plan's budget"):
+        dataclasses.replace(result, ledger=overspent).verify()
+    quieter = Ledger(N, "replace-one")
+    quieter.record(dataclasses.replace(entry, budget=1.0, noise_multiplier=1.5))
+    with pytest.raises(LedgerMismatch, match="the plan holds no such query"):
+        dataclasses.replace(result, ledger=quieter).verify()
+
+
+def test_a_run_that_stopped_itself_costs_the_whole_plan():
+    oracle = oracle_for(query(noise_multiplier=8.0))
+    oracle.gradient(W, "q")
+    with pytest.raises(LedgerMismatch, match="planned 10 times and answered 1 times"):
+        result_of(oracle).verify()
+    early = result_of(oracle, early=True)
+    early.verify()
+    assert early.epsilon(1e-5) == oracle.plan.price(1e-5) > oracle.ledger.epsilon(1e-5)
