@@ -5,7 +5,7 @@
 
 from dpcal.optim.minimax.auc import AUCMaximization
 from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.minimax.custom import Minimax
+from dpcal.optim.minimax.custom import AveragedClip, Minimax
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.reweighted import CovariateShift, FairClassification
 from dpcal.optim.minimax.sensing import MatrixSensing
@@ -15,6 +15,7 @@ from dpcal.optim.minimax.toy import ToySaddle
 __all__ = [
     "AUCMaximization",
     "Anchor",
+    "AveragedClip",
     "Ball",
     "Box",
     "ConvexSet",

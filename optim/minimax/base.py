@@ -177,6 +177,11 @@ class MinimaxObjective(Objective):
                 state.update(digest_of(self.record_gradients(w, some)))
         return state.digest()
 
+    @property
+    def strengths(self) -> Vector:
+        """``primal_l2`` for x and ``-dual_l2`` for y, shape (d1 + d2,)."""
+        return np.repeat([self.primal_l2, -self.dual_l2], self.dimensions)
+
     def regularizer(self, w: Vector) -> float:
         """Return ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``."""
         x, y = self.split(w)
@@ -184,9 +189,8 @@ class MinimaxObjective(Objective):
 
     def regularizer_gradient(self, w: Vector) -> Vector:
         """Return the gradient of the regularisers, shape (d1 + d2,)."""
-        x, y = self.split(w)
         with np.errstate(over="ignore"):
-            return np.concatenate([self.primal_l2 * x, -self.dual_l2 * y])
+            return self.strengths * w
 
     def _blocks(self, rows: Rows) -> Iterator[Rows]:
         size = max(1, _BLOCK_BYTES // (8 * self.dimension))

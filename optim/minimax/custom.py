@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.minimax.base import MinimaxObjective
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Rows, Vector, numbers_of
+from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows, numbers_of
 
-__all__ = ["Minimax"]
+__all__ = ["AveragedClip", "Minimax"]
 
 Pairs = Callable[[Vector, Vector, Rows], tuple[ArrayLike, ArrayLike]]
 Losses = Callable[[Vector, Vector, Rows], ArrayLike]
@@ -121,3 +121,45 @@ class Minimax(MinimaxObjective):
                 f"loss must return shape ({len(rows)},) for {len(rows)} rows, got {losses.shape}."
             )
         return losses
+
+
+class AveragedClip(MinimaxObjective):
+    """A problem whose gradients are added first and clipped then, as Algorithm 3 prints it.
+
+    For audits alone. One record takes a clipped average from any point of the ball to any other,
+    however many records there are: with a query's ``max_norm`` of 2 b C an average over b records
+    is clipped to C, and an honest release needs noise of standard deviation 2 z C, where clipping
+    record by record needs 2 z C / b or half of it.
+
+    Parameters
+    ----------
+    problem
+        Whose records are asked about.
+    """
+
+    def __init__(self, problem: MinimaxObjective) -> None:
+        self._problem = problem
+        super().__init__(
+            n=problem.n,
+            dimensions=problem.dimensions,
+            dual_set=problem.dual_set,
+            primal_l2=problem.primal_l2,
+            dual_l2=problem.dual_l2,
+        )
+
+    def record_gradients(self, w: Vector, rows: Rows) -> Vector:
+        """See :meth:`MinimaxObjective.record_gradients`."""
+        return self._problem.record_gradients(w, rows)
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of gradients, scaled down to half of ``max_norm``.
+
+        Two sums of norm at most half of it differ by no more than ``max_norm``.
+        """
+        total = self._problem.clipped_sum(w, rows, math.inf)
+        return clipped_rows(total[np.newaxis], max_norm / 2)
+
+    def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the sum of differences, scaled down to half of ``max_norm``."""
+        total = self._problem.clipped_difference_sum(w, v, rows, math.inf)
+        return clipped_rows(total[np.newaxis], max_norm / 2)

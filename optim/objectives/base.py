@@ -259,6 +259,13 @@ class Objective(ABC):
         total = self.clipped_sum(w, np.arange(self.n, dtype=np.intp), math.inf)
         return total / self.n + self.regularizer_gradient(w)
 
+    @property
+    def strengths(self) -> Vector:
+        """Strength of the public regulariser in each parameter, shape (dimension,)."""
+        strengths = np.full(self.dimension, float(self.l2))
+        strengths[self.penalized :] = 0.0
+        return strengths
+
     def regularizer(self, w: Vector) -> float:
         """Return ``l2 / 2 ||w||^2`` over the penalized parameters."""
         return 0.5 * self.l2 * float(w[: self.penalized] @ w[: self.penalized])

@@ -65,8 +65,8 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
     ------
     BrokenObjective
         If a contribution exceeds its bound, sums are not those of their records, the order of rows
-        or the call before matters, the regulariser's gradient is not ``l2 w``, or a Hessian is not
-        symmetric, or is not the derivative of the gradients.
+        or the call before matters, the regulariser's gradient is not ``strengths * w``, or a
+        Hessian is not symmetric, or is not the derivative of the gradients.
     """
     rng = np.random.default_rng(seed)
     d = objective.dimension
@@ -170,13 +170,11 @@ def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: flo
 
 
 def _check_regularizer(objective: Objective, w: Vector) -> None:
-    expected = objective.l2 * w
-    expected[objective.penalized :] = 0.0
     found = objective.regularizer_gradient(w)
-    if not np.allclose(found, expected, rtol=1e-9, atol=1e-12):
+    if not np.allclose(found, objective.strengths * w, rtol=1e-9, atol=1e-12):
         raise BrokenObjective(
-            "the regulariser's gradient must be l2 times the penalized parameters, whatever the "
-            "records are: it is added without noise."
+            "the regulariser's gradient must be its strength times the parameters, l2 for those "
+            "that are penalized, whatever the records are: it is added without noise."
         )
 
 

@@ -84,6 +84,9 @@ def practical(setting: Setting, options: Options) -> Plan:
     rate = _escape_rate(setting, options)
     movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
     floor = setting.floor(errors, multipliers)
+    # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
+    plain = chosen.accuracy if options.step == "plain" else 1.0
+    descent = releases.steps * chosen.step_length * plain * chosen.accuracy / 2
     parameters: dict[str, Parameter] = {
         "preset": "practical",
         "algorithm": options.algorithm,
@@ -105,7 +108,7 @@ def practical(setting: Setting, options: Options) -> Plan:
         "select": options.select,
         "split": options.split,
         "warm_start": releases.warm_start,
-        **setting.feasible(floor, chosen.accuracy, rate, movement),
+        **setting.feasible(floor, chosen.accuracy, rate, movement, descent=descent),
     }
     return Plan(
         optimizer="dp_rgda",

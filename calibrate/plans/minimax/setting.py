@@ -217,7 +217,7 @@ class Setting:
         return math.sqrt(self.d1 * noise)
 
     def feasible(
-        self, floor: float, alpha: float, rate: float, movement: float
+        self, floor: float, alpha: float, rate: float, movement: float, *, descent: float = math.inf
     ) -> dict[str, Parameter]:
         """Return what a plan records of its chances, and warn where noise spoils them.
 
@@ -229,11 +229,14 @@ class Setting:
             The accuracy.
         rate, movement
             eta_H and Dbar of an escape.
+        descent
+            What all steps together are sure to descend.
 
         Warns
         -----
         VacuousSchedule
-            If noise alone keeps a phase from lasting, or alpha is not below the bound on gradients.
+            If noise alone keeps a phase from lasting, alpha is not below the bound on gradients, or
+            the steps are too few and too short for the gap.
         """
         quiet = math.sqrt(movement) / rate
         certifiable, vacuous = floor < min(quiet, alpha), alpha >= self.C
@@ -244,10 +247,21 @@ class Setting:
                 f"{floor:.3g}, which must be below the accuracy {alpha:.3g} and below the "
                 f"{quiet:.3g} that it may average in an escape phase."
             )
+            if self.d2 >= self.n:
+                sentence += (
+                    f" With d2={self.d2} dual numbers for n={self.n} records, noise of root mean "
+                    f"square {floor * math.sqrt(self.d2 / self.d1):.3g} covers all of y for the "
+                    f"sake of a few records in it, whose gradients are clipped to {self.C:.3g}."
+                )
         elif vacuous:
             sentence = (
                 f"dp_rgda is vacuous at n={self.n}: the accuracy {alpha:.3g} is no better than the "
                 f"bound on gradients {self.C:.3g}."
+            )
+        elif self.gap is not None and descent < self.gap < math.inf:
+            sentence = (
+                f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
+                f"together, and the gap is {self.gap:.3g}. More steps, or longer ones, would do."
             )
         if sentence is not None:
             warnings.warn(sentence, VacuousSchedule, stacklevel=5)

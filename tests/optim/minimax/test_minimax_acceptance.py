@@ -1,0 +1,339 @@
+"""Numbers that are known of private minimax runs, settings that are said, and what attacks find."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from _minimax import START, acceptance
+from scipy import stats
+
+from dpcal import calibrate, optim
+from dpcal.accountants import epsilon
+from dpcal.accountants.curves.tradeoff import true_positive_rate
+from dpcal.calibrate.plans.minimax.releases import Releases
+from dpcal.calibrate.plans.minimax.theory import OnePass
+from dpcal.errors import BrokenObjective, VacuousSchedule
+from dpcal.optim import attacks
+from dpcal.optim.minimax import AveragedClip, MatrixSensing, Minimax, MinimaxObjective
+
+quiet = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
+
+# The counts of the paper's experiment, as printed.
+EXPERIMENT = Releases(
+    n=400,
+    steps=400,
+    period=10,
+    inner=5,
+    refresh_size=200,
+    batch_size=50,
+    relation="add-or-remove-one",
+    literal=True,
+)
+# The paper's theorem on empirical risk at n = 1e5, d = 100, epsilon = 1/2, delta = 1e-6.
+THEOREM = Releases(
+    n=100_000,
+    steps=14_850,
+    period=121,
+    inner=1,
+    refresh_size=100_000,
+    batch_size=821,
+    relation="add-or-remove-one",
+    literal=True,
+)
+
+
+# -- what runs cost
+
+
+@pytest.mark.parametrize(("relation", "unit"), [("add-or-remove-one", 1.0), ("replace-one", 2.0)])
+def test_the_multiplier_of_the_theorem_s_schedule(relation, unit):
+    assert (THEOREM.refreshes, THEOREM.increments) == (123, 14_850)
+    run = dataclasses.replace(THEOREM, relation=relation)
+    found, _ = run.scaled((1.0, 1.0), epsilon=0.5, delta=1e-6)
+    assert found / unit == pytest.approx(89.73, rel=5e-3)
+
+
+def test_a_split_in_halves_and_the_constants_it_implies():
+    refresh = 126.38
+    increment = calibrate.noise_multiplier(
+        lambda value: THEOREM.event((refresh, value)), epsilon=0.5, delta=1e-6
+    )
+    assert increment == pytest.approx(11.434, rel=5e-3)
+    # The noise is that of a record which is replaced, and so moves a sum by 2 C.
+    implied = THEOREM.implied_constants((2 * refresh, 2 * increment), epsilon=0.5, delta=1e-6)
+    assert implied == pytest.approx((3.07, 3.08), rel=1e-2)
+
+
+@pytest.mark.slow
+def test_three_accountants_on_the_experiment():
+    common, _ = EXPERIMENT.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    exact = epsilon(EXPERIMENT.event((common, common)), delta=1e-6)
+    convolved = epsilon(EXPERIMENT.event((common, common)), delta=1e-6, accountant="pld")
+    assert convolved.upper == pytest.approx(exact.upper, rel=1e-2)
+    by_renyi = epsilon(EXPERIMENT.event((15.36, 15.36)), delta=1e-6, accountant="renyi")
+    assert by_renyi.upper == pytest.approx(2.0, rel=1e-2)
+    assert by_renyi.upper >= epsilon(EXPERIMENT.event((15.36, 15.36)), delta=1e-6).lower
+
+
+# -- what the schedule auditor flags is refused or said
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        # The population theorem prints a period of eb^(1/3), which is below 1.
+        ({"period": 0.0227}, "period must be"),
+        ({"steps": 123, "period": 1_700}, "steps must be at least period=1700"),
+        ({"escape_rate": 100.0}, "escape_rate must be at most 1 / L_Phi"),
+    ],
+)
+def test_printed_settings_that_cannot_run_are_refused(changes, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        acceptance(**changes)
+
+
+def test_steps_that_cannot_descend_are_said():
+    with pytest.warns(VacuousSchedule, match=r"sure of 0\.125 together, and the gap is 0\.5"):
+        acceptance(steps=50, period=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        acceptance()
+
+
+def test_the_population_schedule_keeps_its_budget_and_its_batches():
+    for n in (10**5, 10**7, 10**9):
+        for noise in (1.0, 12.0, 300.0):
+            plan = OnePass.solve(n, noise=noise, inner=2)
+            assert plan.records(2) <= n
+            assert plan.period >= 1
+            # The printed refresh of all records would overrun the budget at once.
+            assert -(-plan.steps // plan.period) * n > n
+            # Steps of alpha / (2 L_Phi), each sure of eta alpha / 2, cover the gap.
+            assert plan.steps * plan.accuracy**2 / 4 >= 1.0 - 1e-9
+
+
+@quiet
+@pytest.mark.slow
+def test_the_theorem_s_schedule_has_enough_records_in_an_increment():
+    constants = calibrate.Constants(
+        lipschitz=1.0, smoothness=1.0, strong_concavity=1.0, gap=1.0, hessian_lipschitz=1.0
+    )
+    for n in (10**4, 10**6):
+        plan = calibrate.dp_rgda(
+            constants, n=n, dimensions=(5, 5), epsilon=1.0, delta=1e-6, preset="theory"
+        )
+        read = plan.parameters
+        assert read["steps"] >= read["period"] >= 1
+        assert read["batch_size"] >= n / np.sqrt(read["steps"] * read["inner_steps"])
+
+
+def test_a_dual_number_for_each_record_is_said_with_its_noise():
+    loose = calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0)
+    sizes = {"n": 400, "steps": 20, "period": 10, "batch_size": 400, "inner_steps": 2}
+    with pytest.warns(VacuousSchedule, match=r"With d2=400 dual numbers for n=400 records, noise"):
+        calibrate.dp_rgda(
+            loose,
+            dimensions=(120, 400),
+            epsilon=2.0,
+            delta=1e-6,
+            accuracy=0.1,
+            escape_steps=5,
+            **sizes,
+        )
+
+
+# -- what runs say
+
+
+class NoData(MinimaxObjective):
+    """Gradients are zero: what is left of a run is its noise."""
+
+    def record_gradients(self, w, rows):
+        return np.zeros((len(rows), self.dimension))
+
+
+@quiet
+@pytest.mark.slow
+def test_a_private_run_on_the_sensing_instance_ends_where_noise_alone_ends():
+    """The paper's experiment cannot tell its method from a walk that sees no record."""
+    problem = MatrixSensing.generated(n=400, shape=(20, 20), rank=3, seed=0)
+    control = NoData(n=400, dimensions=problem.dimensions)
+    plan = calibrate.dp_rgda(
+        calibrate.Constants(lipschitz=1.0, smoothness=50.0, strong_concavity=1.0),
+        n=400,
+        dimensions=(120, 400),
+        epsilon=2.0,
+        delta=1e-6,
+        steps=200,
+        period=10,
+        inner_steps=5,
+        refresh_size=200,
+        batch_size=50,
+        difference_norm=1.0,
+        accuracy=1e-6,
+        step_length=0.2,
+        ascent_rate=0.8,
+        value_smoothness=1.0,
+        escape_steps=10,
+        split="common",
+    )
+    start = 0.1 * np.random.default_rng(0).standard_normal(120)
+    norms = {
+        name: [
+            np.linalg.norm(
+                problem.value.gradient(optim.dp_rgda(run, plan, seed=s, initial=start).x)
+            )
+            for s in range(2)
+        ]
+        for name, run in (("private", problem), ("control", control))
+    }
+    begun = np.linalg.norm(problem.value.gradient(start))
+    for private in norms["private"]:
+        assert private > 3 * begun
+        assert 0.5 < private / np.mean(norms["control"]) < 2
+
+
+def test_a_clipped_average_is_run_at_an_honest_price():
+    """Algorithm 3 as printed on the counts of the experiment: noise 28.8 where it prints 0.09."""
+    n, rng = 40, np.random.default_rng(5)
+    common, _ = EXPERIMENT.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+    assert common * 2 == pytest.approx(28.8, rel=2e-3)
+
+    def printed(a):
+        def gradients(x, y, rows):
+            return a[rows] + 0 * x, np.outer(a[rows, 0], y)
+
+        return AveragedClip(Minimax(gradients, n=n, dimensions=(2, 2), dual_l2=1.0))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousSchedule)
+        plan = acceptance(
+            n=n,
+            batch_size=n,
+            steps=6,
+            period=3,
+            max_norm=2.0 * n,
+            difference_norm=2.0 * n,
+            algorithm="literal",
+            inner_steps=2,
+        )
+    first = rng.standard_normal((n, 2)) - [3.0, 0.0]
+    second = first.copy()
+    second[7] = [1e6, 0.0]
+    sums = [
+        printed(a).clipped_sum(np.zeros(4), np.arange(n), plan.query("refresh").max_norm) / n
+        for a in (first, second)
+    ]
+    assert [np.linalg.norm(each) for each in sums] == pytest.approx([1.0, 1.0])
+    assert 1.9 < np.linalg.norm(sums[0] - sums[1]) <= 2.0
+    found = attacks.replay(
+        lambda a: optim.dp_rgda(printed(a), plan, initial=START), first, second, seed=1
+    )
+    assert found.holds, str(found)
+    assert found.moved > 0
+
+
+def test_a_user_s_problem_is_checked_like_any_objective():
+    a = np.random.default_rng(0).uniform(-1, 1, (30, 2))
+
+    def gradients(x, y, rows):
+        A = a[rows]
+        return (A @ y)[:, np.newaxis] * A, (A @ x)[:, np.newaxis] * A
+
+    def loss(x, y, rows):
+        return (a[rows] @ x) * (a[rows] @ y)
+
+    optim.check_objective(Minimax(gradients, n=30, dimensions=(2, 2), loss=loss, dual_l2=1.0))
+
+    def centred(x, y, rows):
+        first, second = gradients(x, y, rows)
+        return first - first.mean(axis=0), second
+
+    with pytest.raises(BrokenObjective, match="a batch normalised"):
+        optim.check_objective(Minimax(centred, n=30, dimensions=(2, 2), dual_l2=1.0))
+
+
+# -- attacks
+
+
+def joint_plan(**changes):
+    """Return a plan whose refreshes and differences are about Poisson samples."""
+    asked = {"n": 2_000, "dimensions": (1_000, 1_000), "refresh_size": 200, "batch_size": 200}
+    asked |= {"steps": 20, "period": 2, "inner_steps": 2, "epsilon": 2.0, "delta": 1e-5}
+    return acceptance(**{**asked, "neighboring_relation": "add-or-remove-one", **changes})
+
+
+@quiet
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [{"difference_norm": 1e-9}, {"accuracy": 1e9, "escape_steps": 3, "movement": 1e9}],
+    ids=["all steps", "an early end"],
+)
+def test_canaries_in_joint_releases_stay_below_the_claim(changes):
+    found = attacks.likelihood(joint_plan(**changes), samples=20_000, seed=4)
+    assert found.holds, str(found)
+
+
+@quiet
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["A", "B"])
+def test_canaries_that_move_every_difference_stay_below_the_claim_and_come_near(rule):
+    """Each of n canaries fills its own coordinate, in refreshes and in differences."""
+    plan = joint_plan(**({"difference_norm": 0.5} if rule == "A" else {}))
+    rng = np.random.default_rng(7)
+
+    class Movers(attacks.Canaries):
+        def clipped_difference_sum(self, w, v, rows, max_norm):
+            return self.clipped_sum(w, rows, max_norm)
+
+    def attacked(plan, truth):
+        """Return log-likelihood ratios of canaries that were in, and of those that were not."""
+        included = rng.random(plan.n) < 0.5
+        ratios = np.zeros(plan.n)
+        oracle = optim.PrivateOracle(Movers(included), plan)
+        before = np.zeros(plan.n)
+        for query in plan.queries:
+            size, q = query.expected_batch_size(plan.n), query.sampling_probability
+            z = truth.query(query.name).noise_multiplier
+            for _ in range(query.count):
+                w = before + rng.standard_normal(plan.n)
+                if query.kind == "gradient":
+                    answer, bound = oracle.gradient(w, query.name), query.max_norm
+                else:
+                    answer = oracle.difference(w, before, query.name)
+                    bound = query.bound(float(np.linalg.norm(w - before)))
+                exponent = (answer * size / bound - 0.5) / z**2
+                ratios += np.logaddexp(np.log1p(-q), np.log(q) + exponent)
+                before = w
+        return ratios[included], ratios[~included]
+
+    def rates(plan, truth):
+        members, others = (
+            np.concatenate(part)
+            for part in zip(*(attacked(plan, truth) for _ in range(10)), strict=True)
+        )
+        counts = [int((part > 0).sum()) for part in (others, members)]
+        sizes = [len(others), len(members)]
+        most = stats.beta.ppf(0.9995, counts[0] + 1, sizes[0] - counts[0])
+        least = stats.beta.ppf(0.0005, counts[1], sizes[1] - counts[1] + 1)
+        return float(most), float(least)
+
+    def power(of, most):
+        return true_positive_rate(
+            of.event, false_positive_rate=most, neighboring_relation="add-or-remove-one"
+        ).upper
+
+    most, least = rates(plan, plan)
+    assert least <= power(plan, most)
+    # With half the noise the same attack is beyond what the claim allows.
+    loud = dataclasses.replace(
+        plan,
+        queries=tuple(
+            dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
+            for query in plan.queries
+        ),
+    )
+    most, least = rates(loud, loud)
+    assert least > power(plan, most)
