@@ -36,9 +36,16 @@ class _Parser(argparse.ArgumentParser):
     ----------
     known
         Words that a mistyped one may have meant.
+    screen
+        A help text on one screen, in place of one that lists every option; None for that one.
     """
 
     known: tuple[str, ...] = ()
+    screen: str | None = None
+
+    def format_help(self) -> str:
+        """Return the help on one screen, if there is one, and every option otherwise."""
+        return super().format_help() if self.screen is None else self.screen
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as one sentence that names the option, and what was meant."""

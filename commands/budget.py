@@ -101,6 +101,7 @@ def _text(book: Any) -> str:
         f"{run.plan.delta:>9.2g}  {run.state}"
         for run in runs
     ]
+    lines += ["", *book.unfinished()] if book.unfinished() else []
     return "\n".join(lines)
 
 

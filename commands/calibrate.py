@@ -14,6 +14,7 @@ from dpcal.commands._options import add_accountant, add_relation, add_targets, n
 from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
+from dpcal.commands.checking.solving import noise_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -105,7 +106,7 @@ def _solved(
     target = {"epsilon": epsilon, "delta": delta}
     relation: dict[str, Any] = {"neighboring_relation": told.relation}
     if name == "noise_multiplier":
-        solution = _noise(options, told, event_of, epsilon, delta)
+        solution = noise_of(told, epsilon=epsilon, delta=delta, accountant=options.accountant)
     else:
         solver = {"epochs": "steps"}.get(name, name)
         solution = getattr(dpcal.calibrate, solver)(event_of, **target, **relation)
@@ -119,34 +120,6 @@ def _solved(
         "mechanism": {**told.to_dict(), name: solution},
     }
     return document, f"{name} = {solution!r}\n" + answer("epsilon", price, f"delta = {delta:g}")
-
-
-def _noise(
-    options: Namespace,
-    told: Mechanism,
-    event_of: Callable[[float], DpEvent],
-    epsilon: float,
-    delta: float,
-) -> float:
-    """Solve for the noise, by the accountant that was named."""
-    event = event_of(1.0)
-    if isinstance(event, dpcal.accountants.events.CorrelatedGaussianDpEvent):
-        found = dpcal.calibrate.correlated.noise_multiplier(
-            event.strategy, event.sampler, epsilon=epsilon, delta=delta
-        )
-        return float(found.noise_multiplier)
-    target: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
-        "neighboring_relation": told.relation,
-    }
-    if options.accountant == "auto":
-        return float(dpcal.calibrate.noise_multiplier(event_of, **target))
-    needs = dpcal.calibrate.compare(event_of, accountants=(options.accountant,), **target)
-    (row,) = needs.rows
-    if row.noise_multiplier is None:
-        raise ValueError(f"accountant {options.accountant!r} gives no answer: {row.note}.")
-    return float(row.noise_multiplier)
 
 
 def _plan(options: Namespace, told: Mechanism, epsilon: float, delta: float) -> int:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal.commands._options import add_accountant, add_relation, add_targets, number
 from dpcal.commands._output import at_least, at_most, dump, present
-from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected
+from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -53,6 +53,9 @@ def run(options: Namespace) -> int:
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --epsilon and --delta must be given.")
     told = Mechanism.of(options)
+    reason = SAMPLERS[told.sampler].uncertified
+    if reason is not None:
+        raise UnsupportedEvent(f"No certificate covers --sampler {told.sampler}: {reason}.")
     event = told.event()
     name = "delta" if options.epsilon is None else "epsilon"
     documents, texts = [], []

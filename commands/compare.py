@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from argparse import ArgumentParser, Namespace
-from dataclasses import replace
 from typing import Any
 
 import dpcal
@@ -19,6 +18,7 @@ from dpcal.commands._options import (
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run
 from dpcal.commands.checking.progress import stage
+from dpcal.commands.checking.solving import noise_of
 from dpcal.errors import DisagreementWarning, DpcalError
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
@@ -117,12 +117,17 @@ def _samplers(options: Namespace) -> int:
     unknown = [name for name in names if name not in SAMPLERS]
     if unknown or not names:
         raise ValueError(f"--samplers must be of {ALL}, got {options.samplers!r}.")
-    if options.noise_multiplier is None:
-        raise ValueError("--samplers compares epsilons: give --noise-multiplier, not --epsilon.")
     required(options, "n", "batch_size")
     rows = [_row(options, Mechanism.of(options, name)) for name in names]
-    present(options, {"samplers": rows}, _table(options.delta, rows))
+    present(options, {"samplers": rows}, _table(rows, _heads(options)))
     return 0
+
+
+def _heads(options: Namespace) -> list[str]:
+    """What stands over each column of answers."""
+    if options.epsilon is None:
+        return [f"delta = {delta:g}" for delta in options.delta]
+    return [f"({epsilon:g}, {delta:g})" for delta in options.delta for epsilon in options.epsilon]
 
 
 def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
@@ -134,30 +139,50 @@ def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
         "mechanism": told.to_dict(),
     }
     try:
-        event = replace(told).event()
-        row["answers"] = []
-        for delta in options.delta:
-            stage(options, f"{told.sampler} at delta = {delta:g}")
-            epsilon = dpcal.accountants.epsilon(
-                event, delta=delta, neighboring_relation=told.relation
-            )
-            row["answers"].append({"delta": delta, "epsilon": epsilon.to_dict()})
+        answers = (_prices if options.epsilon is None else _needs)(options, told)
     except DpcalError as error:
         return {**row, "answers": [], "refused": str(error)}
-    return row
+    return {**row, "answers": answers}
 
 
-def _table(deltas: list[float], rows: list[dict[str, Any]]) -> str:
-    heads = "".join(f"{f'delta = {delta:g}':>18}" for delta in deltas)
-    lines = [f"{'sampler':<21}{'relation':<19}{heads}   assumes", ""]
+def _prices(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
+    """Ask for epsilon at each delta, at the noise that was given."""
+    event, answers = told.event(), []
+    for delta in options.delta:
+        stage(options, f"{told.sampler} at delta = {delta:g}")
+        epsilon = dpcal.accountants.epsilon(event, delta=delta, neighboring_relation=told.relation)
+        answers.append({"delta": delta, "epsilon": epsilon.to_dict()})
+    return answers
+
+
+def _needs(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
+    """Solve for the noise that each target needs."""
+    answers = []
+    for delta in options.delta:
+        for epsilon in options.epsilon:
+            stage(options, f"{told.sampler} for epsilon = {epsilon:g} at delta = {delta:g}")
+            noise = noise_of(told, epsilon=epsilon, delta=delta)
+            answers.append({"epsilon": epsilon, "delta": delta, "noise_multiplier": noise})
+    return answers
+
+
+def _cell(answer: dict[str, Any]) -> str:
+    value = answer.get("noise_multiplier")
+    return at_most(answer["epsilon"]["upper"] if value is None else value, digits=6)
+
+
+def _table(rows: list[dict[str, Any]], heads: list[str]) -> str:
+    """The answers, and what each sampler assumes: epsilons, or noise multipliers at targets."""
+    wide = "".join(f"{head:>18}" for head in heads)
+    lines = [f"{'sampler':<21}{'relation':<19}{wide}   assumes", ""]
     for row in rows:
-        cells = "".join(
-            f"{at_most(each['epsilon']['upper'], digits=6):>18}" for each in row["answers"]
-        )
+        cells = "".join(f"{_cell(each):>18}" for each in row["answers"])
         if not row["answers"]:
-            cells = f"{'refused':>18}" * len(deltas)
+            cells = f"{'refused':>18}" * len(heads)
         lines.append(
             f"{row['sampler']:<21}{row['neighboring_relation']:<19}{cells}   {row['assumes']}"
         )
     lines += ["", *(f"{row['sampler']}: {row['refused']}" for row in rows if "refused" in row)]
+    if heads[0].startswith("("):
+        lines += ["", "Numbers are the noise multipliers that meet each target (epsilon, delta)."]
     return "\n".join(lines).rstrip()

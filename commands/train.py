@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -23,24 +24,28 @@ EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
     "--budget clinic.budget -o second-report",
 )
-# These options are shown by --help; --help-all shows all of them.
-COMMON = (
-    "table",
-    "--target",
-    "--schema",
-    "--bounds",
-    "--held-out",
-    "--epsilon",
-    "--delta",
-    "--n",
-    "--loss",
-    "--optimizer",
-    "--epochs",
-    "--group-size",
-    "--budget",
-    "--output",
-    "--force",
-)
+# What --help shows, 23 lines of at most 80 characters; --help-all shows every option.
+SCREEN = """\
+usage: dpcal train FILE --target COLUMN --epsilon E --delta D [options]
+
+Fit a private linear model to a table of your own, and report what it claims.
+  FILE                   text with a row of names, also compressed, or parquet
+  --schema TOML          types, ranges, classes: 'dpcal schema FILE' drafts one
+  --target COLUMN        what to predict
+  --epsilon E --delta D  the target of privacy: E >= 0, D in (0, 1)
+  --n N                  public number of records (default: read from the table)
+  --bounds LOW:HIGH      public range of every feature, where there is no schema
+  --group-size K         rows that a person has at most (default: the schema's)
+  --class-weights V,W    public weights of the two classes (default: 1,1)
+  --loss, --optimizer    logistic or squared; what 'dpcal optimizers' lists
+  --epochs E             passes over the records (default: 20)
+  --held-out HOW         scores: noisy (the default), unprotected or none
+  --budget FILE          charge the run to this budget book
+  -o FOLDER, --force     the report (default: dpcal-report); replace an old one
+  --json, --help-all     print one JSON document; show every option
+
+examples:
+"""
 
 # A bar of its own.
 SHOWS_PROGRESS = True
@@ -67,12 +72,21 @@ def add_arguments(parser: ArgumentParser) -> None:
         "takes the run's epsilon and delta for its total",
     )
     add_output(parser)
-    add_help_all(parser, common=COMMON)
+    add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))
 
 
 def run(options: Namespace) -> int:
     """Read, calibrate, train, and write the report."""
     return training.fit_table(options)
+
+
+def _wrapped(examples: tuple[str, ...]) -> str:
+    """Return examples as a shell takes them, on lines of at most 80 characters."""
+    lines = []
+    for example in examples:
+        line = textwrap.wrap(f"dpcal train {example}", 76, subsequent_indent="    ")
+        lines.append(" \\\n  ".join(line))
+    return "".join(f"  {line}\n" for line in lines)
 
 
 def _add_table(parser: ArgumentParser) -> None:

@@ -208,12 +208,16 @@ class _Sampler:
         What must be true of the code that runs, for the claim to hold.
     says
         What a batch is, in words.
+    uncertified
+        Why no proof in ball arithmetic covers the run, and what can be asked in its place; None
+        where one does.
     """
 
     event: Callable[[Mechanism], DpEvent]
     relation: str
     assumes: str
     says: Callable[[Mechanism], str]
+    uncertified: str | None = None
 
 
 def _poisson(run: Mechanism) -> DpEvent:
@@ -271,6 +275,10 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
                 "{run.batches} batches a pass, of which each record draws one, in {run.passes} "
                 "passes"
             ),
+            "its price is a convolution of rounded losses, in floating point rounded outward, and "
+            "no proof in ball arithmetic encloses that. 'dpcal epsilon' gives the price. --sampler "
+            "shuffled-epochs with the same --neighboring-relation proves a larger bound, which "
+            "holds here too: that of a run which tells in which batch of a pass each record is",
         ),
         "without-replacement": _Sampler(
             _sampled("SampledWithoutReplacementDpEvent"),
@@ -283,6 +291,10 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
             _each("{run.steps} batches of {run.batch_size} draws from {run.n} records"),
+            "how often a batch holds one record is random, and the proofs in ball arithmetic "
+            "enclose no such count. 'dpcal epsilon' gives the price, in floating point rounded "
+            "outward. --sampler without-replacement can be certified, if batches of distinct "
+            "records are drawn in its place",
         ),
         "shuffled-epochs": _Sampler(
             _shuffled,

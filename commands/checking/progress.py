@@ -1,7 +1,7 @@
-"""A sign of life: beyond two seconds, a line on the terminal says what a command is at.
+"""A sign of life: beyond two seconds, a line on standard error says what a command is at.
 
-The line is drawn again each second, and erased at the end. It is drawn on a terminal only, so that
-logs and pipes hold answers and nothing else.
+On a terminal the line is drawn again each second, and erased at the end. Elsewhere, in a log for
+instance, one plain line is written, once.
 
 >>> with Progress("compare", after=60.0) as progress:
 ...     progress.stage("poisson")
@@ -18,7 +18,7 @@ from argparse import Namespace
 from types import TracebackType
 from typing import Self, TextIO
 
-__all__ = ["Progress", "stage"]
+__all__ = ["AFTER", "Progress", "stage"]
 
 # Seconds of silence that nobody wonders about. Half of it would flicker at many answers.
 AFTER = 2.0
@@ -36,7 +36,7 @@ class Progress:
     after
         Seconds before the first drawing.
     stream
-        Where to draw; standard error when omitted. Nothing is drawn unless it is a terminal.
+        Where to draw; standard error when omitted.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class Progress:
         self._stage = text
 
     def __enter__(self) -> Self:
-        if self._stream.isatty():
-            self._thread = threading.Thread(target=self._draw, daemon=True)
-            self._thread.start()
+        draw = self._draw if self._stream.isatty() else self._tell
+        self._thread = threading.Thread(target=draw, daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(
@@ -71,14 +71,22 @@ class Progress:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
-        if self.drawn:
+        if self.drawn and self._stream.isatty():
             self._write("\r\x1b[K")
+
+    def _tell(self) -> None:
+        """Write one plain line, if the command takes that long."""
+        if not self._ended.wait(self._after):
+            self._write(f"dpcal {self._at()}, which takes more than {self._after:g} s ...\n")
+            self.drawn += 1
+
+    def _at(self) -> str:
+        return f"{self._command}: {self._stage}" if self._stage else self._command
 
     def _draw(self) -> None:
         began, wait = time.monotonic(), self._after
         while not self._ended.wait(wait):
-            what = f"{self._command}: {self._stage}" if self._stage else self._command
-            self._write(f"\r\x1b[Kdpcal {what}, {time.monotonic() - began:.0f} s")
+            self._write(f"\r\x1b[Kdpcal {self._at()}, {time.monotonic() - began:.0f} s")
             self.drawn += 1
             wait = _EVERY
 

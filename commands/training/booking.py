@@ -39,6 +39,8 @@ def opened_book(path: Path | None, table: Path, plan: Plan) -> BudgetBook | None
         return None
     if path.exists():
         book = BudgetBook(path, records=table)
+        for line in book.unfinished():
+            print(f"dpcal: {line}.", file=sys.stderr)
     else:
         book = BudgetBook(
             path,

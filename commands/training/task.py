@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import current_thread, main_thread
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.commands.checking.progress import AFTER
 from dpcal.errors import MissingExtra
 from dpcal.optim import Logistic, Result, Squared
 from dpcal.optim.boundary.access import Store
@@ -25,6 +28,8 @@ __all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "progress_bar", "t
 LOSSES = {"logistic": Logistic, "squared": Squared}
 # The mean of the last half of the iterates: as private as the last one, and less noisy.
 AVERAGING = "tail"
+# Seconds before a bar is shown: those that :mod:`dpcal.commands.checking.progress` waits.
+SILENT = AFTER
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,10 +158,52 @@ def averaging(optimizer: str) -> str:
     return AVERAGING if optimizer == "dpsgd" else "none"
 
 
+class PlainBar:
+    """A bar for logs: one line, once the work takes longer than anybody wonders about.
+
+    Parameters
+    ----------
+    total
+        Units of work, if they are known.
+    description, unit
+        What is done, and in which units.
+
+    Attributes
+    ----------
+    n
+        Units that are done.
+    """
+
+    def __init__(self, total: int | None, description: str, unit: str) -> None:
+        self.n = 0
+        self._of = "" if total is None else f" of {total}"
+        self._about, self._unit = description, unit
+        self._began: float | None = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._began = None
+
+    def update(self, count: int = 1) -> None:
+        """Note that so many units more are done."""
+        self.n += count
+        if self._began is not None and time.monotonic() - self._began >= SILENT:
+            self._began = None
+            line = f"dpcal: {self._about}, {self.n}{self._of} {self._unit}s ..."
+            print(line, file=sys.stderr, flush=True)
+
+
 def progress_bar(total: int | None, description: str, *, unit: str = "step") -> Any:
-    """Return a progress bar over ``total`` units, if they are known, on standard error."""
+    """Return a progress bar over ``total`` units, if they are known, on standard error.
+
+    It is drawn after two seconds; where that is no terminal, one plain line is written.
+    """
     try:
         from tqdm import tqdm
     except ImportError as error:
         raise MissingExtra("The progress bar needs tqdm: pip install 'dpcal[train]'.") from error
-    return tqdm(total=total, desc=description, unit=f" {unit}s", leave=False)
+    if not sys.stderr.isatty():
+        return PlainBar(total, description, unit)
+    return tqdm(total=total, desc=description, unit=f" {unit}s", leave=False, delay=SILENT)

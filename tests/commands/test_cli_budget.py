@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from dpcal.calibrate import Plan, Query
 from dpcal.cli import main
-from dpcal.optim import BudgetBook
+from dpcal.optim import BudgetBook, Squared
 
 TARGET = ["--epsilon", "1", "--delta", "1e-5"]
 
@@ -71,6 +72,38 @@ def test_a_seed_serves_once(capsys, table, tmp_path):
     assert train(table, *words, "--epsilon", "1", "-o", tmp_path / "a") == 0
     assert train(table, *words, "--epsilon", "2", "-o", tmp_path / "b") == 2
     assert "has seen this seed" in capsys.readouterr().err
+
+
+def test_a_run_that_was_killed_is_told_by_the_next_command(capsys, table, tmp_path):
+    path = tmp_path / "clinic.budget"
+    book = BudgetBook(path, epsilon=9.0, delta=1e-5, neighboring_relation="replace-special")
+    query = Query(
+        name="gradient",
+        kind="gradient",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=9.0,
+        count=1,
+    )
+    plan = Plan(
+        optimizer="noisy_gd",
+        n=100,
+        queries=(query,),
+        epsilon=1.0,
+        delta=1e-5,
+        neighboring_relation="replace-special",
+    )
+    objective = Squared(np.ones((100, 1)), np.ones(100))
+    oracle = book.oracle(objective, plan, seed=1)  # no end: as after SIGKILL
+    oracle.gradient(np.zeros(objective.dimension), "gradient")
+    sentence = "run 1 (noisy_gd, since "
+    assert main(["budget", str(path)]) == 0
+    assert "was killed: it is charged as planned, epsilon 1" in capsys.readouterr().out
+    assert train(table, *TARGET, "--budget", path, "-o", tmp_path / "report") == 0
+    assert sentence in capsys.readouterr().err
+    oracle.close()
+    assert main(["budget", str(path)]) == 0
+    assert "was killed: it" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import sys
 import time
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from scipy.stats import norm
 from dpcal.cli import main
 from dpcal.commands.checking.mechanism import SAMPLERS, fraction, rate_of
 from dpcal.commands.checking.progress import Progress
+from dpcal.commands.training import task
 from dpcal.plot import privacy
 
 RUN = ["--n", "6000", "--batch-size", "600", "--epochs", "3"]
@@ -74,6 +76,24 @@ def test_the_table_of_samplers_says_relation_assumption_and_refusal(capsys):
     assert "replace-one" in refused["refused"]
 
 
+def test_the_noise_that_each_sampler_needs_meets_each_target(capsys):
+    targets = ["--epsilon", "1", "2", "--delta", "1e-5"]
+    words = ["compare", *RUN, *targets, "--samplers", "poisson,shuffled-epochs"]
+    told = {row["sampler"]: row["answers"] for row in ask(capsys, *words)["samplers"]}
+    for name, answers in told.items():
+        assert [(each["epsilon"], each["delta"]) for each in answers] == [(1, 1e-5), (2, 1e-5)]
+        for each in answers:
+            noise = ["--noise-multiplier", repr(each["noise_multiplier"]), "--sampler", name]
+            price = ask(capsys, "epsilon", *RUN, *noise, "--delta", "1e-5")["epsilon"]["upper"]
+            assert each["epsilon"] * (1 - 1e-4) < price <= each["epsilon"]
+    # Three passes, each of which holds a record once: mu = sqrt(3) / sigma, in closed form.
+    shuffled = told["shuffled-epochs"][0]["noise_multiplier"]
+    assert gaussian_epsilon(math.sqrt(3) / shuffled, 1e-5) == pytest.approx(1, rel=1e-6)
+    assert main(words) == 0
+    assert "(2, 1e-05)" in capsys.readouterr().out
+    assert "Exactly one of --noise-multiplier" in refuse(capsys, *words, *NOISE)
+
+
 def test_a_run_as_it_is_told_is_the_rate_and_the_steps_that_it_means(capsys):
     by_run = ask(capsys, "epsilon", *RUN, *NOISE, "--delta", "1e-5")["epsilon"]
     for rate in ("0.1", "600/6000", "1e-1"):
@@ -109,7 +129,9 @@ def test_all_commands_take_every_sampler(capsys, tmp_path, sampler, monkeypatch)
         assert solved["epsilon"]["upper"] <= epsilon
     proved = ["certify", *words, *NOISE, *delta, "--width", "0.1"]
     if sampler in ("with-replacement", "random-allocation"):
-        assert "No certificate covers" in refuse(capsys, *proved)
+        message = refuse(capsys, *proved)
+        assert f"No certificate covers --sampler {sampler}" in message
+        assert "--sampler shuffled-epochs" in message or "--sampler without-repl" in message
     else:
         made = ask(capsys, *proved)
         assert float(made["lower"]) <= epsilon
@@ -207,7 +229,28 @@ def test_progress_is_drawn_on_a_terminal_after_a_while_and_erased():
             time.sleep(0.005)
     assert "compare: poisson" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
-    for stream, after in ((Terminal(), 60.0), (io.StringIO(), 0.0)):
-        with Progress("compare", after=after, stream=stream):
+    for stream in (Terminal(), io.StringIO()):
+        with Progress("compare", after=60.0, stream=stream):
             pass
         assert stream.getvalue() == ""
+
+
+def test_progress_is_one_plain_line_in_a_log():
+    log = io.StringIO()
+    with Progress("compare", after=0.01, stream=log) as progress:
+        progress.stage("poisson")
+        deadline = time.monotonic() + 10
+        while not progress.drawn and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert log.getvalue() == "dpcal compare: poisson, which takes more than 0.01 s ...\n"
+
+
+def test_a_bar_is_one_plain_line_in_a_log(monkeypatch):
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    monkeypatch.setattr(task, "SILENT", 0.0)
+    with task.progress_bar(10, "training") as bar:
+        for _ in range(10):
+            bar.update(1)
+    assert bar.n == 10
+    assert log.getvalue() == "dpcal: training, 1 of 10 steps ...\n"

@@ -1,6 +1,8 @@
 """From a hospital's table to a model that others can use: tasks of users, from start to end."""
 
 import json
+import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -12,6 +14,7 @@ from _patients import write_patients
 
 import dpcal
 from dpcal.cli import main
+from dpcal.commands import load
 from dpcal.commands.training import own_table
 from dpcal.tables import Schema
 
@@ -477,12 +480,19 @@ def help_of(capsys, word):
 
 
 def test_help_is_on_one_screen_and_the_rest_is_there(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "80")
     short, whole = help_of(capsys, "--help"), help_of(capsys, "--help-all")
-    assert len(short.splitlines()) <= 50
-    assert "--help-all" in short
-    for option in ("--schema", "--target", "--epsilon", "--delta", "--budget", "--group-size"):
-        assert option in short
+    lines = short.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    flags = set(re.findall(r"--[a-z0-9-]+", short))
+    assert {"--schema", "--target", "--epsilon", "--delta", "--budget", "--help-all"} <= flags
+    # What is on the screen is an option, and the rest is in the whole help alone.
+    assert flags <= set(re.findall(r"--[a-z0-9-]+", whole))
     for option in ("--kappa", "--noise", "--seed", "--separator", "--smoothness", "--csv"):
         assert option not in short
         assert option in whole
+    # A shell that is given the lines of an example gets the words of that example.
+    copied = short.split("examples:\n")[1].replace("\\\n", " ")
+    shown = [shlex.split(line)[2:] for line in copied.splitlines()]
+    assert shown == [shlex.split(example) for example in load("train").EXAMPLES]

@@ -238,6 +238,15 @@ class BudgetBook:
         """What the book is about: name, and when it was entered."""
         return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
 
+    def unfinished(self) -> tuple[str, ...]:
+        """Say which runs have no end in the book, a sentence each; they are charged whole."""
+        return tuple(
+            f"run {run.number} ({run.label}, since {run.started}) goes on, or was killed: it is "
+            f"charged as planned, epsilon {run.plan.epsilon:g} at delta {run.plan.delta:g}"
+            for run in self.runs
+            if run.ledger is None
+        )
+
     def spent(self) -> Epsilon:
         """Return the certified epsilon of all runs in the book, at the total's delta.
 
