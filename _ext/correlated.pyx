@@ -202,6 +202,12 @@ cdef extern from *:
         LOG_ADD_EXP(out, A, B)
     }
 
+    /* out = c0 idle + c1 e join. */
+    static CLONES void pair_products(const double *idle, const double *join, double c0, double c1,
+                                     const double *e, double *out) {
+        for (int l = 0; l < LANES; l++) out[l] = c0 * idle[l] + c1 * e[l] * join[l];
+    }
+
     /* out = exp(x) where x >= -700, else 0. */
     static CLONES void exponentials(int count, const double *x, double *out) {
         for (int i = 0; i < count; i++) {
@@ -450,6 +456,8 @@ cdef extern from *:
                       const double*, double*, double*) noexcept nogil
     void pair_step(const double*, const double*, double, double, const double*,
                    double*) noexcept nogil
+    void pair_products(const double*, const double*, double, double, const double*,
+                       double*) noexcept nogil
 
 
 cdef inline void load_fields(
@@ -931,6 +939,66 @@ def bracket_log_ratio(
     return out
 
 
+# Fields beyond this could carry sums out of the range of a double between two divisions.
+cdef double LARGEST_FIELD = 150.0
+# Rounds between two divisions of sums by their largest one.
+cdef Py_ssize_t RESCALED = 4
+
+
+cdef bint banded_products(
+    const double[:, ::1] a,
+    const double[:, ::1] repulsions,
+    const Py_ssize_t[::1] kinds,
+    const double[:, ::1] idle,
+    const double[:, ::1] join,
+    Py_ssize_t first,
+    Py_ssize_t width,
+    double* now,
+    double* then,
+    double* logs,
+) noexcept nogil:
+    """log L of a block of independent participations by sums themselves; false where they overflow.
+
+    No past raises what later rounds add, because C >= 0, so that sums after no participation are
+    the largest ones.
+    """
+    cdef Py_ssize_t rounds = a.shape[0], words = repulsions.shape[1], t, w, l, shifted
+    cdef double *swap
+    cdef double g[LANES]
+    cdef double e[LANES]
+    cdef double total, keep
+    for l in range(words * LANES):
+        now[l] = 1.0
+    for l in range(LANES):
+        logs[l] = 0.0
+    for t in range(rounds - 1, -1, -1):
+        load_fields(a, t, first, width, g)
+        for l in range(LANES):
+            if not -LARGEST_FIELD < g[l] < LARGEST_FIELD:
+                return False
+        exponentials(LANES, g, e)
+        keep = exp(idle[t, 0])
+        for w in range(words):
+            shifted = (w << 1) & (words - 1)
+            pair_products(
+                now + shifted * LANES, now + (shifted | (words > 1)) * LANES, keep,
+                exp(join[t, 0]) * repulsions[kinds[t], w], e, then + w * LANES,
+            )
+        swap = now
+        now = then
+        then = swap
+        if t % RESCALED == 0:
+            for l in range(LANES):
+                total = now[l]
+                if not 1e-280 < total < 1e280:
+                    return False
+                logs[l] += log(total)
+                total = 1.0 / total
+                for w in range(words):
+                    now[w * LANES + l] *= total
+    return True
+
+
 def banded_log_ratio(
     const double[:, ::1] a,
     const double[:, ::1] gram,
@@ -942,14 +1010,39 @@ def banded_log_ratio(
 ):
     """log L for a banded Gram matrix: the state is the last ``bands - 1`` participations.
 
-    ``gram[t, k]`` is (C^T C)[t, t + k] / sigma^2, with shape (rounds, bands).
+    ``gram[t, k]`` is (C^T C)[t, t + k] / sigma^2, with shape (rounds, bands). Where participations
+    are independent, sums are added up themselves, and otherwise, or where they leave the range of a
+    double, their logarithms.
     """
     cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], lags = gram.shape[1] - 1
     cdef Py_ssize_t words = <Py_ssize_t>1 << lags, states = start.shape[0], stride = words * LANES
-    cdef Py_ssize_t t, q, k, w, j, l, block, first, width, shifted
+    cdef Py_ssize_t t, q, k, w, j, l, block, first, width, shifted, kind = -1
     cdef double repulsion
+    cdef bint same
     out = np.empty(m)
     cdef double[::1] result = out
+    cdef double logs[LANES]
+    places, rows = np.zeros(rounds, dtype=np.intp), []
+    cdef Py_ssize_t[::1] kinds = places
+    cdef double[:, ::1] repulsions = np.ones((1, words))
+    if states == 1:
+        for t in range(rounds):
+            # Most rounds have the products of columns of the round before them.
+            same = kind >= 0
+            for k in range(lags + 1):
+                same = same and t > k and gram[t - k, k] == gram[t - k - 1, k]
+            if not same:
+                row = np.empty(words)
+                for w in range(words):
+                    repulsion = 0.5 * gram[t, 0]
+                    for k in range(1, lags + 1):
+                        if t >= k and (w >> (k - 1)) & 1:
+                            repulsion += gram[t - k, k]
+                    row[w] = exp(-repulsion)
+                rows.append(row)
+                kind += 1
+            kinds[t] = kind
+        repulsions = np.array(rows)
     cdef double *now = <double*>malloc(states * stride * sizeof(double))
     cdef double *then = <double*>malloc(states * stride * sizeof(double))
     cdef double *swap
@@ -962,6 +1055,12 @@ def banded_log_ratio(
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
+            if states == 1 and banded_products(
+                a, repulsions, kinds, idle, join, first, width, now, then, logs
+            ):
+                for l in range(width):
+                    result[first + l] = start[0] + logs[l]
+                continue
             for j in range(states * stride):
                 now[j] = 0.0
             for t in range(rounds - 1, -1, -1):

@@ -12,7 +12,7 @@ the table promises; a larger one is an error.
 
 import numpy as np
 
-from libc.math cimport INFINITY, exp, log
+from libc.math cimport INFINITY, exp, fabs, log
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.noise cimport bits_of
@@ -185,80 +185,137 @@ def state_draws(
     return means, weights
 
 
+cdef inline double pull_of(
+    const double[:, ::1] gram, Py_ssize_t t, Py_ssize_t kinds, Py_ssize_t w
+) noexcept nogil:
+    """Overlap of a round's column with those of the last counts, which are the digits of a state.
+
+    Before the first rounds there are no counts, and their digits are 0.
+    """
+    cdef double pull = 0.0
+    cdef Py_ssize_t lag = 1
+    while w > 0:
+        pull += (w % kinds) * gram[max(t - lag, <Py_ssize_t>0), lag]
+        w = w // kinds
+        lag += 1
+    return pull
+
+
 def band_table(
     const double[:, ::1] log_binomial,
     const double[:, ::1] gram,
 ):
-    """What later rounds weigh after the last counts, of shape (rounds + 1, kinds^(bands - 1)).
+    """Logarithms of what later rounds weigh after the last counts, over what they weigh after none.
 
     ``gram[t, k]`` is (C^T C)[t, t + k] / sigma^2; the latest count is the last digit of a state.
+
+    Returns
+    -------
+    table
+        Shape (distinct, kinds^(bands - 1)), first column 0.
+    kept
+        Probability of no participation in the round after each state, of the same shape.
+    places
+        Row for each round and for the end, shape (rounds + 1,). Rounds share a row where rates and
+        columns repeat themselves and no entry differs by more than 1e-14 from that of the next one.
+    norms
+        Logarithms of what rounds from one on weigh after no counts, over the rounds after it, shape
+        (rounds,). Where rows are shared it is the largest factor of all states, which bounds those
+        of earlier rounds, because the map is linear and monotone.
     """
     cdef Py_ssize_t rounds = log_binomial.shape[0], kinds = log_binomial.shape[1]
-    cdef Py_ssize_t lags = gram.shape[1] - 1, states = kinds ** lags, t, w, k, l, rest
-    cdef double pull, top, total
-    out = np.zeros((rounds + 1, states))
-    cdef double[:, ::1] table = out
+    cdef Py_ssize_t lags = gram.shape[1] - 1, states = kinds ** lags, t, w, k, l, next_, last = 0
+    cdef double pull, top, total, highest
+    rows, chances = [np.zeros(states)], [np.ones(states)]
+    sums, at = np.empty(rounds), np.zeros(rounds + 1, dtype=np.intp)
+    cdef double[::1] norms = sums, ahead = rows[0], now = np.empty(states), keep = np.empty(states)
+    cdef Py_ssize_t[::1] places = at
     cdef double[::1] terms = np.empty(kinds)
-    with nogil:
-        for t in range(rounds - 1, -1, -1):
+    cdef bint same, repeated = False
+    for t in range(rounds - 1, -1, -1):
+        with nogil:
+            if repeated:
+                for k in range(kinds):
+                    repeated &= log_binomial[t, k] == log_binomial[t + 1, k]
+                for l in range(lags + 1):
+                    repeated &= (
+                        gram[max(t - l, <Py_ssize_t>0), l]
+                        == gram[max(t + 1 - l, <Py_ssize_t>0), l]
+                    )
+            if repeated:
+                norms[t] = highest
+                places[t] = last
+                continue
+            highest = -INFINITY
+            same = True
             for w in range(states):
-                pull = 0.0
-                rest = w
-                for l in range(1, lags + 1):
-                    if t >= l:
-                        pull += (rest % kinds) * gram[t - l, l]
-                    rest = rest // kinds
+                pull = pull_of(gram, t, kinds, w)
+                next_ = (w * kinds) % states
                 top = -INFINITY
                 for k in range(kinds):
                     terms[k] = (
                         log_binomial[t, k] + 0.5 * gram[t, 0] * k * (k - 1) + k * pull
-                        + table[t + 1, (w * kinds + k) % states]
+                        + ahead[next_ + k if lags > 0 else 0]
                     )
                     top = max(top, terms[k])
                 total = 0.0
                 for k in range(kinds):
                     total += exp(terms[k] - top)
-                table[t, w] = top + log(total)
-    return out
+                now[w] = top + log(total)
+                keep[w] = exp(terms[0] - now[w])
+                highest = max(highest, now[w] - ahead[w])
+            norms[t] = now[0]
+            for w in range(states):
+                now[w] -= norms[t]
+                same &= fabs(now[w] - ahead[w]) <= 1e-14 * (1.0 + fabs(now[w]))
+        rows.append(np.asarray(now).copy())
+        chances.append(np.asarray(keep).copy())
+        ahead = rows[len(rows) - 1]
+        last += 1
+        repeated = same and t < rounds - 1
+        places[t] = last
+    return np.array(rows), np.array(chances), at, sums
 
 
 def band_draws(
     const double[:, ::1] table,
+    const double[:, ::1] kept,
+    const Py_ssize_t[::1] places,
+    const double[::1] norms,
     const double[:, ::1] log_binomial,
     const double[:, ::1] gram,
     Py_ssize_t draws,
     object generator,
 ):
-    """Drawn counts, of shape (rounds, draws); all have the weight ``exp(table[0, 0])``."""
+    """Drawn counts, of shape (rounds, draws); all have the weight ``exp(sum(norms))``."""
     cdef Py_ssize_t rounds = log_binomial.shape[0], kinds = log_binomial.shape[1]
-    cdef Py_ssize_t lags = gram.shape[1] - 1, states = table.shape[1], t, d, w, k, l, rest, pick
+    cdef Py_ssize_t states = table.shape[1], t, d, w, pick, next_
     cdef bitgen_t *bits = bits_of(generator)
-    cdef double pull, threshold
+    cdef double pull, threshold, before
     counts = np.empty((rounds, draws))
     cdef double[:, ::1] out = counts
     with generator.bit_generator.lock, nogil:
         for d in range(draws):
             w = 0
             for t in range(rounds):
-                pull = 0.0
-                rest = w
-                if w > 0:
-                    for l in range(1, lags + 1):
-                        if t >= l:
-                            pull += (rest % kinds) * gram[t - l, l]
-                        rest = rest // kinds
-                threshold = bits.next_double(bits.state)
+                threshold = bits.next_double(bits.state) - kept[places[t], w]
                 pick = 0
-                while pick < kinds - 1:
-                    threshold -= exp(
-                        log_binomial[t, pick] + 0.5 * gram[t, 0] * pick * (pick - 1) + pick * pull
-                        + table[t + 1, (w * kinds + pick) % states] - table[t, w]
-                    )
-                    if threshold < 0.0:
-                        break
-                    pick += 1
+                next_ = (w * kinds) % states if w > 0 else 0
+                if threshold >= 0.0:
+                    pull = pull_of(gram, t, kinds, w)
+                    before = norms[t] + table[places[t], w]
+                    pick = 1
+                    while pick < kinds - 1:
+                        threshold -= exp(
+                            log_binomial[t, pick] + 0.5 * gram[t, 0] * pick * (pick - 1)
+                            + pick * pull
+                            + table[places[t + 1], next_ + pick if states > 1 else 0] - before
+                        )
+                        if threshold < 0.0:
+                            break
+                        pick += 1
                 out[t, d] = pick
-                w = (w * kinds + pick) % states
+                w = next_ + pick if states > 1 else 0
     return counts
 
 

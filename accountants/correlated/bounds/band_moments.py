@@ -33,12 +33,14 @@ from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import Automaton
 
-__all__ = ["BandMoments", "log_binomials"]
+__all__ = ["BandMoments", "largest_order", "log_binomials"]
 
 # Relative margin, outward: far above the rounding of sums over the rounds.
 _MARGIN = 1e-9
 # Entries of a table: 128 MB. More bands leave fewer orders.
 _LARGEST_TABLE = 2**24
+# Rows of a table that rounds far from the end do not share, in units of the number of bands.
+_OWN_ROWS = 64
 _HIGHEST_ORDER = 24
 
 
@@ -49,6 +51,16 @@ def log_binomials(order: int, rates: NDArray[np.float64]) -> NDArray[np.float64]
     with np.errstate(divide="ignore", invalid="ignore"):
         joins = np.where(k > 0, k * np.log(rates), 0.0)
     return np.ascontiguousarray(choices + joins + (order - k) * np.log1p(-rates))
+
+
+def largest_order(mechanism: Mechanism, law: Automaton) -> int:
+    """Return the largest order whose table of last counts is small enough."""
+    rows = mechanism.steps + 1
+    if mechanism.column is not None and (law.rates == law.rates[0]).all():
+        # Rounds of Toeplitz C at one rate share their rows, but for some near the end.
+        rows = min(rows, _OWN_ROWS * mechanism.bands)
+    most = (_LARGEST_TABLE // rows) ** (1 / max(1, mechanism.bands - 1))
+    return min(int(most * (1 + 1e-12)) - 1, _HIGHEST_ORDER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +84,14 @@ class BandMoments(Bound):
     @property
     def orders(self) -> range:
         """Orders whose table is small enough."""
-        states = _LARGEST_TABLE // (self.mechanism.steps + 1)
-        most = int(states ** (1 / max(1, self.mechanism.bands - 1)) * (1 + 1e-12)) - 1
-        return range(2, min(most, _HIGHEST_ORDER) + 1)
+        return range(2, largest_order(self.mechanism, self.law) + 1)
 
     def _moment(self, order: int) -> float:
         if order not in self._moments:
             self.law.require_independent(f"bound by {self.method}")
             binomials = log_binomials(order, self.law.rates)
-            found = float(kernels.band_table(binomials, self.mechanism.gram_bands)[0, 0])
+            *_, norms = kernels.band_table(binomials, self.mechanism.gram_bands)
+            found = float(norms.sum())
             self._moments[order] = found + _MARGIN * (1 + abs(found))
         return self._moments[order]
 

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.band_moments import log_binomials
+from dpcal.accountants.correlated.bounds.band_moments import largest_order, log_binomials
 from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
 from dpcal.errors import UnsupportedEvent
 
@@ -64,8 +64,7 @@ def has_table(setting: Setting, order: int) -> bool:
         return False
     if mechanism.walk is not None:
         return mechanism.steps * _CELLS <= _LARGEST_TABLE
-    states = (order + 1.0) ** (mechanism.bands - 1)
-    return mechanism.kind == "banded" and mechanism.steps * states <= _LARGEST_TABLE
+    return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +120,15 @@ class PowerTilted(OfSetting):
             return kernels.state_table(self._factors, *self._walk, self.cells)
 
     @cached_property
-    def _last_counts(self) -> Floats:
+    def _last_counts(self) -> tuple[Floats, Floats, NDArray[np.intp], Floats]:
         return kernels.band_table(self._log_binomial, self.setting.mechanism.gram_bands)
 
     @cached_property
     def log_moment(self) -> float:
         """A bound on log E_Q[B^q], which the table proves; infinite if there is none."""
         if self.setting.mechanism.walk is None:
-            return float(self._last_counts[0, 0])
+            found = float(self._last_counts[-1].sum())
+            return found + 1e-12 * self.setting.mechanism.steps
         with np.errstate(over="ignore", invalid="ignore"):
             found = float(np.log(self._states[2]).sum())
         return found + 1e-12 * self.setting.mechanism.steps if math.isfinite(found) else math.inf
@@ -138,7 +138,7 @@ class PowerTilted(OfSetting):
         setting, mechanism = self.setting, self.setting.mechanism
         if mechanism.walk is None:
             counts = kernels.band_draws(
-                self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
+                *self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
             )
             x, log_weight = mechanism.means(counts), np.zeros(draws)
         else:
