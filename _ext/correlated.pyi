@@ -105,23 +105,3 @@ def tilted_pair_states(
     draws: int,
     generator: np.random.Generator,
 ) -> _Floats: ...
-def aggregated_moment(
-    log_binomial: _Floats,
-    energies: _Floats,
-    decay: float,
-    scale: float,
-    largest_state: float,
-    curvature: float,
-    unshared: float,
-    cells: int,
-) -> float: ...
-def energy_law(
-    energies: _Floats,
-    rates: _Floats,
-    s: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    decay: float,
-    cell: float,
-    cells: int,
-) -> _Floats: ...

@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.intc]
 
 def state_table(
     factors: _Floats,
@@ -23,12 +24,37 @@ def state_draws(
     draws: int,
     generator: np.random.Generator,
 ) -> tuple[_Floats, _Floats]: ...
-def band_table(log_binomial: _Floats, gram: _Floats) -> _Floats: ...
+def band_table(
+    log_binomial: _Floats, gram: _Floats
+) -> tuple[_Floats, _Floats, NDArray[np.intp], _Floats]: ...
 def band_draws(
     table: _Floats,
+    kept: _Floats,
+    places: NDArray[np.intp],
+    norms: _Floats,
     log_binomial: _Floats,
     gram: _Floats,
     draws: int,
     generator: np.random.Generator,
 ) -> _Floats: ...
 def log_products(a: _Floats, energies: _Floats, rates: _Floats) -> _Floats: ...
+def aggregated_moment(
+    log_binomial: _Floats,
+    energies: _Floats,
+    decay: float,
+    scale: float,
+    largest_state: float,
+    curvature: float,
+    unshared: float,
+    cells: int,
+) -> float: ...
+def energy_law(
+    energies: _Floats,
+    rates: _Floats,
+    s: _Floats,
+    idle_to: _Ints,
+    join_to: _Ints,
+    decay: float,
+    cell: float,
+    cells: int,
+) -> _Floats: ...

@@ -340,3 +340,126 @@ def log_products(const double[:, ::1] a, const double[::1] energies, const doubl
         for d in range(draws):
             result[d] += log(partial[d])
     return out
+
+
+def aggregated_moment(
+    const double[::1] log_binomial,
+    const double[::1] energies,
+    double decay,
+    double scale,
+    double largest_state,
+    double curvature,
+    double unshared,
+    Py_ssize_t cells,
+):
+    """Upper bound on a log-moment of the likelihood ratio, with every state rounded up on a grid.
+
+    The value function U_{t-1}(S) = sum_k Bin(k) exp(curvature (scale S + k)^2 - unshared k b_t / 2)
+    U_t(min(decay S + k, largest_state)) increases in S, and is kept divided by U_t(0). Energies do
+    not increase from round to round. Once they hardly change, and a round multiplies all values by
+    the same factor up to 1e-13, the largest factor bounds those of all earlier rounds, because the
+    map is linear and monotone. Returns log U_0(0), before rounding; infinite where a value is too
+    large for a double.
+    """
+    cdef Py_ssize_t rounds = energies.shape[0], kinds = log_binomial.shape[0], t, j, k
+    cdef double x, total, value, lowest, highest, gain = 0.0
+    cdef double[:, ::1] table = np.ones((2, cells + 1))
+    cdef double *now = &table[0, 0]
+    cdef double *then = &table[1, 0]
+    cdef double *swap
+    cdef double[:, ::1] weight = np.empty((kinds, cells + 1))
+    cdef int[:, ::1] to = np.empty((kinds, cells + 1), dtype=np.intc)
+    cdef double[::1] factor = np.empty(kinds)
+    with nogil:
+        for k in range(kinds):
+            for j in range(cells + 1):
+                x = largest_state * j / cells
+                if decay * x + k > largest_state:
+                    # Of the states rounded into this cell, only those below the cap go on.
+                    x = max(largest_state - k, 0.0) / decay if decay > 0.0 else x
+                x = scale * x + k
+                weight[k, j] = exp(log_binomial[k] + curvature * x * x)
+                x = decay * (largest_state * j / cells) + k
+                if x > largest_state:
+                    x = largest_state
+                # The next whole cell, unless rounding alone lifted the point above its node.
+                value = x / largest_state * cells * (1 + 1e-14)
+                to[k, j] = <int>value
+                if to[k, j] < value:
+                    to[k, j] += 1
+                if to[k, j] > cells:
+                    to[k, j] = <int>cells
+        for t in range(rounds - 1, -1, -1):
+            for k in range(kinds):
+                factor[k] = exp(-0.5 * unshared * k * energies[t])
+            for j in range(cells + 1):
+                total = 0.0
+                for k in range(kinds):
+                    total += factor[k] * weight[k, j] * now[to[k, j]]
+                then[j] = total
+            lowest = highest = then[0]
+            for j in range(cells + 1):
+                x = then[j] / now[j]
+                lowest = min(lowest, x)
+                highest = max(highest, x) if x < INFINITY else INFINITY
+            if highest == INFINITY:
+                gain = INFINITY
+                break
+            if energies[0] <= energies[t] * (1 + 1e-12) and highest <= lowest * (1 + 1e-13):
+                gain += (t + 1) * log(highest)
+                break
+            x = then[0]
+            gain += log(x)
+            for j in range(cells + 1):
+                then[j] /= x
+            swap = now
+            now = then
+            then = swap
+    return gain
+
+
+def energy_law(
+    const double[::1] energies,
+    const double[::1] rates,
+    const double[::1] s,
+    const int[::1] idle_to,
+    const int[::1] join_to,
+    double decay,
+    double cell,
+    Py_ssize_t cells,
+):
+    """Law of ||C y||^2 / sigma^2 in whole cells, rounded up, for ``C[t, u] = decay^(t - u)``.
+
+    A participation in round u after state s adds ``energies[u] (1 + 2 decay s)``. States move
+    between the nodes s, the first of which is 0, along ``idle_to`` and ``join_to``. The last of the
+    ``cells + 1`` probabilities also holds everything beyond.
+    """
+    cdef Py_ssize_t rounds = energies.shape[0], n = s.shape[0], t, j, e, ahead
+    cdef double[:, :, ::1] tables = np.zeros((2, n, cells + 1))
+    cdef double[:, ::1] now = tables[0]
+    cdef double[:, ::1] then = tables[1]
+    cdef double[:, ::1] swap
+    cdef double steps, stay, join
+    now[0, 0] = 1.0
+    with nogil:
+        for t in range(rounds):
+            stay = 1.0 - rates[t]
+            join = rates[t]
+            for j in range(n):
+                for e in range(cells + 1):
+                    then[j, e] = 0.0
+            for j in range(n):
+                steps = energies[t] * (1.0 + 2.0 * decay * s[j]) / cell * (1.0 + 1e-14)
+                ahead = cells if steps >= cells else <Py_ssize_t>steps
+                if ahead < steps and ahead < cells:
+                    ahead += 1
+                for e in range(cells + 1):
+                    then[idle_to[j], e] += stay * now[j, e]
+                for e in range(cells + 1 - ahead):
+                    then[join_to[j], e + ahead] += join * now[j, e]
+                for e in range(cells + 1 - ahead, cells + 1):
+                    then[join_to[j], cells] += join * now[j, e]
+            swap = now
+            now = then
+            then = swap
+    return np.asarray(now).sum(axis=0)

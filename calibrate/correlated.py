@@ -25,6 +25,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.api import Confirmed, confirmed, delta_of
 from dpcal.accountants.correlated.bounds import Revealed
 from dpcal.accountants.correlated.bounds.proved import compositions
+from dpcal.accountants.correlated.draws.choice import least_reach
 from dpcal.accountants.correlated.draws.evidence import expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options, Question
@@ -52,8 +54,13 @@ CONFIRMATIONS = 8
 _MARGIN = 1.003
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
-# Relative widths at which the search by draws, and by proofs, ends.
-_WIDTH, _PROVED_WIDTH = 3e-3, 1e-4
+# Relative widths at which the search by draws, and by proofs, ends, and that of a first guess.
+_WIDTH, _PROVED_WIDTH, _ROUGH = 3e-3, 1e-4, 1e-2
+# Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
+# would do. It is where a search begins; a wrong one costs a few steps more.
+_GAIN = 0.88
+# Draws that cannot save this part of the noise that is proved are not made.
+_WORTH = 0.97
 _SEARCH_STEPS = 40
 # A multiplier this many times the first guess is not worth having.
 _LARGEST = 1e6
@@ -101,11 +108,14 @@ class Found:
         How it is known.
     confirmed
         The draws that confirm it; None where a deterministic bound does.
+    method
+        Name of the bound or of the draws.
     """
 
     noise_multiplier: float
     label: str
     confirmed: Confirmed | None
+    method: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,18 @@ class Calibration:
 
     def proved(self) -> float:
         """Return the least multiplier that a deterministic bound proves, to a relative 1e-4."""
+        return self._proved
+
+    @property
+    def _limit(self) -> float:
+        """What is proved, or infinity: nothing is gained by draws that need more noise."""
+        try:
+            return self.proved()
+        except TargetUnreachable:
+            return math.inf
+
+    @cached_property
+    def _proved(self) -> float:
         if self.exact:
             return self.composed()
 
@@ -208,13 +230,17 @@ class Calibration:
         if self.options.statistics != "none" and not self.exact:
             confirmed, reason = self.drawn()
         if confirmed is not None and confirmed.delta.certified > self.delta:
-            return Found(confirmed.noise_multiplier, confirmed.delta.label, confirmed)
+            found = confirmed.delta
+            return Found(confirmed.noise_multiplier, found.label, confirmed, found.method)
         # A proof needs no more noise than the draws, or the draws do not tell.
         try:
             sigma = self.proved()
         except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
-        return Found(sigma, EXACT if self.exact else CERTIFIED, None)
+        if self.exact:
+            return Found(sigma, EXACT, None, "composition of sampled Gaussians")
+        method = self.question(sigma, statistics="none").proved.epsilon(self.delta).method
+        return Found(sigma, CERTIFIED, None, method)
 
     # --- with draws ------------------------------------------------------------------------------
 
@@ -238,6 +264,8 @@ class Calibration:
                 break  # More noise does not help: what is left is the error of the draws.
             ratio = answer.epsilon.upper / max(self.epsilon, 1e-9)
             sigma *= _MARGIN * min(ratio, 4.0) ** (1 / slope)
+            if sigma >= self._limit:
+                return None, "draws need more noise than is proved to do."
         return None, (
             f"No noise multiplier near {sigma:.4g} was confirmed for epsilon={self.epsilon!r} at "
             f"delta={self.delta!r}: the draws are too few to tell. Choose more draws."
@@ -294,16 +322,47 @@ class Calibration:
                     reason = str(error)
             return None
 
-        found = _crossing(estimate, self.epsilon, self.start(), _WIDTH)
+        start, top = self._promising(), self._limit
+        if start is None:
+            start = min(self.start(), _WORTH * top)
+        elif start >= _WORTH * top:
+            return (
+                None,
+                f"the range of draws alone needs a noise multiplier of {start / _GAIN:.4g}.",
+            )
+        found = _crossing(estimate, self.epsilon, start, _WIDTH, top)
         return found, reason or "No noise multiplier meets the target."
+
+    def _promising(self) -> float | None:
+        """A multiplier near that of draws: a little below where their range alone would do.
+
+        None where no range is known without draws.
+        """
+        if self.options.statistics != "certified":
+            return self.start()
+        delta = self.delta - self.reserved
+
+        def reach(sigma: float) -> float | None:
+            found = least_reach(self.question(sigma, seed=0), delta)
+            return None if math.isinf(found) else found
+
+        if self.question(self.start(), seed=0).route == "bins":
+            return self.start()
+        found = _crossing(reach, self.epsilon, self.start(), _ROUGH)
+        return None if found is None else _GAIN * found[0]
 
 
 def _crossing(
-    price: Callable[[float], float | None], goal: float, start: float, width: float
+    price: Callable[[float], float | None],
+    goal: float,
+    start: float,
+    width: float,
+    top: float = math.inf,
 ) -> tuple[float, float] | None:
     """Return where a falling price is the goal, and by what power it falls there; None if nowhere.
 
-    A price of None is one that is not known because there is too little noise.
+    A price of None is one that is not known because there is too little noise. Nothing at or above
+    ``top`` is asked for.
     """
     low, high, slope = 0.0, math.inf, 1.3
     sigma, last = start, None
@@ -328,7 +387,9 @@ def _crossing(
         sigma *= step
         if not low < sigma < high:
             sigma = math.sqrt(low * high) if low > 0 and high < math.inf else sigma
-        if sigma > _LARGEST * start or sigma < start / _LARGEST:
+        if sigma >= top:
+            sigma = math.sqrt(max(low, top * _WORTH) * top)
+        if sigma > _LARGEST * start or sigma < start / _LARGEST or low > top * (1 - width):
             break
     return (high, slope) if high < math.inf else None
 

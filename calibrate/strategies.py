@@ -16,7 +16,8 @@ lambda-CGD    22.710    34.1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -31,33 +32,23 @@ from dpcal.accountants.matrix import (
     BISR,
     BLT,
     PREFIX_SUMS,
-    Banded,
     FixedEpochs,
     Identity,
     LambdaCGD,
-    MinSeparation,
     Participation,
     Single,
-    SquareRoot,
     Strategy,
     Tree,
     Workload,
 )
 from dpcal.calibrate.correlated import Calibration
+from dpcal.calibrate.families import chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.errors import MissingExtra, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
 __all__ += ["StrategyTable", "compare_strategies"]
 
-# Sensitivities of trees need their matrix.
-_TREE_STEPS = 4096
-_BANDS = 16
-_FEW = 4
-# For random batches: decays and bands that cost little privacy, because what is left of a
-# contribution after a few steps hardly meets another one.
-_DECAYS = (0.25, 0.5, 0.75, 0.9)
-_SHORT_BANDS = (2, 4)
 # The other workload that every row shows.
 _MOMENTUM = Workload(momentum=0.9)
 
@@ -148,6 +139,8 @@ class SampledBatches:
         its label.
     draws
         Monte Carlo draws >= 1 for each direction and each question.
+    failure_probability
+        That the draws of a row mislead, a part of delta; default delta / 100.
     seed
         Fixes the draws; fresh when omitted.
     executor, progress
@@ -161,6 +154,7 @@ class SampledBatches:
     seed: int | None = None
     executor: Any = None
     progress: bool = False
+    failure_probability: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampler, Sampler):
@@ -194,11 +188,12 @@ class SampledBatches:
             seed=self.seed,
             executor=self.executor,
             progress=self.progress,
+            failure_probability=self.failure_probability,
         )
         calibration = Calibration(Shape.of(strategy), self.sampler, epsilon, delta, options)
         found = calibration.least()
         if found.confirmed is None:
-            return Calibrated(found.noise_multiplier, "deterministic bound", found.label)
+            return Calibrated(found.noise_multiplier, found.method, found.label)
         return Calibrated(found.noise_multiplier, found.confirmed.delta.method, found.label)
 
     def __str__(self) -> str:
@@ -320,52 +315,6 @@ def _name(strategy: Strategy) -> str:
     return strategy.kind + size
 
 
-def _usual_strategies(
-    steps: int, participation: Participation, workload: Workload
-) -> tuple[Strategy, ...]:
-    """One of each family, optimised for the schedule where the family has parameters."""
-    separation = steps
-    if isinstance(participation, FixedEpochs):
-        separation = min(steps, participation.steps_per_epoch)
-    elif isinstance(participation, MinSeparation):
-        separation = min(steps, participation.separation)
-    trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
-    bands = min(_BANDS, separation)
-    banded = (
-        (Banded.optimised(steps, bands, participation=participation, workload=workload),)
-        if bands > 1
-        else ()
-    )
-    return (
-        Identity(steps),
-        *trees,
-        LambdaCGD.optimised(steps, participation=participation, workload=workload),
-        BISR(steps, min(_FEW, steps)),
-        BLT.optimised(steps, _FEW, participation=participation, workload=workload),
-        *banded,
-        SquareRoot(steps),
-    )
-
-
-def _for_random_batches(
-    steps: int, participation: Participation, workload: Workload
-) -> tuple[Strategy, ...]:
-    """One or more of each family, for batches that are drawn at random."""
-    trees = (Tree(steps),) if 1 < steps <= _TREE_STEPS else ()
-    banded = [
-        Banded.optimised(steps, bands, participation=participation, workload=workload)
-        for bands in _SHORT_BANDS
-        if bands <= steps
-    ]
-    buffered = [
-        BLT.optimised(steps, buffers, participation=participation, workload=workload)
-        for buffers in (1, _FEW)
-    ]
-    cgd = [LambdaCGD(steps, decay) for decay in _DECAYS]
-    inverse = BISR(steps, min(_FEW, steps))
-    return (Identity(steps), *trees, *cgd, *banded, inverse, *buffered, SquareRoot(steps))
-
-
 def compare_strategies(
     *,
     steps: int,
@@ -375,9 +324,10 @@ def compare_strategies(
     sampler: Sampler | None = None,
     workload: Workload = PREFIX_SUMS,
     neighboring_relation: str = "replace-special",
-    strategies: tuple[Strategy, ...] | None = None,
+    strategies: Sequence[Strategy | str] | None = None,
     pricing: Pricing | None = None,
-    progress: Progress | None = None,
+    executor: Any = None,
+    progress: bool | Progress = False,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -402,13 +352,19 @@ def compare_strategies(
         ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
         ``independent=True``.
     strategies
-        Which ones; one or more of each family when omitted.
+        Which ones, as strategies or as texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
+        ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``, whose
+        parameters are optimised; one or more of each family when omitted.
     pricing
         How a strategy is calibrated; ``KnownSchedule(participation)``, that is without
         amplification by sampling, when omitted; ``SampledBatches(sampler, ...)`` chooses how many
         draws a price may take.
+    executor
+        Calibrates several strategies at a time, if given: a ``concurrent.futures`` executor, or a
+        Dask client as it is. The table is the same for every one.
     progress
-        Called after each strategy with its row, how many are done, and how many there are.
+        True for a bar (needs tqdm), or a function that is called after each strategy with its row,
+        how many are done, and how many there are.
 
     Returns
     -------
@@ -430,18 +386,14 @@ def compare_strategies(
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     priced_by, schema = _priced_by(count, participation, sampler, pricing)
     schema.earliest(count)
-    usual = _for_random_batches if isinstance(priced_by, SampledBatches) else _usual_strategies
-    chosen = usual(count, schema, workload) if strategies is None else strategies
-    if not chosen:
-        raise ValueError("strategies must be one or more, got none.")
-    for strategy in chosen:
-        if strategy.steps != count:
-            raise ValueError(f"strategies must be for steps={count}, got {strategy!r}.")
-    rows = []
-    for strategy in chosen:
-        rows.append(_row(strategy, priced_by, workload, neighboring_relation, **target))
-        if progress is not None:
-            progress(rows[-1], len(rows), len(chosen))
+    families = for_random_batches if isinstance(priced_by, SampledBatches) else usual
+    if strategies is None:
+        strategies = families(count, schema, workload)
+    works = [
+        _Work(strategy, priced_by, workload, neighboring_relation, **target)
+        for strategy in chosen(strategies, count, schema, workload)
+    ]
+    rows = _rows(works, executor, progress)
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
@@ -479,28 +431,77 @@ def _priced_by(
     return KnownSchedule(schema) if pricing is None else pricing, schema
 
 
-def _row(
-    strategy: Strategy,
-    pricing: Pricing,
-    workload: Workload,
-    relation: str,
-    *,
-    epsilon: float,
-    delta: float,
-) -> StrategyRow:
-    memory = len(strategy.recurrence(1).buffers)
+@dataclass(frozen=True)
+class _Work:
+    """One strategy that is to be calibrated, here or by another process."""
+
+    strategy: Strategy
+    pricing: Pricing
+    workload: Workload
+    relation: str
+    epsilon: float
+    delta: float
+
+    def row(self) -> StrategyRow:
+        """Return the strategy's row."""
+        strategy, workload = self.strategy, self.workload
+        memory = len(strategy.recurrence(1).buffers)
+        try:
+            found = self.pricing(
+                strategy,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                neighboring_relation=self.relation,
+            )
+        except (UnsupportedEvent, TargetUnreachable) as refusal:
+            return StrategyRow(strategy, None, None, None, memory, note=str(refusal))
+        sigma = found.noise_multiplier
+        return StrategyRow(
+            strategy,
+            sigma,
+            sigma * strategy.max_error(workload),
+            sigma * strategy.mean_error(workload),
+            memory,
+            sigma * strategy.mean_error(_MOMENTUM),
+            found.method,
+            found.label,
+        )
+
+
+def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[StrategyRow]:
+    """Rows in the order of the strategies; what is done is reported as it is done."""
+    report, close = _reporter(progress, len(works))
+    rows: dict[int, StrategyRow] = {}
     try:
-        found = pricing(strategy, epsilon=epsilon, delta=delta, neighboring_relation=relation)
-    except (UnsupportedEvent, TargetUnreachable) as refusal:
-        return StrategyRow(strategy, None, None, None, memory, note=str(refusal))
-    sigma = found.noise_multiplier
-    return StrategyRow(
-        strategy,
-        sigma,
-        sigma * strategy.max_error(workload),
-        sigma * strategy.mean_error(workload),
-        memory,
-        sigma * strategy.mean_error(_MOMENTUM),
-        found.method,
-        found.label,
-    )
+        for place, row in _finished(works, executor):
+            rows[place] = row
+            report(row, len(rows), len(works))
+    finally:
+        close()
+    return [rows[place] for place in range(len(works))]
+
+
+def _finished(works: list[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
+    """Places and rows, as they are done."""
+    if executor is None:
+        yield from ((place, work.row()) for place, work in enumerate(works))
+        return
+    if hasattr(executor, "get_executor"):
+        executor = executor.get_executor()
+    futures = {executor.submit(_Work.row, work): place for place, work in enumerate(works)}
+    for future in as_completed(futures):
+        yield futures[future], future.result()
+
+
+def _reporter(progress: bool | Progress, count: int) -> tuple[Progress, Callable[[], Any]]:
+    """What to call after each strategy, and at the end."""
+    if callable(progress):
+        return progress, lambda: None
+    if not progress:
+        return lambda row, done, count: None, lambda: None
+    try:
+        from tqdm import tqdm
+    except ImportError as error:
+        raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
+    bar = tqdm(total=count, unit="strategy")
+    return lambda row, done, count: bar.update(), bar.close

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import dpcal
@@ -13,8 +15,10 @@ from dpcal.commands._output import present
 if TYPE_CHECKING:
     from dpcal.accountants.matrix import Participation
     from dpcal.calibrate import SampledBatches
-    from dpcal.calibrate.strategies import StrategyRow
+    from dpcal.calibrate.strategies import StrategyRow, StrategyTable
 
+# Characters of a full bar.
+_BAR = 24
 EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
 EXAMPLES = (
     EXAMPLE,
@@ -43,6 +47,26 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="at each step with probability Q in (0, 1], independently (Poisson)",
     )
     group.add_argument(
+        "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
+    )
+    group.add_argument(
+        "--independent",
+        action="store_true",
+        help="a record's steps do not depend on which others are present",
+    )
+    _add_draws(parser)
+    add_target(parser, needed=True)
+    add_relation(parser)
+    parser.set_defaults(neighboring_relation="replace-special")
+    workload = parser.add_argument_group("workload (default: prefix sums)")
+    workload.add_argument("--momentum", type=number, default=0.0, metavar="M", help="in [0, 1)")
+    workload.add_argument("--decay", type=number, default=1.0, metavar="A", help="in (0, 1]")
+
+
+def _add_draws(parser: ArgumentParser) -> None:
+    """Declare how prices are found, of which strategies, and by how many processes."""
+    group = parser.add_argument_group("strategies and draws")
+    group.add_argument(
         "--draws",
         type=whole,
         metavar="N",
@@ -53,22 +77,27 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--seed", type=whole, help="with --draws: fixes them (default: fresh from the system)"
     )
     group.add_argument(
-        "--progress", action="store_true", help="a line on stderr for each strategy that is done"
+        "--failure-probability",
+        type=number,
+        metavar="P",
+        help="with --draws: that they mislead, a part of delta (default: delta / 100)",
     )
     group.add_argument(
-        "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
+        "--strategies",
+        metavar="NAMES",
+        help="which ones, separated by commas, such as lambda-cgd=0.5,banded=4,blt=1,bisr=4,tree,"
+        "square-root,identity (default: one or more of each family)",
     )
     group.add_argument(
-        "--independent",
-        action="store_true",
-        help="a record's steps do not depend on which others are present",
+        "--workers",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="processes that calibrate strategies side by side, >= 1 (default: 1)",
     )
-    add_target(parser, needed=True)
-    add_relation(parser)
-    parser.set_defaults(neighboring_relation="replace-special")
-    workload = parser.add_argument_group("workload (default: prefix sums)")
-    workload.add_argument("--momentum", type=number, default=0.0, metavar="M", help="in [0, 1)")
-    workload.add_argument("--decay", type=number, default=1.0, metavar="A", help="in (0, 1]")
+    group.add_argument(
+        "--progress", action="store_true", help="a bar on stderr, longer with each strategy done"
+    )
 
 
 def run(options: Namespace) -> int:
@@ -77,8 +106,21 @@ def run(options: Namespace) -> int:
         raise ValueError("--at-most goes with --min-separation.")
     if options.sampling_probability is None and (options.draws or options.seed is not None):
         raise ValueError("--draws and --seed go with --sampling-probability.")
+    if options.failure_probability is not None and not options.draws:
+        raise ValueError("--failure-probability goes with --draws.")
+    if options.workers < 1:
+        raise ValueError(f"--workers must be at least 1, got {options.workers}.")
+    pool = ProcessPoolExecutor(options.workers) if options.workers > 1 else None
+    with pool or nullcontext():
+        table = _compared(options, pool)
+    present(options, table.to_dict(), str(table))
+    return 0
+
+
+def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
+    """The table, by one process or by several."""
     sampled = options.sampling_probability is not None
-    table = dpcal.calibrate.compare_strategies(
+    return dpcal.calibrate.compare_strategies(
         steps=options.steps,
         epsilon=options.epsilon,
         delta=options.delta,
@@ -86,16 +128,17 @@ def run(options: Namespace) -> int:
         pricing=_pricing(options) if sampled else None,
         workload=dpcal.accountants.matrix.Workload(momentum=options.momentum, decay=options.decay),
         neighboring_relation=options.neighboring_relation,
-        progress=_report if options.progress else None,
+        strategies=None if options.strategies is None else options.strategies.split(","),
+        executor=executor,
+        progress=_report if options.progress else False,
     )
-    present(options, table.to_dict(), str(table))
-    return 0
 
 
 def _report(row: StrategyRow, done: int, count: int) -> None:
-    """Print a line for a strategy that is done."""
+    """Print a bar with the strategy that is done."""
     found = "no answer" if row.mean_error is None else f"mean error {row.mean_error:.5g}"
-    print(f"{done}/{count} {row.name}: {found}", file=sys.stderr, flush=True)
+    bar = "#" * (_BAR * done // count)
+    print(f"[{bar:<{_BAR}}] {done}/{count} {row.name}: {found}", file=sys.stderr, flush=True)
 
 
 def _participation(options: Namespace) -> Participation:
@@ -116,4 +159,5 @@ def _pricing(options: Namespace) -> SampledBatches:
         statistics="certified" if options.draws else "none",
         draws=options.draws or 1,
         seed=options.seed,
+        failure_probability=options.failure_probability,
     )

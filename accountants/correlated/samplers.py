@@ -103,7 +103,7 @@ class Automaton:
     @property
     def never(self) -> float:
         """Logarithm of the probability of taking part in no round."""
-        return float(self.counts(0)[0])
+        return float(self.idle.sum() if self.independent else self.counts(0)[0])
 
     def counts(self, most: int | None = None) -> Floats:
         """Log-probabilities of 0, 1, ..., ``most`` participations (default: every number)."""

@@ -1,6 +1,7 @@
 """Strategies at one target: every row meets it, and errors are what the matrices say."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from dpcal import calibrate, plot
 from dpcal.accountants import correlated, epsilon, events
 from dpcal.accountants.matrix import (
+    BLT,
     Banded,
     FixedEpochs,
     Identity,
@@ -18,6 +20,7 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.calibrate.strategies import Calibrated, SampledBatches
 from dpcal.cli import main
 from dpcal.errors import UnsupportedEvent
@@ -188,6 +191,59 @@ def test_draws_need_less_noise_than_bounds_and_too_few_are_not_trusted():
         assert likely.label == "statistical with certified confidence"
         assert likely.noise_multiplier < certain.noise_multiplier
     assert few.rows[1].label == "certified"
+
+
+@pytest.mark.slow
+def test_names_and_other_processes_give_the_same_table(capsys):
+    asked = {"steps": 60, "epsilon": 4.0, "delta": 1e-5}
+    pricing = SampledBatches(
+        correlated.Poisson(0.05), "certified", draws=2048, seed=4, failure_probability=1e-8
+    )
+    names = ("identity", "lambda-cgd=0.5", "banded=2", "blt=1")
+    seen = []
+    with ProcessPoolExecutor(2) as pool:
+        table = calibrate.compare_strategies(
+            strategies=names,
+            pricing=pricing,
+            executor=pool,
+            progress=lambda row, done, count: seen.append((row.name, done, count)),
+            **asked,
+        )
+    assert [done for _, done, _ in seen] == [1, 2, 3, 4]
+    assert [row.strategy.kind for row in table.rows] == ["identity", "lambda-CGD", "banded", "BLT"]
+    run = LambdaCGD(60, 0.5), table.rows[2].strategy
+    alone = calibrate.compare_strategies(strategies=run, pricing=pricing, **asked)
+    assert [row.noise_multiplier for row in alone.rows] == [
+        row.noise_multiplier for row in table.rows[1:3]
+    ]
+    options = ["--steps", "60", "--epsilon", "4", "--delta", "1e-5", "--draws", "2048"]
+    options += ["--sampling-probability", "0.05", "--failure-probability", "1e-8", "--seed", "4"]
+    options += ["--strategies", ",".join(names), "--workers", "2", "--progress", "--json"]
+    assert main(["strategies", *options]) == 0
+    out, err = capsys.readouterr()
+    assert [row["noise_multiplier"] for row in json.loads(out)["rows"]] == [
+        row.noise_multiplier for row in table.rows
+    ]
+    assert f"[{'#' * 24}] 4/4" in err
+
+
+@pytest.mark.parametrize("name", ["lambda-cgd", "banded=2.5", "tree=3", "dense"])
+def test_unknown_names_are_refused(name):
+    with pytest.raises(ValueError, match="got"):
+        calibrate.compare_strategies(steps=8, strategies=(name,), **TARGET)
+
+
+@pytest.mark.slow
+def test_draws_stop_where_a_proof_needs_no_more_noise():
+    # Long memory: draws of removing have no finite range near the noise that is proved, and normal
+    # intervals hang on few draws.
+    run, sampler = BLT(100, (0.9,), (0.3,)), correlated.Poisson(0.01)
+    target = {"epsilon": 1.0, "delta": 1e-6}
+    proved = proved_noise_multiplier(run, sampler, **target)
+    for statistics in ("certified", "asymptotic"):
+        found = noise_multiplier(run, sampler, statistics=statistics, draws=2048, seed=1, **target)
+        assert found.noise_multiplier <= proved
+        assert found.confirmation <= 1e-6 * (1 + 1e-3)
 
 
 @pytest.mark.parametrize(

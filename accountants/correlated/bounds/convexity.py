@@ -8,9 +8,10 @@ Ehrhard's inequality, and
 
 (Ehrhard 1983; Borell 2003). What is known of two levels s1 < s2 therefore bounds everything below:
 u(s) <= u(s1) - (s1 - s) (u(s2) - u(s1)) / (s2 - s1) for s <= s1. Both probabilities come from the
-empirical law of draws from Q, with the band of Dvoretzky, Kiefer, Wolfowitz and Massart (1990),
-which holds at every number of draws and at all levels at once. Delta is then at most that of a
-Gaussian log L, whatever C and the law of participations are.
+order statistics of n draws from Q: the probability of less than the k-th one is at most a variable
+of law Beta(k, n - k + 1), and that of at most it is at least one (Clopper and Pearson 1934), which
+holds at every number of draws; the failure probability is shared among the few k that are tried.
+Delta is then at most that of a Gaussian log L, whatever C and the law of participations are.
 
 >>> log_l = np.random.default_rng(0).normal(-0.08, 0.4, 4096)
 >>> bound = ConvexTail.of(log_l, failure_probability=1e-9)
@@ -28,6 +29,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from scipy.stats import beta
 
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.half_space import half_space_delta
@@ -35,9 +37,9 @@ from dpcal.accountants.correlated.bounds.half_space import half_space_delta
 __all__ = ["ConvexTail"]
 
 # Empirical probabilities of the two levels that are tried. All of them are proofs at once; further
-# out, the band is wider than what it holds.
-_LOW = np.linspace(0.05, 0.6, 23)
-_HIGH = np.linspace(0.5, 0.95, 19)
+# out, bounds on a probability are wide beside what it is.
+_LOW = np.linspace(0.01, 0.6, 23)
+_HIGH = np.linspace(0.5, 0.97, 19)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,20 +68,19 @@ class ConvexTail(Bound):
         log_l
             Log-likelihood ratios of independent draws from Q, shape (draws,).
         failure_probability
-            In (0, 1), that the empirical law misleads anywhere.
+            In (0, 1), that any of the bounds on probabilities misleads.
         slack
             By how much each log-likelihood ratio may be off.
         """
         ordered, draws = np.sort(log_l), len(log_l)
-        band = math.sqrt(math.log(2 / failure_probability) / (2 * draws)) * (1 + 1e-9)
+        each = failure_probability / (len(_LOW) + len(_HIGH))
         found = []
         for low in np.ceil(_LOW * draws).astype(int):
-            # At most low - 1 draws lie below the low-th one; the next ones may tie with it.
             first = float(ordered[low - 1]) - slack - 1e-12 * (1 + abs(float(ordered[low - 1])))
-            below = (low - 1) / draws + band
+            below = float(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
             for high in np.ceil(_HIGH * draws).astype(int):
                 second = float(ordered[high - 1]) + slack
-                above = high / draws - band
+                above = float(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
                 if not (below < above and first < second):
                     continue
                 left, right = float(ndtri(below)), float(ndtri(above))

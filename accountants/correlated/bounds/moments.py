@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpcal._ext import correlated as kernels
+from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
 
@@ -45,6 +45,8 @@ _PER_DECADE = 2
 # Rounds between two looks at whether probabilities of rounds still grow.
 _EVERY = 64
 _SMALLEST = 600
+# How often a delta is tried again by the moment that is best for it.
+_ROUNDS = 6
 
 
 def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) -> float:
@@ -226,12 +228,26 @@ class CappedMoments(Bound):
             middle = (low + high) // 2
             low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
         key = self._best(low, lambda key: self._log_delta(key, _COARSE, epsilon))
-        return Proof(min(self._log_delta(key, _FINE, epsilon), 0.0), self._named(key))
+        found = self._log_delta(key, _FINE, epsilon)
+        for _ in range(_ROUNDS):
+            # The moment that asks for the least epsilon at this delta is a proof, too.
+            if not -math.log(10) * _SMALLEST / _PER_DECADE < found < 0:
+                break
+            other = self._for_delta(math.exp(found))
+            better = self._log_delta(other, _FINE, epsilon)
+            if better >= found:
+                break
+            key, found = other, better
+        return Proof(min(found, 0.0), self._named(key))
+
+    def _for_delta(self, delta: float) -> _Key:
+        """The moment with the least epsilon at a delta."""
+        first = max(1, math.floor(-_PER_DECADE * math.log10(delta)) + 1)
+        return self._best(first, lambda key: self._epsilon(key, _COARSE, delta))
 
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
-        first = max(1, math.floor(-_PER_DECADE * math.log10(delta)) + 1)
-        key = self._best(first, lambda key: self._epsilon(key, _COARSE, delta))
+        key = self._for_delta(delta)
         return Proof(self._epsilon(key, _FINE, delta) * (1 + _MARGIN), self._named(key))
 
     def _named(self, key: _Key) -> str:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import binom
 
-from dpcal._ext import correlated as kernels
+from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.correlated.samplers import Automaton
@@ -123,6 +123,13 @@ class RevealedGroup(Bound):
         return Proof(least_epsilon(self.delta, delta), self.method)
 
 
+# Cells of a law of ||C y||^2, first and in the end. Every participation is rounded up to a cell.
+_FEW_CELLS, _MANY_CELLS = 256, 2048
+# Nodes times rounds times cells that take about two seconds; a long memory is left with fewer
+# cells, or with the worst pattern of each number of participations alone.
+_MOST_WORK = 5e8
+
+
 @dataclass(frozen=True, eq=False)
 class Revealed(Bound):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
@@ -178,8 +185,19 @@ def _unit_laws(shape: Shape, law: Automaton) -> list[tuple[Floats, Floats]]:
         return [_rounded_counts(unit, law)]
     found = [(np.exp(law.counts()), worst_norms(unit))]
     if law.independent and unit.walk is not None and unit.walk[0] > 0:
-        found.append(norms_law(unit, law))
+        nodes = len(_nodes(unit.walk[0]))
+        if nodes * shape.steps * _FEW_CELLS <= _MOST_WORK:
+            found.append(norms_law(unit, law))
     return found
+
+
+def _nodes(decay: float) -> Floats:
+    """States closed under multiplication with decay, at ratios near 0.95, down to a hundredth."""
+    top = 1 / (1 - decay)
+    split = max(1, round(math.log(decay) / math.log(0.95)))
+    ratio = decay ** (1 / split)
+    count = math.ceil(math.log(100 * top) / -math.log(ratio))
+    return np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
 
 
 def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
@@ -222,19 +240,14 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     overlap = decay
     if mechanism.decay is None:
         overlap = float((mechanism.couplings[:, 0] / mechanism.energies).max())
-    # Nodes closed under multiplication with decay, at ratios near 0.95, down to a hundredth.
-    top = 1 / (1 - decay)
-    split = max(1, round(math.log(decay) / math.log(0.95)))
-    ratio = decay ** (1 / split)
-    count = math.ceil(math.log(100 * top) / -math.log(ratio))
-    s = np.concatenate([[0.0], top * ratio ** np.arange(count, -1.0, -1.0)])
+    s = _nodes(decay)
 
     def rounded(states: Floats) -> NDArray[np.intc]:
         index = np.searchsorted(s, states * (1 - 1e-12), side="left")
         return np.minimum(index, s.size - 1).astype(np.intc)
 
     worst = float(worst_norms(mechanism)[-1])
-    reach, cells = worst * worst, 256
+    reach, cells = worst * worst, _FEW_CELLS
     while True:
         weights = kernels.energy_law(
             mechanism.energies, rates, s, rounded(decay * s), rounded(decay * s + 1), overlap,
@@ -242,10 +255,12 @@ def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
         )  # fmt: skip
         beyond = np.cumsum(weights[::-1])[::-1]
         likely = int(np.searchsorted(-beyond, -_UNLIKELY)) + 1
-        if cells > 256 or likely <= 2:
+        if cells > _FEW_CELLS or likely <= 2:
             break
         if likely >= cells // 2:
-            cells = 2048
+            if s.size * mechanism.steps * _MANY_CELLS > _MOST_WORK:
+                break
+            cells = _MANY_CELLS
             continue
         reach *= likely / cells
     norms = np.sqrt(np.arange(cells + 1) * (reach / (cells - 1)))

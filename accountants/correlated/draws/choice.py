@@ -20,13 +20,13 @@ from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator, Floats, Setting
 from dpcal.accountants.correlated.draws.importance import Counts, ShiftAdd, ShiftRemove
 from dpcal.accountants.correlated.draws.montecarlo import Sample
-from dpcal.accountants.correlated.draws.powers import best_order
+from dpcal.accountants.correlated.draws.powers import best_moment, best_order
 from dpcal.accountants.correlated.draws.tilted import Tilted
 from dpcal.accountants.correlated.likelihood import GridEngine, TransferEngine, VectorEngine
 from dpcal.accountants.correlated.question import Question
 from dpcal.accountants.correlated.samplers import BallsInBins
 
-__all__ = ["Goal", "adding", "removing"]
+__all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
 # Draws of a pilot; fewer choose by luck, more cost as much as what they choose.
 _PILOT = 1024
@@ -64,20 +64,34 @@ class Goal:
         target = self.delta or 0.0
         return least_epsilon(lambda e: float(sample.estimator.terms(sample.kept, e).mean()), target)
 
-    def bet_on(self, sample: Sample, draws: int, failure: float) -> float:
-        """Return about the epsilon that bets will decide, as far as fewer draws tell."""
-        if self.epsilon is not None:
-            return self.epsilon
-        goal = 0.9 * (self.delta or 0.0)
-        return least_epsilon(
-            lambda e: sample.expected(e, draws, failure, errors=0.0, rare=1.0), goal
-        )
-
     def range_of(self, estimator: Estimator) -> float:
         """Return how large the range of an estimator is for this goal; smaller is better."""
         if self.level is not None:
             return estimator.largest(self.level) or math.inf
         return least_epsilon(lambda e: estimator.largest(e) or math.inf, self.delta or 0.0)
+
+
+def least_reach(question: Question, delta: float) -> float:
+    """Return the least epsilon at which a range of draws of removing is ``delta``, a bound.
+
+    It takes a table, and no likelihood ratio: infinite where no order has a finite range.
+    """
+    found = None
+    if question.independent:
+        found = best_moment(question.mechanism, question.law, delta=delta)
+    return math.inf if found is None else found.reach(delta)
+
+
+def only_plain(question: Question, goal: Goal) -> bool:
+    """Whether no draws but plain ones have a proved range, which is 1."""
+    if question.options.statistics != "certified" or question.route == "bins":
+        return False
+    if not question.independent:
+        return True
+    if question.mechanism.decay is not None:
+        # Draws of order 2 of the likelihood itself may have a range where its bound has none.
+        return False
+    return best_moment(question.mechanism, question.law, delta=goal.delta or 0.5) is None
 
 
 def removing(question: Question, goal: Goal) -> Estimator:
@@ -120,7 +134,13 @@ def _bins_removing(question: Question, goal: Goal) -> Estimator:
     """Draws of the order whose range is least."""
     gram = _gram_of_bins(question)
     orders = [q for q in (1, 2, 3) if len(gram) ** q <= _MOST_TUPLES]
-    return min((Bins(gram, "remove", q) for q in orders), key=goal.range_of)
+    tried = [Bins(gram, "remove", q) for q in orders]
+    found = min(tried, key=goal.range_of)
+    if goal.level is None:
+        # The range alone would reach delta at a larger epsilon, where another order may be better.
+        pilot = Sample(found, found.draw(_PILOT, question.options.pilot()), 0)
+        found = min(tried, key=replace(goal, near=goal.level_of(pilot)).range_of)
+    return found
 
 
 def _tilted(setting: Setting) -> Estimator | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,6 +145,32 @@ class Bets:
             stakes.append(math.sqrt(goal / max(spread, goal * largest * largest)))
         return cls(tuple(edges), tuple(stakes))
 
+    def _admit(self, largest: float) -> bool:
+        """Whether no draw of this range can make the capital negative."""
+        return bool(self.stakes) and max(self.stakes) * largest <= 1 + 1e-9
+
+    @cached_property
+    def _each(self) -> NDArray[np.float64]:
+        """The stake of each draw after the first ones, a little less than admitted."""
+        return np.repeat(self.stakes, np.diff(self.edges)) * (1 - 2e-9)
+
+    def settles(
+        self,
+        draws: NDArray[np.float64],
+        mean: float,
+        *,
+        failure_probability: float,
+        largest: float,
+    ) -> bool:
+        """Whether the bound of :meth:`upper_mean` is at most a number, without solving for it."""
+        if largest <= mean or not self._admit(largest):
+            return largest <= mean
+        factors = 1 + self._each * (mean * (1 - 1e-12) - draws[self.edges[0] :])
+        if factors.min() <= 0:
+            return False
+        capital = float(np.log(factors).sum())
+        return capital >= -math.log(failure_probability) * (1 + 2 * _SOLVED)
+
     def upper_mean(
         self, draws: NDArray[np.float64], *, failure_probability: float, largest: float
     ) -> float:
@@ -151,10 +178,10 @@ class Bets:
 
         Parameters as for :func:`upper_mean`, with all draws in place of their mean.
         """
-        if not self.stakes or max(self.stakes) * largest > 1 + 1e-9:
+        if not self._admit(largest):
             return largest
-        stakes = np.repeat(self.stakes, np.diff(self.edges)) * (1 - 2e-9)
-        x, goal = draws[self.edges[0] :], -math.log(failure_probability)
+        x, stakes = draws[self.edges[0] :], self._each
+        goal = -math.log(failure_probability)
 
         def capital(m: float) -> tuple[float, float]:
             factors = 1 + stakes * (m - x)

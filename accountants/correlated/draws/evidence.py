@@ -21,7 +21,7 @@ from typing import NamedTuple
 from dpcal.accountants.correlated.bounds.base import Bound, Least, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.proved import Nothing
-from dpcal.accountants.correlated.draws.choice import Goal, adding, removing
+from dpcal.accountants.correlated.draws.choice import Goal, adding, only_plain, removing
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator
 from dpcal.accountants.correlated.draws.montecarlo import Sample
@@ -39,9 +39,10 @@ __all__ = ["Evidence", "Reading", "collected", "expected_epsilon"]
 
 # Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
 _LEAST_EFFECTIVE = 50.0
-# Plain draws for the tail of adding a record: the band around their law is then 0.03 wide at a
-# failure probability of 1e-12. More of them cost more than they gain.
-_PLAIN_DRAWS = 16_384
+# Plain draws for the tail of adding a record: the band around their law is then 0.06 wide at a
+# failure probability of 1e-12. More of them cost more than they gain: that direction asks for an
+# epsilon far below that of removing, and its bound need not be near.
+_PLAIN_DRAWS = 4096
 # A draw with a larger share of the mean tells of more that were not seen.
 _LARGEST_SHARE = 0.02
 
@@ -120,9 +121,27 @@ class Evidence:
         def least(part: Callable[[Reading], float]) -> float:
             return least_epsilon(lambda e: part(self.at(e)), delta)
 
-        upper = least(lambda reading: reading.upper)
+        upper = self._beyond(least(lambda reading: reading.upper), delta)
         lower = 0.0 if self.one_sided else least(lambda reading: reading.lower)
         return Reading(min(lower, upper), least(lambda reading: reading.estimate), upper)
+
+    def _beyond(self, epsilon: float, delta: float) -> float:
+        """An epsilon above all those whose upper end exceeds delta.
+
+        Bounds fall within a cell of bets, but may rise from one to the next. The probability that
+        they mislead is that of one epsilon, the true one, only if none above the answer exceeds
+        delta.
+        """
+        left = delta - (self.failure_probability if self.proved else 0.0)
+        each = 0.5 * self.failure_probability
+        parts = [(self.removing, each)]
+        if self.adding is not None and self.bound.delta(epsilon) > left:
+            parts.append((self.adding, 0.5 * each))
+        for sample, failure in parts:
+            for start, end in sample.cells_above(epsilon):
+                if not sample.below(start, left, failure_probability=failure):
+                    epsilon = end
+        return epsilon
 
 
 def collected(question: Question, goal: Goal) -> Evidence:
@@ -136,14 +155,13 @@ def collected(question: Question, goal: Goal) -> Evidence:
         If the failure probability is not a part of the delta that was asked for.
     """
     options = question.options
-    if question.refusal is not None:
-        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+    _require_range(question, goal)
     estimator = removing(question, goal)
     proved = estimator.largest(0.0) is not None
     failure = options.failure(goal.delta, proved=proved)
     if proved and goal.delta is not None:
         _require_enough(question, estimator, goal.delta, failure)
-    sample = options.simulate(estimator, 0).betting(goal.bet_on, 0.5 * failure)
+    sample = options.simulate(estimator, 0).betting(0.5 * failure)
     alone = Evidence(sample, None, Nothing(0.0), failure, proved)
     level = alone.epsilon(goal.delta).upper if goal.delta is not None else goal.epsilon or 0.0
     if math.isinf(level):
@@ -162,7 +180,7 @@ def collected(question: Question, goal: Goal) -> Evidence:
         if bound.delta(level) + added <= goal_delta:
             return Evidence(sample, None, bound, failure, proved)
     other = adding(question, goal, level, proved=proved)
-    return Evidence(sample, _drawn_adding(question, other, goal, level), bound, failure, proved)
+    return Evidence(sample, _drawn_adding(question, other, goal), bound, failure, proved)
 
 
 def expected_epsilon(question: Question, delta: float, draws: int) -> float:
@@ -183,8 +201,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
         Where draws answer nothing, or a mean hangs on too few of them.
     """
     options, goal = question.options, Goal(delta=delta)
-    if question.refusal is not None:
-        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+    _require_range(question, goal, draws)
     estimator = removing(question, goal)
     proved = estimator.largest(0.0) is not None
     failure = options.failure(delta, proved=proved)
@@ -211,19 +228,35 @@ def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
     return ConvexTail.of(sample.kept[0], failure_probability=0.25 * failure, slack=setting.slack)
 
 
-def _drawn_adding(
-    question: Question, estimator: Estimator, goal: Goal, needed: float
-) -> Sample | None:
+def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sample | None:
     """Draws for adding a record, or None where they do not tell and a bound must."""
     sample = question.options.simulate(estimator, 1)
     if estimator.largest(0.0) is not None:
         failure = question.options.failure(goal.delta, proved=True)
-        # Removing a record alone needs this epsilon, so that smaller ones are not decided here.
-        sample = sample.betting(lambda *before: needed, 0.25 * failure)
+        sample = sample.betting(0.25 * failure)
     level = goal.level_of(sample)
     if math.isinf(level) or _distrust(sample, level) is not None:
         return None
     return sample
+
+
+def _require_range(question: Question, goal: Goal, draws: int | None = None) -> None:
+    """Refuse draws that cannot answer before an engine for their likelihood ratios is built."""
+    if question.refusal is not None:
+        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+    count = question.options.draws if draws is None else draws
+    if goal.delta is None or not only_plain(question, goal):
+        return
+    failure = question.options.failure(goal.delta, proved=True)
+    if failure >= goal.delta:
+        return
+    needed = draws_needed(goal.delta - failure, failure_probability=0.5 * failure)
+    if count < needed:
+        raise DrawsCannotTell(
+            f"draws={count} cannot bound delta={goal.delta:g} with failure probability "
+            f"{failure:g}: only plain draws have a finite range here, which is 1; choose draws >= "
+            f"{needed}, statistics='asymptotic', or the deterministic bound."
+        )
 
 
 def _require_enough(

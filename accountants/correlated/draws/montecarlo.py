@@ -19,9 +19,9 @@ import math
 import os
 import pickle
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,9 @@ CHUNK = 1024
 # Numbers of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is twice as
 # fast as 16 MB; long runs draw a chunk in parts, each of at least so many draws.
 _LARGEST_ARRAY, _LEAST_DRAWS = 2**17, 16
-# Bets are made for epsilons up to this one.
-_LARGEST_LEVEL = 1e6
+# Logarithmic width of the cells of epsilons that share their bets, and where they begin. Bets for
+# another epsilon lose about as much of delta as delta changes between the two.
+_CELL, _FIRST_CELL = 0.01, -700
 
 Progress = Callable[[int, int], None]
 
@@ -76,6 +77,18 @@ class Reading:
     largest_share: float
 
 
+def _cell(epsilon: float) -> int:
+    """The cell that an epsilon >= 0 lies in."""
+    if epsilon <= math.exp(_CELL * _FIRST_CELL):
+        return _FIRST_CELL
+    return math.floor(math.log(epsilon) / _CELL * (1 + 1e-14))
+
+
+def _start(cell: int) -> float:
+    """The least epsilon of a cell; the first one begins at 0."""
+    return 0.0 if cell <= _FIRST_CELL else math.exp(_CELL * cell)
+
+
 @dataclass(frozen=True, eq=False)
 class Sample:
     """What was kept of the draws of an estimator; every epsilon can be read off it."""
@@ -83,38 +96,70 @@ class Sample:
     estimator: Estimator
     kept: Floats
     seed: int
-    bets: Bets | None = None
+    wager: float | None = None
+    _bets: dict[int, Bets] = field(default_factory=dict, repr=False)
 
     @property
     def draws(self) -> int:
         """Number of draws."""
         return int(self.kept.shape[1])
 
-    def betting(
-        self, level_of: Callable[[Sample, int, float], float], failure_probability: float
-    ) -> Sample:
+    def betting(self, failure_probability: float) -> Sample:
         """Return the sample with bets, which bound means better than their range alone.
 
         Parameters
         ----------
-        level_of
-            Maps the draws before a bet, the number of all draws and the failure probability to
-            the epsilon that the bet is made for. One bet serves every epsilon, so that the bound
-            falls in epsilon as its terms do.
         failure_probability
             At which bounds are wanted.
+
+        Notes
+        -----
+        Epsilons within one percent share their bets, whatever is asked about them: delta at an
+        epsilon and epsilon at a delta rest on one bound.
         """
-
-        def past(count: int) -> tuple[Floats, float]:
-            before = replace(self, kept=self.kept[:, :count])
-            level = min(level_of(before, self.draws, failure_probability), _LARGEST_LEVEL)
-            terms = self.estimator.terms(before.kept, level)
-            return terms, float(self.estimator.largest(level) or 1.0)
-
         if self.estimator.largest(0.0) is None:
             return self
-        made = Bets.of(self.draws, past, failure_probability=failure_probability)
-        return replace(self, bets=made)
+        return replace(self, wager=failure_probability, _bets={})
+
+    def _bets_at(self, epsilon: float) -> Bets:
+        """The bets of the cell that an epsilon lies in, made for the start of the cell."""
+        cell = _cell(epsilon)
+        level = min(_start(cell), epsilon)
+        if cell not in self._bets:
+
+            def past(count: int) -> tuple[Floats, float]:
+                terms = self.estimator.terms(self.kept[:, :count], level)
+                return terms, float(self.estimator.largest(level) or 1.0)
+
+            failure = self.wager or 1.0
+            self._bets[cell] = Bets.of(self.draws, past, failure_probability=failure)
+        return self._bets[cell]
+
+    def cells_above(self, epsilon: float) -> Iterator[tuple[float, float]]:
+        """Starts and ends of cells of bets above an epsilon, the last one without an end.
+
+        From its start on no draw exceeds epsilon, so that bounds fall as ranges do.
+        """
+        cell = _cell(epsilon) + 1 if math.isfinite(epsilon) else None
+        while self.wager is not None and cell is not None:
+            start, end = _start(cell), _start(cell + 1)
+            if not self.estimator.terms(self.kept, start).any():
+                yield start, math.inf
+                return
+            yield start, end
+            cell += 1
+
+    def below(self, epsilon: float, mean: float, *, failure_probability: float) -> bool:
+        """Whether bets bound delta at an epsilon by a number; much faster than the bound itself."""
+        largest = self.estimator.largest(epsilon)
+        if largest is None or largest <= mean:
+            return largest is not None
+        return self._bets_at(epsilon).settles(
+            self.estimator.terms(self.kept, epsilon),
+            mean,
+            failure_probability=failure_probability,
+            largest=largest,
+        )
 
     def expected(
         self,
@@ -163,10 +208,10 @@ class Sample:
                 "largest": largest,
             }
             lower = lower_mean(mean * (1 - 1e-12), **options)  # type: ignore[arg-type]
-            if self.bets is None:
+            if self.wager is None:
                 upper = upper_mean(mean * (1 + 1e-12), **options)  # type: ignore[arg-type]
             else:
-                upper = self.bets.upper_mean(
+                upper = self._bets_at(epsilon).upper_mean(
                     terms, failure_probability=failure_probability, largest=largest
                 )
         total, squares = float(terms.sum()), float((terms * terms).sum())

@@ -40,10 +40,18 @@ from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.band_moments import largest_order, log_binomials
-from dpcal.accountants.correlated.draws.estimators import Floats, OfSetting, Setting, rising
+from dpcal.accountants.correlated.draws.estimators import (
+    Floats,
+    OfSetting,
+    Plain,
+    Setting,
+    rising,
+)
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.samplers import Automaton
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["HIGHEST_ORDER", "PowerTilted", "best_order", "has_table"]
+__all__ = ["HIGHEST_ORDER", "PowerMoment", "PowerTilted", "best_moment", "best_order", "has_table"]
 
 # Orders that are tried; each one more costs a table, and the best ones are below 16 at deltas above
 # 1e-12.
@@ -57,14 +65,94 @@ _LARGEST_TABLE = 2**24
 _HOPELESS = 600.0
 
 
-def has_table(setting: Setting, order: int) -> bool:
+def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
     """Whether counts of an order can be drawn: by one number, or by the last few counts."""
-    mechanism, law = setting.mechanism, setting.law
     if not law.independent or law.rates.max() >= 1:
         return False
     if mechanism.walk is not None:
         return mechanism.steps * _CELLS <= _LARGEST_TABLE
     return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
+
+
+@dataclass(frozen=True, eq=False)
+class PowerMoment(Plain):
+    """The law of the counts of Q B^q / E[B^q], and what its normalisation proves of ranges.
+
+    Parameters
+    ----------
+    mechanism, law
+        What :func:`has_table` admits.
+    order
+        Whole number q >= 2.
+    cells
+        Of the polygon, for lambda-CGD and one buffer.
+    """
+
+    mechanism: Mechanism
+    law: Automaton
+    order: int
+    cells: int = _CELLS
+
+    @cached_property
+    def _log_binomial(self) -> Floats:
+        """Logarithms of Bin(k; q, r_t), of shape (rounds, q + 1)."""
+        return log_binomials(self.order, self.law.rates)
+
+    @cached_property
+    def _factors(self) -> Floats:
+        """Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), of shape (rounds, q + 1)."""
+        mechanism, k = self.mechanism, np.arange(self.order + 1)
+        log_gain = 0.5 * k * k / mechanism.variance - 0.5 * k * mechanism.energies[:, None]
+        return np.ascontiguousarray(np.exp(self._log_binomial + log_gain))
+
+    @property
+    def _walk(self) -> tuple[float, float, float, float]:
+        """Decay, scale, variance, and the largest state, as the kernels take them."""
+        scalar = self.mechanism.walk
+        assert scalar is not None
+        return *scalar, self.mechanism.variance, self.order / (1 - scalar[0]) * (1 + 1e-12)
+
+    @cached_property
+    def _states(self) -> tuple[Floats, NDArray[np.intp], Floats]:
+        # States that hardly any record reaches may weigh more than any number: no range then.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return kernels.state_table(self._factors, *self._walk, self.cells)
+
+    @cached_property
+    def _last_counts(self) -> tuple[Floats, Floats, NDArray[np.intp], Floats]:
+        return kernels.band_table(self._log_binomial, self.mechanism.gram_bands)
+
+    @cached_property
+    def log_moment(self) -> float:
+        """A bound on log E_Q[B^q], which the table proves; infinite if there is none."""
+        if self.mechanism.walk is None:
+            found = float(self._last_counts[-1].sum())
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = float(np.log(self._states[2]).sum())
+        return found + 1e-12 * self.mechanism.steps if math.isfinite(found) else math.inf
+
+    def means(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Means C N of drawn counts, of shape (steps, draws), and logarithms of their weights."""
+        mechanism = self.mechanism
+        if mechanism.walk is not None:
+            return kernels.state_draws(*self._states, self._factors, *self._walk, draws, generator)
+        counts = kernels.band_draws(
+            *self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
+        )
+        return mechanism.means(counts), np.zeros(draws)
+
+    def largest(self, epsilon: float) -> float:
+        """Return a proved bound on the terms."""
+        q = self.order
+        exponent = self.log_moment + (q - 1) * math.log(q - 1) - q * math.log(q) - (q - 1) * epsilon
+        return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
+
+    def reach(self, delta: float) -> float:
+        """Return the epsilon at which the range itself is ``delta``."""
+        q = self.order
+        chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
+        return max(0.0, (self.log_moment + chernoff - math.log(delta)) / (q - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,63 +176,26 @@ class PowerTilted(OfSetting):
 
     def __post_init__(self) -> None:
         self.setting.require_exact("PowerTilted")
-        if not has_table(self.setting, self.order):
+        if not has_table(self.setting.mechanism, self.setting.law, self.order):
             raise UnsupportedEvent(
                 "PowerTilted draws need independent participations and lambda-CGD, one buffer, or "
                 "few bands."
             )
 
     @cached_property
-    def _log_binomial(self) -> Floats:
-        """Logarithms of Bin(k; q, r_t), of shape (rounds, q + 1)."""
-        return log_binomials(self.order, self.setting.law.rates)
-
-    @cached_property
-    def _factors(self) -> Floats:
-        """Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), of shape (rounds, q + 1)."""
-        mechanism, k = self.setting.mechanism, np.arange(self.order + 1)
-        log_gain = 0.5 * k * k / mechanism.variance - 0.5 * k * mechanism.energies[:, None]
-        return np.ascontiguousarray(np.exp(self._log_binomial + log_gain))
+    def moment(self) -> PowerMoment:
+        """The law of the counts."""
+        return PowerMoment(self.setting.mechanism, self.setting.law, self.order, self.cells)
 
     @property
-    def _walk(self) -> tuple[float, float, float, float]:
-        """Decay, scale, variance, and the largest state, as the kernels take them."""
-        mechanism, scalar = self.setting.mechanism, self.setting.mechanism.walk
-        assert scalar is not None
-        return *scalar, mechanism.variance, self.order / (1 - scalar[0]) * (1 + 1e-12)
-
-    @cached_property
-    def _states(self) -> tuple[Floats, NDArray[np.intp], Floats]:
-        # States that hardly any record reaches may weigh more than any number: no range then.
-        with np.errstate(over="ignore", invalid="ignore"):
-            return kernels.state_table(self._factors, *self._walk, self.cells)
-
-    @cached_property
-    def _last_counts(self) -> tuple[Floats, Floats, NDArray[np.intp], Floats]:
-        return kernels.band_table(self._log_binomial, self.setting.mechanism.gram_bands)
-
-    @cached_property
     def log_moment(self) -> float:
-        """A bound on log E_Q[B^q], which the table proves; infinite if there is none."""
-        if self.setting.mechanism.walk is None:
-            found = float(self._last_counts[-1].sum())
-            return found + 1e-12 * self.setting.mechanism.steps
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = float(np.log(self._states[2]).sum())
-        return found + 1e-12 * self.setting.mechanism.steps if math.isfinite(found) else math.inf
+        """A bound on log E_Q[B^q]; infinite if there is none."""
+        return self.moment.log_moment
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return what is kept of draws, of shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
-        if mechanism.walk is None:
-            counts = kernels.band_draws(
-                *self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
-            )
-            x, log_weight = mechanism.means(counts), np.zeros(draws)
-        else:
-            x, log_weight = kernels.state_draws(
-                *self._states, self._factors, *self._walk, draws, generator
-            )
+        x, log_weight = self.moment.means(draws, generator)
         x += setting.noise(draws, generator)
         a = mechanism.fields(x)
         log_weight = log_weight + self.log_moment
@@ -159,15 +210,37 @@ class PowerTilted(OfSetting):
 
     def largest(self, epsilon: float) -> float:
         """Return a proved bound on the terms."""
-        q = self.order
-        exponent = self.log_moment + (q - 1) * math.log(q - 1) - q * math.log(q) - (q - 1) * epsilon
-        return math.exp(min(exponent, _HOPELESS)) * (1 + 1e-6)
+        return self.moment.largest(epsilon)
 
-    def reach(self, delta: float) -> float:
-        """Return the epsilon at which the range itself is ``delta``."""
-        q = self.order
-        chernoff = (q - 1) * math.log(q - 1) - q * math.log(q)
-        return max(0.0, (self.log_moment + chernoff - math.log(delta)) / (q - 1))
+
+def best_moment(
+    mechanism: Mechanism,
+    law: Automaton,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> PowerMoment | None:
+    """Return the order with the least range at an epsilon, or the least epsilon at a delta.
+
+    From a coarse polygon; None where no order has a table and a finite range.
+    """
+    best: tuple[float, PowerMoment] | None = None
+    worse = 0
+    for order in range(2, HIGHEST_ORDER + 1):
+        if not has_table(mechanism, law, order):
+            break
+        tried = PowerMoment(mechanism, law, order, _FEW_CELLS)
+        if math.isinf(tried.log_moment):
+            # Larger orders have larger moments.
+            break
+        value = tried.reach(delta or 0.5) if epsilon is None else tried.largest(epsilon)
+        if best is not None and value >= best[0]:
+            worse += 1
+            if worse == 2:
+                break
+            continue
+        best, worse = (value, tried), 0
+    return None if best is None else best[1]
 
 
 def best_order(
@@ -175,19 +248,7 @@ def best_order(
 ) -> PowerTilted | None:
     """Return the draws with the least range at an epsilon, or the least epsilon at a delta.
 
-    None where no order has a table.
+    None where no order has a table and a finite range.
     """
-    best: tuple[float, int] | None = None
-    worse = 0
-    for order in range(2, HIGHEST_ORDER + 1):
-        if not has_table(setting, order):
-            break
-        tried = PowerTilted(setting, order, _FEW_CELLS)
-        value = tried.reach(delta or 0.5) if epsilon is None else tried.largest(epsilon)
-        if best is not None and value >= best[0]:
-            worse += 1
-            if worse == 2:
-                break
-            continue
-        best, worse = (value, order), 0
-    return None if best is None else PowerTilted(setting, best[1])
+    found = best_moment(setting.mechanism, setting.law, epsilon=epsilon, delta=delta)
+    return None if found is None else PowerTilted(setting, found.order)

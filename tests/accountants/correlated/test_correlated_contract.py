@@ -50,9 +50,7 @@ def test_draws_answer_both_ways_alike(name, sampler):
     found = correlated.epsilon(run, law, delta=1e-2, **asked)
     back = correlated.delta(run, law, epsilon=float(found), **asked)
     assert back.label == found.label
-    # Estimators are chosen, and bets are made, for the epsilon or the delta that is asked for. Both
-    # bounds hold; stakes made for a delta know its epsilon only from the draws before them.
-    assert back == pytest.approx(1e-2, rel=3e-2)
+    assert back == pytest.approx(1e-2, rel=1e-5)
 
 
 @pytest.mark.slow

@@ -1,0 +1,154 @@
+"""Which strategies are compared? One or more of each family, and families by name.
+
+>>> from dpcal.accountants.matrix import PREFIX_SUMS, Single
+>>> [each.kind for each in chosen(("lambda-cgd=0.5", "banded=4"), 100, Single(), PREFIX_SUMS)]
+['lambda-CGD', 'banded']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from dpcal.accountants.matrix import (
+    BISR,
+    BLT,
+    Banded,
+    FixedEpochs,
+    Identity,
+    LambdaCGD,
+    MinSeparation,
+    Participation,
+    SquareRoot,
+    Strategy,
+    Tree,
+    Workload,
+)
+
+__all__ = ["FAMILIES", "chosen", "for_random_batches", "usual"]
+
+# Sensitivities of trees need their matrix.
+_TREE_STEPS = 4096
+_BANDS = 16
+_FEW = 4
+# For random batches: decays and bands that cost little privacy, because what is left of a
+# contribution after a few steps hardly meets another one.
+_DECAYS = (0.25, 0.5, 0.75, 0.9)
+_SHORT_BANDS = (2, 4)
+
+Family = Callable[[int, str, Participation, Workload], Strategy]
+
+# A family's name, what its size counts (empty where it has none), and its member of a size.
+FAMILIES: dict[str, tuple[str, Family]] = {
+    "identity": ("", lambda steps, size, schema, workload: Identity(steps)),
+    "tree": ("", lambda steps, size, schema, workload: Tree(steps)),
+    "square-root": ("", lambda steps, size, schema, workload: SquareRoot(steps)),
+    "lambda-cgd": (
+        "decay",
+        lambda steps, size, schema, workload: LambdaCGD(steps, float(size)),
+    ),
+    "banded": (
+        "bands",
+        lambda steps, size, schema, workload: Banded.optimised(
+            steps, int(size), participation=schema, workload=workload
+        ),
+    ),
+    "bisr": ("inverse bands", lambda steps, size, schema, workload: BISR(steps, int(size))),
+    "blt": (
+        "buffers",
+        lambda steps, size, schema, workload: BLT.optimised(
+            steps, int(size), participation=schema, workload=workload
+        ),
+    ),
+}
+
+
+def chosen(
+    strategies: Sequence[Strategy | str],
+    steps: int,
+    participation: Participation,
+    workload: Workload,
+) -> tuple[Strategy, ...]:
+    """Return strategies, of which some are given by the name and size of their family.
+
+    Parameters
+    ----------
+    strategies
+        Strategies for as many steps, or texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
+        ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``.
+    steps
+        Number of steps.
+    participation, workload
+        What families with parameters are optimised for.
+
+    Raises
+    ------
+    ValueError
+        For a name that is not one of these, or a strategy for another number of steps.
+    """
+    if not strategies:
+        raise ValueError("strategies must be one or more, got none.")
+    found = []
+    for each in strategies:
+        strategy = _named(each, steps, participation, workload) if isinstance(each, str) else each
+        if strategy.steps != steps:
+            raise ValueError(f"strategies must be for steps={steps}, got {strategy!r}.")
+        found.append(strategy)
+    return tuple(found)
+
+
+def _named(text: str, steps: int, participation: Participation, workload: Workload) -> Strategy:
+    name, _, size = text.partition("=")
+    if name not in FAMILIES or bool(size) != bool(FAMILIES[name][0]):
+        allowed = (f"{key}=<{of}>" if of else key for key, (of, _) in FAMILIES.items())
+        raise ValueError(f"strategies must be among {', '.join(allowed)}, got {text!r}.")
+    counts, family = FAMILIES[name]
+    try:
+        number = float(size) if counts == "decay" else int(size or 1)
+    except ValueError:
+        kind = "a number" if counts == "decay" else "a whole number"
+        raise ValueError(f"{counts} of {name} must be {kind}, got {size!r}.") from None
+    return family(steps, str(number), participation, workload)
+
+
+def usual(steps: int, participation: Participation, workload: Workload) -> tuple[Strategy, ...]:
+    """One of each family, optimised for the schedule where the family has parameters."""
+    separation = steps
+    if isinstance(participation, FixedEpochs):
+        separation = min(steps, participation.steps_per_epoch)
+    elif isinstance(participation, MinSeparation):
+        separation = min(steps, participation.separation)
+    trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
+    bands = min(_BANDS, separation)
+    banded = (
+        (Banded.optimised(steps, bands, participation=participation, workload=workload),)
+        if bands > 1
+        else ()
+    )
+    return (
+        Identity(steps),
+        *trees,
+        LambdaCGD.optimised(steps, participation=participation, workload=workload),
+        BISR(steps, min(_FEW, steps)),
+        BLT.optimised(steps, _FEW, participation=participation, workload=workload),
+        *banded,
+        SquareRoot(steps),
+    )
+
+
+def for_random_batches(
+    steps: int, participation: Participation, workload: Workload
+) -> tuple[Strategy, ...]:
+    """One or more of each family, for batches that are drawn at random."""
+    trees = (Tree(steps),) if 1 < steps <= _TREE_STEPS else ()
+    banded = [
+        Banded.optimised(steps, bands, participation=participation, workload=workload)
+        for bands in _SHORT_BANDS
+        if bands <= steps
+    ]
+    buffered = [
+        BLT.optimised(steps, buffers, participation=participation, workload=workload)
+        for buffers in (1, _FEW)
+    ]
+    cgd = [LambdaCGD(steps, decay) for decay in _DECAYS]
+    inverse = BISR(steps, min(_FEW, steps))
+    return (Identity(steps), *trees, *cgd, *banded, inverse, *buffered, SquareRoot(steps))
