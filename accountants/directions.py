@@ -63,3 +63,18 @@ class Composition:
     def has_law(self) -> bool:
         """Whether every loss has a law; of some mechanisms only Renyi divergences are known."""
         return all(loss.has_law for direction in self.directions for loss, _ in direction.parts)
+
+    @property
+    def laws(self) -> Composition | None:
+        """The composition with laws that dominate its losses; None where one of them has none.
+
+        Where a loss has no law of its own, the law says less than the mechanism: from above only.
+        """
+        directions = []
+        for direction in self.directions:
+            found = [(loss.law, times) for loss, times in direction.parts]
+            parts = tuple((law, times) for law, times in found if law is not None)
+            if len(parts) < len(found):
+                return None
+            directions.append(Direction(direction.name, parts))
+        return Composition(self.neighboring_relation, tuple(directions), self.private)

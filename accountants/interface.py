@@ -68,11 +68,13 @@ def _chosen(accountant: str) -> str:
     return str(_validate.choice(ACCOUNTANTS, accountant=accountant))
 
 
-def _answering(name: str, composition: Composition) -> str:
-    """The accountant that answers: Renyi's, where only divergences are known."""
-    if name == "auto":
-        return "characteristic" if composition.has_law else "renyi"
-    return name
+def _answering(name: str, composition: Composition) -> tuple[str, ...]:
+    """The accountants that may answer: Renyi's too, where only divergences are known exactly."""
+    if name != "auto":
+        return (name,)
+    if composition.has_law:
+        return ("characteristic",)
+    return ("renyi",) if composition.laws is None else ("renyi", "characteristic")
 
 
 def _no_options(accountant: str, options: dict[str, Any]) -> None:
@@ -82,7 +84,23 @@ def _no_options(accountant: str, options: dict[str, Any]) -> None:
         )
 
 
+def _asked_of(composition: Composition, name: str) -> Composition:
+    """What an accountant is asked about: Renyi's knows losses of which the others need a law."""
+    if name == "renyi" or composition.has_law:
+        return composition
+    return composition.laws or composition
+
+
 def _epsilon(composition: Composition, name: str, delta: float, options: dict[str, Any]) -> Bounds:
+    given, composition = composition, _asked_of(composition, name)
+    bounds = _epsilon_of(composition, name, delta, options)
+    # A law that is put in place of a mechanism dominates it, and says nothing from below.
+    return bounds if given is composition else Bounds(0.0, bounds.upper, bounds.method)
+
+
+def _epsilon_of(
+    composition: Composition, name: str, delta: float, options: dict[str, Any]
+) -> Bounds:
     if not composition.private:
         return Bounds(math.inf, math.inf, "non-private event")
     if name in _BACKENDS:
@@ -139,6 +157,14 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
 def _log_delta(
     composition: Composition, name: str, epsilon: float, options: dict[str, Any]
 ) -> Bounds:
+    given, composition = composition, _asked_of(composition, name)
+    bounds = _log_delta_of(composition, name, epsilon, options)
+    return bounds if given is composition else Bounds(-math.inf, bounds.upper, bounds.method)
+
+
+def _log_delta_of(
+    composition: Composition, name: str, epsilon: float, options: dict[str, Any]
+) -> Bounds:
     if not composition.private:
         return Bounds(0.0, 0.0, "non-private event")
     if name in _BACKENDS:
@@ -172,6 +198,14 @@ def _answer(
             "which do not meet: one of them is wrong."
         )
     return bounds
+
+
+def _smallest(
+    ask: _Question, asked: str, names: tuple[str, ...], options: dict[str, Any], cross_check: bool
+) -> tuple[Bounds, str]:
+    """The bounds with the smallest upper end of one or more accountants, and whose they are."""
+    found = [(_answer(ask, asked, name, options, cross_check), name) for name in names]
+    return min(found, key=lambda each: each[0].upper)
 
 
 def _second(ask: _Question, name: str, options: dict[str, Any]) -> tuple[str, Bounds]:
@@ -216,9 +250,9 @@ def epsilon(
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountant
-        ``"auto"`` (the characteristic accountant, or Renyi's where only Renyi divergences of a
-        mechanism are known), ``"characteristic"``, ``"renyi"``, ``"pld"`` or
-        ``"prv"``.
+        ``"auto"`` (the characteristic accountant; Renyi's where only Renyi divergences of a
+        mechanism are known; the smaller of both where a law dominates such a mechanism),
+        ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
     cross_check
         Whether a second accountant must agree: dp-accounting's PLD, from above and below, or the
         Renyi bound where that does not price the event.
@@ -257,11 +291,10 @@ def epsilon(
         )
         return answer
     composition = decompose(event, neighboring_relation)
-    name = _answering(name, composition)
-    bounds = _answer(
+    bounds, name = _smallest(
         lambda who, how: _epsilon(composition, who, target, how),
         f"epsilon at delta={target!r}",
-        name,
+        _answering(name, composition),
         options,
         cross_check,
     )
@@ -285,11 +318,10 @@ def log_delta(
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
     composition = decompose(event, neighboring_relation)
-    name = _answering(name, composition)
-    bounds = _answer(
+    bounds, name = _smallest(
         lambda who, how: _log_delta(composition, who, target, how),
         f"log delta at epsilon={target!r}",
-        name,
+        _answering(name, composition),
         options,
         cross_check,
     )
@@ -452,8 +484,8 @@ def compare(
     composition = decompose(event, neighboring_relation)
     chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}
     rows = []
-    for accountant in accountants:
-        name = _answering(_chosen(accountant), composition)
+    names = [_answering(_chosen(accountant), composition) for accountant in accountants]
+    for name in (each for group in names for each in group):
         how = chosen.get(name, {})
         bounds, seconds, note = _timed(
             lambda name=name, how=how: _epsilon(composition, name, target, how)  # type: ignore[misc]

@@ -24,7 +24,7 @@ import numpy as np
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Composition
 from dpcal.accountants.losses.base import PrivacyLoss
-from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.failure import LossWithFailure
 from dpcal.accountants.losses.gaussian import Gaussian
@@ -118,9 +118,29 @@ def _(loss: LossWithFailure, builders: Any, grid: _Grid) -> Any:
 
     if loss.failure_probability == 1 or not grid.pessimistic:
         raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+    if isinstance(loss.given, ScatteredLoss):
+        return _scattered(loss.given, loss.failure_probability, builders, grid)
     return builders.from_privacy_parameters(
         common.DifferentialPrivacyParameters(loss.given.upper, loss.failure_probability),
         value_discretization_interval=grid.interval,
+    )
+
+
+@_distribution.register
+def _(loss: ScatteredLoss, builders: Any, grid: _Grid) -> Any:
+    if not grid.pessimistic or loss.sampling_probability < 1:
+        raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
+    return _scattered(loss, 0.0, builders, grid)
+
+
+def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) -> Any:
+    """A pair with finitely many losses, of which either law has outcomes that the other lacks."""
+    reference = np.array(loss.log_reference) + math.log1p(-failure)
+    lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
+    if failure:
+        lower[-1] = upper[-2] = math.log(failure)
+    return builders.from_two_probability_mass_functions(
+        lower, upper, **grid.points, symmetric=False
     )
 
 

@@ -1,4 +1,4 @@
-"""One-line switches for other libraries: Opacus, Flower and PyTorch. Each is an extra.
+"""One-line switches for other libraries: Opacus, Flower, PyTorch and JAX. Each is an extra.
 
 ``dpcal.adapters.opacus``
     ``PrivacyEngine(accountant="dpcal")``.
@@ -6,6 +6,8 @@
     ``Accountant(config)``, Flower's protocol of a privacy accountant.
 ``dpcal.adapters.torch``
     ``Guard(model, plan)``: Poisson batches, clipping, calibrated noise, a ledger, and a stop.
+``dpcal.adapters.optax``
+    ``Guard(plan, params)``: the same for JAX, as a gradient transformation.
 ``dpcal.adapters.stepwise``
     ``StepwiseOracle(plan, dimension=...)``, for a loop of another framework, in numpy.
 
@@ -15,7 +17,7 @@ by other rooms, and importing this package imports none of the libraries.
 
 from dpcal import _lazy
 
-__all__ = ["flower", "opacus", "stepwise", "torch"]
+__all__ = ["flower", "opacus", "optax", "stepwise", "torch"]
 
 __getattr__, __dir__ = _lazy.attributes(
     __name__, {name: f"dpcal.adapters.{name}" for name in __all__}

@@ -25,6 +25,7 @@ STUDIES = {
     "mlp_step": "a private step of a network beside Opacus and beside one without privacy",
     "optimizers": "every optimizer beside DP-SGD on records, and its slope beside its theorem",
     "estimators": "private estimators on six tables beside other packages",
+    "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "tables": "a million rows by twenty, from the file to the objective: time and memory",
     "demo_settings": "cross-validation behind the demonstration's settings",
@@ -34,6 +35,7 @@ COMMANDS = {
     "little_noise": ["benchmarks.sweep", "--little-noise", "--points", "2000"],
     "dpsgd_step": ["benchmarks.steps.dpsgd"],
     "mlp_step": ["benchmarks.steps.mlp"],
+    "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }
 
 

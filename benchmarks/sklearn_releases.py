@@ -1,11 +1,16 @@
-"""Does scikit-learn's contract hold on four releases? ``check_estimator``, in one environment each.
+"""Do other packages find what they expect? Environments of their own, for releases and adapters.
 
-``python -m benchmarks.sklearn_releases [RELEASE ...]`` makes a virtual environment for each
-release, which borrows everything but scikit-learn from the one that runs it, and prints a line an
-estimator.
+``python -m benchmarks.sklearn_releases [RELEASE ...]`` makes a virtual environment for each release
+of scikit-learn, which borrows everything else from the one that runs it, runs ``check_estimator``,
+and prints a line an estimator.
+
+``python -m benchmarks.sklearn_releases --adapters [FOLDER]`` makes one with PyTorch for the
+processor, Opacus, Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch``
+there. A folder that exists is an environment that is used as it is.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import sysconfig
@@ -35,12 +40,40 @@ for make, skipped in ESTIMATORS:
 raise SystemExit(bad > 0)
 """
 
+ROOT = Path(dpcal.__file__).resolve().parent
+PACKAGES = ("torch", "opacus>=1.6", "flwr>=1.41", "jax", "optax")
+TESTS = ("tests/adapters", "tests/estimators/test_notebooks.py::test_notebook_runs[05_torch]")
+
+
+def adapters(place):
+    """Run the adapters' tests, in an environment that is made where there is none."""
+    python = place / "bin" / "python"
+    if not place.exists():
+        venv.create(place, with_pip=True)
+        index = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *index, *PACKAGES], check=True)
+    # What the environment lacks (pytest, scipy, dp-accounting) comes after its own packages.
+    begin = (
+        f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; "
+        "sys.exit(pytest.main(sys.argv[1:]))"
+    )
+    words = ("-q", "-rs", "-p", "no:cacheprovider", *TESTS)
+    paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
+    variables = {**os.environ, "PYTHONPATH": paths}
+    return subprocess.run([python, "-c", begin, *words], cwd=ROOT, env=variables).returncode
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("releases", nargs="*", default=RELEASES, metavar="RELEASE")
+    parser.add_argument("--adapters", nargs="?", type=Path, const=Path(), metavar="FOLDER")
+    options = parser.parse_args()
+    if options.adapters is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            given = options.adapters if options.adapters.name else Path(folder, "environment")
+            sys.exit(adapters(given.absolute()))
     failed = []
-    for release in parser.parse_args().releases:
+    for release in options.releases:
         with tempfile.TemporaryDirectory() as folder:
             venv.create(folder, with_pip=True)
             python = Path(folder, "bin", "python")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpcal.estimators.pca import PCA
     from dpcal.estimators.quantiles import QuantileTransformer
     from dpcal.estimators.scaler import StandardScaler
+    from dpcal.estimators.search import PrivateSearch
     from dpcal.estimators.split import split_budget
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "KMeans",
     "LinearRegression",
     "LogisticRegression",
+    "PrivateSearch",
     "QuantileTransformer",
     "Ridge",
     "StandardScaler",
@@ -45,6 +47,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "LinearRegression": "dpcal.estimators.linear",
         "LogisticRegression": "dpcal.estimators.logistic",
         "PCA": "dpcal.estimators.pca",
+        "PrivateSearch": "dpcal.estimators.search",
         "QuantileTransformer": "dpcal.estimators.quantiles",
         "Ridge": "dpcal.estimators.linear",
         "StandardScaler": "dpcal.estimators.scaler",

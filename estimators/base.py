@@ -17,7 +17,8 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,9 +37,19 @@ from dpcal.optim.budget import Budget, in_use, prepaid
 from dpcal.optim.choices import PrivateChoices
 from dpcal.report import statement
 
-__all__ = ["RELATION", "PrivateEstimator", "Table", "bounded", "single_release"]
+__all__ = [
+    "RELATION",
+    "GaussianEstimator",
+    "PrivateEstimator",
+    "Table",
+    "bounded",
+    "single_release",
+]
 
 Table = NDArray[np.float64]
+
+# What bounds are, where they are to be learned inside the budget.
+LEARN = "learn"
 
 # The neighboring relation of all estimators: their number of records is public.
 RELATION = "add-or-remove-one"
@@ -78,6 +89,40 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
     _seed: int | None = None
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Refuse ``random_state`` in a sentence."""
+        _no_seed(given)
+        made: Self = super().__new__(cls)
+        return made
+
+    def set_params(self, **given: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do; there is no ``random_state``."""
+        _no_seed(given)
+        super().set_params(**given)
+        return self
+
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        """Return an event that costs as much as a fit with this target: at worst, the target."""
+        return events.EpsilonDeltaDpEvent(epsilon, delta)
+
+    def _limits(self, name: str = "bounds") -> Any:
+        """Return bounds that were learned, or else those that were declared."""
+        return self.__dict__.get(f"{name}_", getattr(self, name))
+
+    def _learns_bounds(self) -> bool:
+        """Whether bounds are to be learned, or say which other texts are none."""
+        given = [getattr(self, name, None) for name in ("bounds", "target_bounds")]
+        for text in (each for each in given if isinstance(each, str)):
+            if text != LEARN:
+                raise ValueError(
+                    f"bounds must be a pair (low, high) of public numbers, or {LEARN!r}, got "
+                    f"{text!r}."
+                )
+            return True
+        for name in ("bounds_", "target_bounds_"):
+            self.__dict__.pop(name, None)
+        return False
 
     def _read(self, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:
         """Return records as finite float64, after scikit-learn's own checks of them.
@@ -149,6 +194,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             seed_given=self._seed is not None,
         )
         result.verify()
+        self._last = plan, list(ledgers), np.ravel(w), complete
         before = [] if first else list(self._released)
         self._released = [*before, ledger]
         self.ledger_ = ledger
@@ -195,6 +241,24 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return choices.labels("labels"), choices.ledger
 
 
+class GaussianEstimator(PrivateEstimator):
+    """An estimator whose answers all have Gaussian noise about all records."""
+
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        if self._learns_bounds():
+            return super()._cost(epsilon, delta)
+        (multiplier,) = single_release(epsilon, delta, [1.0])
+        return events.GaussianDpEvent(multiplier)
+
+
+def _no_seed(given: dict[str, Any]) -> None:
+    if "random_state" in given:
+        raise TypeError(
+            "random_state does not exist here: noise that can be drawn again can be subtracted, "
+            "and protects nobody."
+        )
+
+
 def single_release(
     epsilon: float, delta: float, shares: Sequence[float], *, failure: float = 0.0
 ) -> list[float]:
@@ -213,6 +277,13 @@ def single_release(
     >>> print(f"{first / second:.6f}")
     1.732051
     """
+    whole = _one_release(epsilon, delta, failure)
+    return [whole * math.sqrt(sum(shares) / share) for share in shares]
+
+
+@lru_cache(maxsize=256)
+def _one_release(epsilon: float, delta: float, failure: float) -> float:
+    """Noise multiplier of one Gaussian release that meets a target; fits of one target share it."""
     beside = events.EpsilonDeltaDpEvent(0.0, failure)
 
     def event(sigma: float) -> events.DpEvent:
@@ -220,7 +291,7 @@ def single_release(
         return gaussian if not failure else events.ComposedDpEvent([gaussian, beside])
 
     whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
-    return [repeated(whole, 1) * math.sqrt(sum(shares) / share) for share in shares]
+    return repeated(whole, 1)
 
 
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:
@@ -281,6 +352,10 @@ def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, 
     ([-1.0, -1.0], [1.0, 2.0])
     """
     told = "public numbers, known without a look at the records"
+    if isinstance(bounds, str) and bounds == LEARN:
+        raise ValueError(
+            f"{name} are learned by fit alone, and partial_fit needs a pair of {told}."
+        )
     if bounds is None:
         raise ValueError(f"{name} must be a pair (low, high) of {told}, got None.")
     shape = () if columns is None else (columns,)

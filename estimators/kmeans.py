@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.optim import FromGradients, PrivateOracle
 from dpcal.optim.budget import Budget
 
@@ -41,7 +42,7 @@ _CELLS = 4096
 _FEW = 4.0
 
 
-class KMeans(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]
+class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore[misc]
     """K-means by noisy counts and sums of each cluster's records.
 
     Centres start at the heaviest cells, by noisy counts, of a grid over the first coordinates that
@@ -99,11 +100,14 @@ class KMeans(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn private centres of records of shape (n, n_features)."""
         table: Table = self._read(X)
+        if self._learns_bounds():
+            fit_learning_bounds(self, table, None)
+            return self
         n, d = table.shape
         k = _validate.count(n_clusters=self.n_clusters)
         if k > n:
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
-        low, high = bounded("bounds", self.bounds, d)
+        low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
         rows = np.clip((table - middle) / half, -1.0, 1.0)
         grid, rounds = single_release(*self._target(), [_GRID_SHARE, 1 - _GRID_SHARE])
@@ -178,7 +182,7 @@ class KMeans(TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[
         return np.array([f"kmeans{number}" for number in range(self._n_features_out)], dtype=object)
 
     def _half(self) -> Table:
-        low, high = bounded("bounds", self.bounds, self.n_features_in_)
+        low, high = bounded("bounds", self._limits(), self.n_features_in_)
         half: Table = (high - low) / 2
         return half
 

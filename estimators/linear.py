@@ -26,12 +26,13 @@ from dpcal.calibrate import Plan
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
-    PrivateEstimator,
+    GaussianEstimator,
     Table,
     bounded,
     single_release,
     sum_query,
 )
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
 from dpcal.optim import Squared, noisy_gd
 from dpcal.optim.budget import Budget
@@ -46,7 +47,7 @@ SOLVERS = ("auto", "statistics", "gradient")
 _STEPS, _STEP, _CLIP = 60, 2.0, 0.5
 
 
-class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
     """Ridge regression from noisy second moments, or by noisy gradient descent.
 
     Records and targets are scaled to [-1, 1] by their bounds. The solver "statistics" releases the
@@ -128,6 +129,9 @@ class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and targets of shape (n,)."""
         rows, targets = self._read(X, y, y_numeric=True)
+        if self._learns_bounds():
+            fit_learning_bounds(self, rows, targets)
+            return self
         return self._learn(rows, targets, first=True)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -159,7 +163,7 @@ class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def _rows(self, X: Table) -> tuple[Table, float]:
         """Return scaled records, with the constant column, and the bound on their norm."""
         d = X.shape[1]
-        low, high = bounded("bounds", self.bounds, d)
+        low, high = bounded("bounds", self._limits(), d)
         X = np.clip((2 * X - (high + low)) / (high - low), -1.0, 1.0)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         X = X * shrink_factors(row_norms(X), _validate.positive(row_norm=norm))[:, np.newaxis]
@@ -168,7 +172,7 @@ class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
 
     def _scaled_target(self, y: Table) -> Table:
-        low, high = bounded("target_bounds", self.target_bounds)
+        low, high = bounded("target_bounds", self._limits("target_bounds"))
         scaled: Table = np.clip((2 * y - (high + low)) / (high - low), -1.0, 1.0)
         return scaled
 
@@ -237,8 +241,10 @@ class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return result.w
 
     def _keep(self, w: Table, d: int) -> None:
-        low, high = bounded("bounds", self.bounds, d)
-        lowest, highest = (float(end) for end in bounded("target_bounds", self.target_bounds))
+        low, high = bounded("bounds", self._limits(), d)
+        lowest, highest = (
+            float(end) for end in bounded("target_bounds", self._limits("target_bounds"))
+        )
         half = (highest - lowest) / 2
         self.coef_ = half * w[:d] * 2 / (high - low)
         intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + (highest + lowest) / 2
@@ -251,7 +257,7 @@ class Ridge(PrivateR2, RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         return predicted
 
     def _extent(self) -> tuple[float, float]:
-        low, high = bounded("target_bounds", self.target_bounds)
+        low, high = bounded("target_bounds", self._limits("target_bounds"))
         return float(low), float(high)
 
 

@@ -24,6 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
+from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
@@ -35,6 +36,7 @@ from dpcal.estimators.base import (
     single_release,
     sum_query,
 )
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateAccuracy
 from dpcal.optim import Logistic, Softmax, noisy_gd
 from dpcal.optim.budget import Budget
@@ -144,9 +146,18 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         self.fit_intercept = fit_intercept
         self.budget = budget
 
+    def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
+        if self.classes is None or self._learns_bounds():
+            return super()._cost(epsilon, delta)
+        (multiplier,) = single_release(epsilon, delta, [1.0])
+        return events.GaussianDpEvent(multiplier)
+
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and labels of shape (n,)."""
         rows, labels = self._read(X, y)
+        if self._learns_bounds():
+            fit_learning_bounds(self, rows, labels)
+            return self
         return self._learn(rows, np.asarray(labels), self.classes, first=True)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -226,7 +237,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         """Return records within their declared norm, with the constant column, and their bound."""
         d = X.shape[1]
         if self.bounds is not None:
-            low, high = bounded("bounds", self.bounds, d)
+            low, high = bounded("bounds", self._limits(), d)
             X = np.clip((2 * X - (high + low)) / (high - low), -1.0, 1.0)
         norm = math.sqrt(d) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
@@ -276,7 +287,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         if self.fit_intercept:
             intercepts = self._weights[:, d].copy()
         if self.bounds is not None:
-            low, high = bounded("bounds", self.bounds, d)
+            low, high = bounded("bounds", self._limits(), d)
             coefficients *= 2 / (high - low)
             intercepts -= coefficients @ (high + low) / 2
         self.coef_, self.intercept_ = coefficients, intercepts
@@ -312,6 +323,7 @@ class _TwoDeclared(Logistic):
     """Logistic regression of two classes of which the records may hold one alone."""
 
     def __init__(self, X: Table, positive: NDArray[np.bool_], *, l2: float) -> None:
+        self.weights = None
         Linear.__init__(self, X, np.where(positive, 1.0, -1.0), l2=l2, fit_intercept=False)
 
 

@@ -19,14 +19,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.optim.budget import Budget
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 
 __all__ = ["PCA"]
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):  # type: ignore[misc]
     """Principal components by the Gaussian mechanism on the covariance.
 
     One noisy sum of records and of their products is all that is released ("Analyze Gauss"); means,
@@ -86,8 +87,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn private components of records of shape (n, n_features)."""
         table: Table = self._read(X)
+        if self._learns_bounds():
+            fit_learning_bounds(self, table, None)
+            return self
         n, d = table.shape
-        low, high = bounded("bounds", self.bounds, d)
+        low, high = bounded("bounds", self._limits(), d)
         count = d if self.n_components is None else self.n_components
         if _validate.count(n_components=count) > d:
             raise ValueError(f"n_components must be at most n_features={d}, got {count}.")

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
 from dpcal.estimators.base import RELATION, PrivateEstimator, Table, bounded
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.optim.budget import Budget
 from dpcal.optim.choices import PrivateChoices
 
@@ -92,8 +94,11 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn private quantiles of records of shape (n, n_features)."""
         table: Table = self._read(X)
+        if self._learns_bounds():
+            fit_learning_bounds(self, table, None)
+            return self
         n, d = table.shape
-        low, high = bounded("bounds", self.bounds, d)
+        low, high = bounded("bounds", self._limits(), d)
         _validate.choice(LAWS, output_distribution=self.output_distribution)
         levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
         if 2**levels - 1 != self.n_quantiles:
@@ -130,6 +135,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         return ranks
 
 
+@lru_cache(maxsize=256)
 def _medians(epsilon: float, delta: float, count: int) -> Query:
     """Return the query of so many answers by the exponential mechanism that meets a target."""
 

@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpcal.estimators.base import PrivateEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.optim.budget import Budget
 
 __all__ = ["StandardScaler"]
 
 
-class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):  # type: ignore[misc]
     """Standardise columns by means and variances that are released with noise.
 
     With u the value scaled to [-1, 1] by its column's bounds, each record gives the vector of all u
@@ -83,7 +84,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Learn private means and variances of records of shape (n, n_features)."""
-        return self._learn(self._read(X), first=True)
+        table: Table = self._read(X)
+        if self._learns_bounds():
+            fit_learning_bounds(self, table, None)
+            return self
+        return self._learn(table, first=True)
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Add the moments of further records, shape (n, n_features); costs a fit."""
@@ -92,7 +97,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def _learn(self, X: Table, *, first: bool) -> Self:
         n, d = X.shape
-        low, high = bounded("bounds", self.bounds, d)
+        low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
         (multiplier,) = single_release(*self._target(), [1.0])
         bound = math.sqrt(1.25 * d)

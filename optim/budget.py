@@ -40,6 +40,9 @@ _LOCK = RLock()
 # Whether the runs that this thread opens were paid for together beforehand.
 _PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
 
+# Where this thread's runs are noted instead of being charged, while their price is looked for.
+_COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
+
 
 class Budget:
     """A privacy budget that several runs about the same records are paid from.
@@ -245,6 +248,10 @@ def charge(event: events.DpEvent, neighboring_relation: str, also: Budget | None
     BudgetExceeded, UnsupportedEvent
         As for :meth:`Budget.check`.
     """
+    collecting = _COLLECTED.get()
+    if collecting is not None:
+        collecting.append(event)
+        return
     if _PREPAID.get():
         return
     with _LOCK:
@@ -269,8 +276,24 @@ def prepaid(
         As for :func:`charge`.
     """
     charge(event, neighboring_relation, also)
-    before = _PREPAID.set(True)
+    before, noted = _PREPAID.set(True), _COLLECTED.set(None)
     try:
         yield
     finally:
         _PREPAID.reset(before)
+        _COLLECTED.reset(noted)
+
+
+@contextmanager
+def collected() -> Iterator[list[events.DpEvent]]:
+    """Note what the runs that this thread opens inside cost, and charge none of them.
+
+    It is for runs that were paid for together, and for runs on blank records, whose answers are
+    thrown away. Runs that are paid for together inside are noted once.
+    """
+    found: list[events.DpEvent] = []
+    before = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(before)

@@ -75,13 +75,15 @@ class PrivateChoices:
         kept = self._records
         return digest_of(kept if kept.dtype.kind in "biuf" else np.array(kept, dtype=str))
 
-    def labels(self, query: str) -> NDArray[Any]:
+    def labels(self, query: str, column: int | None = None) -> NDArray[Any]:
         """Return the labels whose noisy counts exceed the query's threshold, in sort order.
 
         Parameters
         ----------
         query
             Name of a query of kind ``"labels"`` in the plan.
+        column
+            Number of a column of the records, where they have several.
 
         Raises
         ------
@@ -95,7 +97,8 @@ class PrivateChoices:
         """
         asked = self._admission.asked(query, "labels")
         self._admission.spend(asked, 1)
-        found, counts = np.unique(self._records, return_counts=True)
+        asked_of = self._records if column is None else self._records[:, column]
+        found, counts = np.unique(asked_of, return_counts=True)
         noisy = counts.astype(np.float64)
         add_gaussian(noisy, asked.noise_multiplier, self._streams.noise)
         assert asked.threshold is not None

@@ -31,6 +31,7 @@ ROOMS = (
 OPTIONAL = {
     "dpcal.adapters.flower": "flwr",
     "dpcal.adapters.opacus": "opacus",
+    "dpcal.adapters.optax": "optax",
     "dpcal.adapters.torch": "torch",
 }
 

@@ -156,7 +156,7 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
                     self._account.compose(part, times * count)
                 else:
                     composition = decompose(part, self._account.neighboring_relation)
-                    if self._accountant == "characteristic" and not composition.has_law:
+                    if self._accountant == "characteristic" and composition.laws is None:
                         raise UnsupportedEvent(f"Only Renyi divergences are known of {part!r}.")
             except UnsupportedEvent as error:
                 return self.CompositionErrorDetails(invalid_event=leaf, error_message=str(error))

@@ -33,7 +33,7 @@ from scipy.special import ndtri_exp
 from dpcal import _validate
 from dpcal.accountants import characteristic
 from dpcal.accountants.answers import Bounds, Risk
-from dpcal.accountants.curves.profile import DirectionProfile
+from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
 from dpcal.accountants.losses.gaussian import Gaussian, log_gaussian_delta

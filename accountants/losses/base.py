@@ -163,6 +163,11 @@ class PrivacyLoss(ABC):
         return True
 
     @property
+    def law(self) -> PrivacyLoss | None:
+        """A loss with a law that dominates the mechanism: itself, if its law is known."""
+        return self
+
+    @property
     def log_finite(self) -> float:
         """Log of the probability that the loss is finite, under P."""
         return 0.0

@@ -41,6 +41,11 @@ class MomentBound(PrivacyLoss):
         """False."""
         return False
 
+    @property
+    def law(self) -> PrivacyLoss | None:
+        """None."""
+        return None
+
     def _refuse(self) -> UnsupportedEvent:
         return UnsupportedEvent(
             f"Only Renyi divergences are known of {self!r}: ask the accountant 'renyi'."

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -43,12 +44,20 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
                 stack.append((item.event, times * _validate.count(count=item.count)))
         elif isinstance(item, events.ComposedDpEvent):
             stack.extend((part, times) for part in reversed(item.events))
+        elif _runs_once(item):
+            stack.append((item.event, times))
         elif isinstance(item, events.DpEvent):
             leaf = _hashable(item)
             counts[leaf] = counts.get(leaf, 0) + times
         else:
             raise TypeError(f"event must be a DpEvent, got {item!r} of type {type(item).__name__}.")
     return counts
+
+
+def _runs_once(item: Any) -> bool:
+    """Whether an event is the best of one run, which is that run."""
+    once = isinstance(item, events.RepeatAndSelectDpEvent) and item.mean == 1
+    return bool(once and 0 <= item.shape < math.inf)
 
 
 def _hashable(value: Any) -> Any:

@@ -292,10 +292,17 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     single = composed(event.event, relation, dominating_pairs)
     if not single.private:
         raise refuse(event, relation, "What is repeated is not private.")
-    if any(item.finite[0] < 0 for item in single.directions):
+    pairs = [
+        RepeatedSelection(single.directions, event.mean, event.shape, forward)
+        for forward in (True, len(single.directions) == 1)
+    ]
+    if all(item.finite[0] == 0 for item in single.directions):
+        return pairs[0], pairs[1]
+    # A run that may fail has no finite Renyi divergences; its profile may still be known.
+    remove, add = (pair.law for pair in pairs)
+    if remove is None or add is None:
         raise refuse(event, relation, "What is repeated has infinite Renyi divergences.")
-    loss = RepeatedSelection(single.directions, event.mean, event.shape)
-    return loss, loss
+    return remove, add
 
 
 def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pairs:

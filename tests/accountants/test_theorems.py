@@ -23,7 +23,7 @@ def _best_of_poisson(p, mean):
 
 def test_repeating_a_pure_mechanism_stays_pure():
     runs = events.RepeatAndSelectDpEvent(_pure(0.5), 10.0, 1.0)
-    answer = accountants.epsilon(runs, delta=1e-6)
+    answer = accountants.epsilon(runs, delta=1e-6, accountant="renyi")
     # (2 + shape) epsilon, which no finite Renyi order reaches.
     assert answer.method == "support"
     assert answer == pytest.approx(1.5, rel=1e-12)
@@ -35,7 +35,7 @@ def test_repeating_a_pure_mechanism_stays_pure():
 
 def test_poisson_repetition_of_a_pure_mechanism():
     runs = events.RepeatAndSelectDpEvent(_pure(0.5), 10.0, math.inf)
-    answer = accountants.epsilon(runs, delta=1e-6)
+    answer = accountants.epsilon(runs, delta=1e-6, accountant="renyi")
     assert answer.method == "support"
     # epsilon + mean tanh(epsilon / 2), by the same theorem at infinite order.
     assert answer == pytest.approx(0.5 + 10 * math.tanh(0.25), rel=1e-12)
@@ -48,7 +48,7 @@ def test_poisson_repetition_of_a_pure_mechanism():
 def test_the_renyi_bound_where_it_is_smaller_than_the_support():
     runs = events.RepeatAndSelectDpEvent(_pure(1e-3), 2.0, 1.0)
     many = events.SelfComposedDpEvent(runs, 10_000)
-    answer = accountants.epsilon(many, delta=1e-6)
+    answer = accountants.epsilon(many, delta=1e-6, accountant="renyi")
     assert answer.method.startswith("Renyi order")
     assert answer < 10_000 * 3e-3
 

@@ -76,13 +76,14 @@ def test_a_split_budget_adds_up_over_a_pipeline():
     )
     model = split_budget(steps, epsilon=2.0, delta=1e-6, weights=[1, 2, 5])
     shares = [(step.epsilon, step.delta) for step in model]
-    assert [share[0] for share in shares] == pytest.approx([0.25, 0.5, 1.25])
-    assert sum(share[0] for share in shares) <= 2.0
+    assert shares[1][0] / shares[0][0] == pytest.approx(2.0)
+    assert shares[2][0] / shares[0][0] == pytest.approx(5.0)
+    assert 2.0 < sum(share[0] for share in shares) < 2.0 * 3**0.5
     assert sum(share[1] for share in shares) <= 1e-6
     X = np.random.default_rng(4).uniform(-1, 1, (300, 4))
     model.fit(X, (X[:, 0] > 0).astype(int))
     whole = events.ComposedDpEvent([step.ledger_.event for step in model])
-    assert epsilon(whole, delta=1e-6) <= 2.0
+    assert 1.999 < epsilon(whole, delta=1e-6) <= 2.0
     assert steps[0].epsilon == 1.0
 
 

@@ -22,8 +22,11 @@ FLOORS = (
     ("accountants.directions",),
     ("accountants.inversion",),
     ("accountants.renyi",),
-    # A theorem about repeated runs speaks of Renyi divergences: mechanisms ask that accountant.
-    ("accountants.mechanisms", "accountants.characteristic", "accountants.pld", "accountants.prv"),
+    ("accountants.characteristic",),
+    ("accountants.direction_profile",),
+    # Theorems about repeated runs speak of a run's Renyi divergences and of its privacy profile:
+    # mechanisms ask both accountants.
+    ("accountants.mechanisms", "accountants.pld", "accountants.prv"),
     ("accountants.interface",),
     ("accountants.curves",),
     ("accountants.adaptive", "accountants.certificates", "accountants.correlated"),

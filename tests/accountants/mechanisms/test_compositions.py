@@ -13,8 +13,8 @@ from scipy.integrate import quad
 
 from dpcal import accountants
 from dpcal.accountants import events
+from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
 from dpcal.accountants.mechanisms.decompose import decompose
-from dpcal.accountants.mechanisms.repeated_selection import _log_inverse_gamma
 from dpcal.accountants.renyi import divergence
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
@@ -139,16 +139,17 @@ def test_the_accountants_of_the_common_interface():
 @pytest.mark.parametrize("mean", [1.0, 4.0, 50.0])
 def test_repeated_selection_against_a_peer(shape, mean):
     event = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(5.0), mean, shape)
-    ours = accountants.epsilon(REPEAT(event, 2), delta=1e-6)
+    ours = accountants.epsilon(REPEAT(event, 2), delta=1e-6, accountant="renyi")
     # The peer minimises over a list of orders.
     peer = RdpAccountant().compose(event, 2).get_epsilon(1e-6)
     assert ours <= peer * (1 + 1e-9)
-    assert peer < ours * 1.01
+    # The best of one run is that run, which the peer's theorem does not say.
+    assert peer < ours * 1.01 or (mean == 1 and shape < math.inf)
 
 
 @pytest.mark.parametrize(("shape", "mean"), [(0.0, 3.0), (1.0, 8.0), (2.5, 1.5)])
 def test_mean_of_the_truncated_negative_binomial(shape, mean):
-    gamma = math.exp(-_log_inverse_gamma(mean, shape))
+    gamma = math.exp(-log_inverse_gamma(mean, shape))
     weights, weight = [], 1.0
     for k in range(1, 4000):
         # P(k) is proportional to (1 - gamma)^k / k! times the product of shape + l, 0 < l < k.

@@ -1,0 +1,227 @@
+"""What is delta at many epsilons, in one direction? A few contours, of which each serves several.
+
+One contour serves an interval of epsilons around its saddle, of several standard deviations of the
+tilted loss. Its nodes take nearly all of the work, and a further epsilon is a sum over them.
+
+>>> from dpcal.accountants.losses.gaussian import Gaussian
+>>> profile = DirectionProfile(Direction("both", ((Gaussian(2.0), 9),)))
+>>> lower, upper = profile.log_bounds(np.linspace(0.0, 9.0, 91))
+>>> f"{upper[50]:.9f}", bool((upper - lower).max() < 1e-9)
+('-6.438883845', True)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.accountants import characteristic
+from dpcal.accountants.answers import Bounds
+from dpcal.accountants.directions import Direction
+from dpcal.accountants.inversion.failure import combine
+from dpcal.accountants.inversion.saddle import log_chernoff
+from dpcal.accountants.inversion.strategy import invert
+from dpcal.accountants.inversion.transform import Total
+from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.rounding import UNIT
+
+__all__ = ["DirectionProfile"]
+
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+# Width of bounds on log delta that are accepted: ten digits of delta. Less of it takes more
+# contours.
+_WIDTH = 1e-10
+# Bounds are accepted up to this many times the width that they have at the center of their
+# interval. With less of it no interval serves more than its center; more of it makes profiles
+# looser than answers.
+_LOOSER = 2.0
+# Half-width of an interval in standard deviations of the tilted law. Errors against the sum grow by
+# exp(half its square) towards the ends: twice of it would lose all digits, half of it takes twice
+# the contours.
+_SPREAD = 4.5
+# Intervals that are tried for an epsilon, each closer to it than the one before; the last has its
+# center there.
+_ATTEMPTS = 6
+# Complex numbers held at once when a contour is read: 32 MB.
+_ROOM = 2_000_000
+# Tilts of the Chernoff bounds that spare a direction, over the scale of the loss: ten a decade.
+_TILTS = np.geomspace(1e-2, 1e3, 48)
+
+
+class _Interval:
+    """The epsilons that one inversion serves."""
+
+    def __init__(self, total: Total, center: float) -> None:
+        self.center = center
+        self.inversion = invert(total, center, spread=_SPREAD)
+        if self.inversion.smoothed:
+            # Closer nodes end earlier, which more smoothing would have to pay for.
+            self.inversion = invert(total, center)
+        contours = self.inversion.contours
+        self.reach = _SPREAD / max(contour.width for contour in contours)
+        self._chunk = max(16, int(_ROOM / math.sqrt(max(item.nodes for item in contours))))
+        low, high = self.inversion.log_bounds_at(np.array([center]))
+        self._accepted = max(_WIDTH, _LOOSER * float(high[0] - low[0]))
+        # If rounding leaves no lower end here, the contour of a neighbor would hardly have one.
+        self._one_sided = low[0] == -math.inf < high[0]
+
+    def read(self, points: Reals) -> tuple[Reals, Reals, Flags]:
+        """Lower and upper bounds at sorted points near the center, and which are good enough."""
+        found = [
+            self.inversion.log_bounds_at(points[start : start + self._chunk])
+            for start in range(0, len(points), self._chunk)
+        ]
+        lower, upper = (np.concatenate(ends) for ends in zip(*found, strict=True))
+        if self._one_sided:
+            return lower, upper, np.abs(points - self.center) <= self.reach / _SPREAD
+        with np.errstate(invalid="ignore"):
+            served = upper - lower <= self._accepted
+        return lower, upper, served & np.isfinite(lower)
+
+
+class DirectionProfile:
+    """Log delta of one direction at many epsilons; its contours are kept for the next question.
+
+    Parameters
+    ----------
+    direction
+        The losses that add up.
+    """
+
+    def __init__(self, direction: Direction) -> None:
+        # Infinite losses have no transform: the rest is asked given that none occurs.
+        self._log_finite, self._direction = direction.finite
+        below = self._direction.below
+        self._below = None if below is None else DirectionProfile(below)
+        self._total = Total(self._direction.parts)
+        self._intervals: list[_Interval] = []
+
+    def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Lower and upper bounds on log delta at each epsilon >= 0, in any order."""
+        lower, upper = self._given_finite(epsilons)
+        if self._log_finite < 0:
+            pairs = [Bounds(*ends, "") for ends in zip(lower.tolist(), upper.tolist(), strict=True)]
+            found = [combine(self._log_finite, item) for item in pairs]
+            lower = np.array([item.lower for item in found])
+            upper = np.array([item.upper for item in found])
+        return lower, upper
+
+    def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
+        """Bounds on log delta at each epsilon, given that no loss is infinite."""
+        points, places = np.unique(epsilons, return_inverse=True)
+        lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
+        if self._total.renyi_is_tighter:
+            # The contour's interval for the pair is neither the best upper bound nor a lower bound.
+            found = [characteristic.log_delta_bounds(self._direction, float(x)) for x in points]
+            lower[:], upper[:] = [item.lower for item in found], [item.upper for item in found]
+        else:
+            self._fill(points, lower, upper)
+        if self._below is not None:
+            # Contours bound the rounded losses only.
+            lower = self._below._given_finite(points)[0]
+        # Delta falls: every bound holds on one side of its epsilon.
+        upper = np.minimum.accumulate(upper)
+        lower = np.minimum(np.maximum.accumulate(lower[::-1])[::-1], upper)
+        return lower[places], upper[places]
+
+    def _fill(self, points: Reals, lower: Reals, upper: Reals) -> None:
+        """Fill in bounds at sorted epsilons, of the dominating pairs as they are."""
+        todo = self._without_contours(points, lower, upper)
+        for interval in self._intervals:
+            self._read(interval, points, todo, lower, upper)
+        while todo.any():
+            first = int(np.argmax(todo))
+            if not self._read_new_interval(points, todo, lower, upper):
+                bounds = characteristic.log_delta_bounds(self._direction, float(points[first]))
+                lower[first], upper[first], todo[first] = bounds.lower, bounds.upper, False
+        upper[:] = np.minimum(upper, self._total.log_delta_bound + 8 * UNIT)
+        if math.isfinite(self._total.upper):
+            support = [self._total.log_support_bound(float(point)) for point in points]
+            upper[:] = np.minimum(upper, support)
+        one_sided = (lower == -math.inf) & (upper > -math.inf)
+        if one_sided.any():
+            crude = self._finite_chernoff(points[one_sided])
+            upper[one_sided] = np.minimum(upper[one_sided], crude)
+
+    def log_chernoff(self, epsilons: Reals) -> Reals:
+        """Crude upper bounds on log delta, from a grid of tilts."""
+        upper = self._finite_chernoff(epsilons)
+        if self._log_finite < 0:
+            found = [combine(self._log_finite, Bounds(-math.inf, x, "")) for x in upper.tolist()]
+            upper = np.array([item.upper for item in found])
+        return upper
+
+    def _finite_chernoff(self, epsilons: Reals) -> Reals:
+        """Crude upper bounds on log delta, given that no loss is infinite."""
+        upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
+        try:
+            _, variance = self._total.at_zero
+            tilts = _TILTS / math.sqrt(variance) if variance > 0 else _TILTS
+            constants = self._total.cumulants(tilts)[:, 0]
+        except OutOfReach:
+            return upper
+        constants = constants + log_chernoff(tilts) + 64 * UNIT * (np.abs(constants) + 4)
+        bounds = (constants - np.outer(epsilons, tilts) * (1 - 8 * UNIT)).min(axis=1)
+        return np.asarray(np.minimum(upper, bounds))
+
+    def _without_contours(self, points: Reals, lower: Reals, upper: Reals) -> Flags:
+        """Fill in what takes no contour; which points are left."""
+        beyond = points >= self._total.upper
+        upper[beyond] = -math.inf
+        todo = ~beyond
+        if len(self._direction.parts) == 1:
+            for place in np.flatnonzero(todo):
+                bounds = characteristic.without_contour(self._direction, float(points[place]))
+                if bounds is None and self._direction.parts[0][1] > 1:
+                    # None of the others takes less.
+                    break
+                if bounds is not None:
+                    lower[place], upper[place] = bounds.lower, bounds.upper
+                    todo[place] = False
+        return todo
+
+    def _read(
+        self, interval: _Interval, points: Reals, todo: Flags, lower: Reals, upper: Reals
+    ) -> None:
+        """Fill in what an interval serves."""
+        near = np.flatnonzero(todo & (np.abs(points - interval.center) <= 1.1 * interval.reach))
+        if len(near):
+            low, high, served = interval.read(points[near])
+            done = near[served]
+            lower[done], upper[done], todo[done] = low[served], high[served], False
+            if len(done) < len(near):
+                # How far the next one will get.
+                interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
+
+    def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
+        """Fill in what a new interval serves; whether the first point is among it."""
+        place = int(np.argmax(todo))
+        first = float(points[place])
+        reach = self._intervals[-1].reach if self._intervals else self._reach_at_zero()
+        for attempt in range(_ATTEMPTS):
+            # The last one has its center at the first point.
+            reach = reach if attempt < _ATTEMPTS - 1 else 0.0
+            last = float(points[todo & (points <= first + 1.8 * reach)].max())
+            try:
+                interval = _Interval(self._total, 0.5 * (first + last))
+            except OutOfReach:
+                return False
+            nominal = interval.reach
+            self._read(interval, points, todo, lower, upper)
+            if not todo[place]:
+                self._intervals.append(interval)
+                return True
+            if last == first:
+                return False
+            reach = min(0.2 * (last - first), nominal)
+        return False
+
+    def _reach_at_zero(self) -> float:
+        try:
+            return _SPREAD * math.sqrt(self._total.at_zero[1])
+        except OutOfReach:
+            return 0.0

@@ -1,0 +1,184 @@
+"""Private gradients for JAX: ``optax.chain(guard.transformation(), optax.sgd(0.1))``.
+
+>>> import optax  # doctest: +SKIP
+>>> guard = Guard(plan, params)  # doctest: +SKIP
+>>> optimizer = optax.chain(guard.transformation(), optax.sgd(0.1))  # doctest: +SKIP
+>>> state = optimizer.init(params)  # doctest: +SKIP
+>>> while guard.remaining:  # doctest: +SKIP
+...     rows = guard.draw()
+...     gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(params, X[rows], y[rows])
+...     updates, state = optimizer.update(gradients, state, params)
+...     params = optax.apply_updates(params, updates)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from dpcal.accountants import Epsilon
+from dpcal.adapters.stepwise import OutOfTurn, StepwiseOracle
+from dpcal.calibrate.plan import Plan
+from dpcal.optim import Ledger
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import Rows
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """Draws the batches of a plan, and makes noisy means of clipped gradients of them.
+
+    The answer to a batch is in the ledger before its rows are told. Gradients of single records are
+    clipped and summed in numpy, in doubles, and noise is added there, so that the update itself
+    must not be compiled by ``jax.jit``; what makes the gradients may be.
+
+    Parameters
+    ----------
+    plan
+        With one query of gradients, for instance from :func:`dpcal.calibrate.dpsgd` or
+        :func:`dpcal.calibrate.correlated_dpsgd`.
+    params
+        A tree of arrays as the model's parameters are.
+    noise
+        ``"gaussian"``, or ``"discrete"``: exact sums and noise from cryptographic bits, slowly.
+    seed
+        For runs that are to be repeated; a seed that others know voids the claim, and one seed is
+        good for one data set.
+
+    Raises
+    ------
+    ValueError
+        If the plan asks for other than gradients, or there is nothing to train.
+    """
+
+    def __init__(
+        self, plan: Plan, params: Any, *, noise: str = "gaussian", seed: Seed = None
+    ) -> None:
+        leaves, self._tree = jax.tree_util.tree_flatten(params)
+        self._like = [(leaf.shape, leaf.dtype) for leaf in map(jnp.asarray, leaves)]
+        dimension = sum(int(np.prod(shape)) for shape, _ in self._like)
+        if not dimension:
+            raise ValueError("params must hold at least one number, got none.")
+        self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
+        self._drawn = 0
+
+    @property
+    def plan(self) -> Plan:
+        """What may be asked."""
+        return self._oracle.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was released so far."""
+        return self._oracle.ledger
+
+    @property
+    def remaining(self) -> int:
+        """Steps that the plan still allows."""
+        return self._oracle.remaining(self.plan.queries[0].name)
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
+        return self.ledger.epsilon(delta, **options)
+
+    def draw(self) -> Rows:
+        """Write the next answer into the ledger, and return the rows of its batch, maybe none.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan is used up.
+        OutOfTurn
+            If the last batch was not answered for.
+        """
+        rows = self._oracle.draw()
+        self._drawn = len(rows)
+        return rows
+
+    def transformation(self) -> optax.GradientTransformation:
+        """Return a gradient transformation from gradients of single records to their noisy mean.
+
+        Its updates are a tree like ``params``. The gradients that it takes have one axis more, the
+        first one, over the records that :meth:`draw` named last; its state is empty.
+
+        Raises
+        ------
+        OutOfTurn
+            By its update, if no batch was drawn.
+        ValueError
+            By its update, if there are more or fewer gradients than records in the batch, or their
+            shapes are not those of ``params``. The answer stays in the ledger.
+        TypeError
+            By its update, inside ``jax.jit``.
+        """
+
+        def init(params: Any) -> optax.EmptyState:
+            return optax.EmptyState()
+
+        def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+            return self._answer(updates), state
+
+        return optax.GradientTransformation(init, update)
+
+    def _answer(self, gradients: Any) -> Any:
+        leaves, tree = jax.tree_util.tree_flatten(gradients)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            raise TypeError(
+                "The update of private gradients must not be compiled: call it outside of jax.jit. "
+                "The gradients that it takes may be compiled."
+            )
+        if not self._oracle.drawn:
+            raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
+        if tree != self._tree:
+            raise ValueError(f"gradients must be a tree like params, {self._tree}, got {tree}.")
+        self._oracle.add(self._table(leaves))
+        answer, parts, start = self._oracle.answer(), [], 0
+        for shape, dtype in self._like:
+            stop = start + int(np.prod(shape))
+            parts.append(jnp.asarray(answer[start:stop].reshape(shape), dtype=dtype))
+            start = stop
+        return jax.tree_util.tree_unflatten(self._tree, parts)
+
+    def _table(self, leaves: list[Any]) -> NDArray[np.float64]:
+        """Gradients of single records as rows, shape (m, dimension)."""
+        columns = []
+        for leaf, (shape, _) in zip(leaves, self._like, strict=True):
+            found = np.asarray(leaf, dtype=np.float64)
+            if found.shape != (self._drawn, *shape):
+                raise ValueError(
+                    "gradients must be those of the single records of the batch, here of shape "
+                    f"{(self._drawn, *shape)}, got {found.shape}."
+                )
+            columns.append(found.reshape(self._drawn, -1) if found.size else np.zeros((0, 0)))
+        if not self._drawn:
+            return np.zeros((0, self._oracle.dimension))
+        return np.hstack(columns)
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.
+
+        Correlated noise goes on where it stopped; independent noise is drawn afresh.
+        """
+        return self._oracle.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where another run stopped. Go on from a state once.
+
+        Raises
+        ------
+        LedgerMismatch
+            If the state's ledger is not within its plan.
+        ValueError
+            If the state is of another plan, or of parameters of another number.
+        """
+        oracle = StepwiseOracle.continued(state)
+        if oracle.plan != self.plan or oracle.dimension != self._oracle.dimension:
+            raise ValueError("state must be of the same plan and number of parameters.")
+        self._oracle = oracle

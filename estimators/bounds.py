@@ -1,0 +1,156 @@
+"""How are bounds learned, where none are known? By noisy counts of orders of magnitude.
+
+Every value has a sign and an order of magnitude: it lies between two neighboring powers of two. The
+orders that enough records share in a column are released, and the bounds are their ends. They may
+be twice as wide as they could be, and leave out values that few records have.
+
+>>> import numpy as np
+>>> from dpcal.estimators import StandardScaler
+>>> X = np.random.default_rng(0).normal([40.0, -3.0], [10.0, 1.0], (5_000, 2))
+>>> scaler = StandardScaler(bounds="learn", epsilon=1.0).fit(X)
+>>> [ends.tolist() for ends in scaler.bounds_]
+[[16.0, -8.0], [64.0, -1.0]]
+>>> scaler.mean_.round().tolist(), [entry.name for entry in scaler.ledger_.entries]
+([40.0, -3.0], ['bounds', 'moments'])
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dpcal.accountants import events
+from dpcal.calibrate import Plan, Query
+from dpcal.calibrate.plans.common import repeated
+from dpcal.estimators.base import (
+    LEARN,
+    RELATION,
+    PrivateEstimator,
+    Table,
+    normal_quantile,
+    single_release,
+)
+from dpcal.optim.budget import collected, prepaid
+from dpcal.optim.choices import PrivateChoices
+
+__all__ = ["fit_learning_bounds"]
+
+# Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
+# magnitude need little; with much more the estimator has visibly more noise.
+_SHARE = 0.1
+# Share of that delta with which an order that one record alone has may be released.
+_FAILURE = 0.1
+# Order of magnitude under which a value counts as 0.
+_SMALLEST = -60
+
+
+def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
+    """Learn bounds by a tenth of the budget, and fit by the rest.
+
+    Parameters
+    ----------
+    estimator
+        With ``bounds``, ``target_bounds`` or both ``"learn"``. It is left as ``fit`` leaves it, and
+        has the learned bounds as ``bounds_`` and ``target_bounds_``.
+    X, y
+        Records, shape (n, d), and their targets or None; checked.
+
+    Raises
+    ------
+    ValueError
+        If noisy counts name no order of a column. The bounds were paid for then.
+    """
+    names = [name for name in ("bounds", "target_bounds") if _asked(estimator, name)]
+    parts = {"bounds": X}
+    if "target_bounds" in names:
+        parts["target_bounds"] = np.reshape(y, (-1, 1)).astype(np.float64)
+    columns = np.hstack([parts[name] for name in names])
+    epsilon, delta = estimator._target()
+    query = _bounds_query(_SHARE * epsilon, _SHARE * delta, columns.shape[1])
+    rest = clone(estimator)
+    rest.set_params(
+        epsilon=(1 - _SHARE) * epsilon, delta=(1 - _SHARE) * delta * (1 - 1e-12), budget=None
+    )
+    rest._seed = estimator._seed
+    # The estimator's own plan does not depend on bounds, nor on records.
+    with collected() as found:
+        blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
+        blank.fit(*((np.zeros_like(X),) if y is None else (np.zeros_like(X), y)))
+    plan = Plan(
+        optimizer="bounds",
+        n=len(X),
+        queries=(query,),
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=RELATION,
+    )
+    whole = events.ComposedDpEvent([plan.event, *found])
+    with prepaid(whole, RELATION, estimator.budget):
+        choices = PrivateChoices(_orders(columns), plan, seed=estimator._seed)
+        ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
+        widths = [parts[name].shape[1] for name in names]
+        for name, low, high in zip(
+            names, *(np.split(ends[:, i], np.cumsum(widths)[:-1]) for i in (0, 1)), strict=True
+        ):
+            found_bounds = (low, high) if name == "bounds" else (float(low[0]), float(high[0]))
+            rest.set_params(**{name: found_bounds})
+            setattr(estimator, f"{name}_", found_bounds)
+        rest.fit(*((X,) if y is None else (X, y)))
+    own = estimator.get_params(deep=False)
+    kept = {name: value for name, value in vars(rest).items() if name not in own}
+    estimator.__dict__.update(kept)
+    of_rest, ledgers, w, complete = rest._last
+    plan = estimator._plan(len(X), query, *of_rest.queries, **of_rest.parameters)
+    estimator._close(plan, [choices.ledger, *ledgers], w, first=True, complete=complete)
+
+
+def _asked(estimator: PrivateEstimator, name: str) -> bool:
+    given = getattr(estimator, name, None)
+    return isinstance(given, str) and given == LEARN
+
+
+def _bounds_query(epsilon: float, delta: float, columns: int) -> Query:
+    """Return the query of one answer a column that meets a target."""
+    failure = _FAILURE * delta
+    (whole,) = single_release(epsilon, delta, [1.0], failure=failure * (1 + 1e-6))
+    multiplier = repeated(whole, columns)
+    return Query(
+        name="bounds",
+        kind="labels",
+        sampler="full",
+        max_norm=1.0,
+        noise_multiplier=multiplier,
+        threshold=1 + multiplier * normal_quantile(failure / columns),
+        count=columns,
+    )
+
+
+def _orders(columns: Table) -> NDArray[np.int64]:
+    """Sign and order of magnitude of each value, as one number: 0 for values near 0."""
+    _, exponents = np.frexp(columns)
+    orders = np.maximum(exponents - _SMALLEST, 0)
+    return np.asarray(np.sign(columns) * orders, dtype=np.int64)
+
+
+def _range(orders: NDArray[np.int64], column: int) -> tuple[float, float]:
+    """The ends of the orders that were released."""
+    if not len(orders):
+        raise ValueError(
+            f"bounds were not learned: too few records share an order of magnitude in column "
+            f"{column} for noisy counts to name it. Declare bounds, or give more records or "
+            "epsilon."
+        )
+    low, high = int(orders[0]), int(orders[-1])
+    lowest = -_power(-low) if low < 0 else _power(low - 1) if low > 1 else 0.0
+    highest = _power(high) if high > 0 else -_power(-high - 1) if high < -1 else 0.0
+    if lowest == highest:
+        return -_power(1), _power(1)
+    return lowest, highest
+
+
+def _power(order: int) -> float:
+    return math.ldexp(1.0, order + _SMALLEST) if order > 0 else 0.0

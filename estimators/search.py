@@ -1,0 +1,307 @@
+"""How are settings chosen, privately? By a random number of trials, of which the best is released.
+
+A grid search inside :func:`dpcal.budget` pays for every fit. Here only the best run leaves, with
+its noisy score, so that fifty trials cost less than twice a single one. Nothing else may leave: the
+number of trials, the other runs and their scores are neither kept nor told.
+
+>>> import numpy as np
+>>> from dpcal.estimators import LogisticRegression
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((4_000, 3))
+>>> y = X[:, 0] + X[:, 1] > 0
+>>> one = LogisticRegression(epsilon=0.5, classes=[False, True])
+>>> search = PrivateSearch(one, {"steps": [20, 60], "learning_rate": [0.1, 1.0, 3.0]}).fit(X, y)
+>>> bool(search.score(X, y) > 0.9), sorted(search.best_params_)
+(True, ['learning_rate', 'steps'])
+>>> print(f"{search.epsilon_spent_:.2f} for the best of {search.ledger_.mean:.0f} trials")
+0.68 for the best of 6 trials
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, check_X_y
+
+from dpcal import _validate
+from dpcal.accountants import Epsilon, events
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.calibrate.selection import number_of_runs
+from dpcal.errors import UnsupportedEvent
+from dpcal.estimators.base import RELATION, PrivateEstimator
+from dpcal.optim.budget import Budget, collected, prepaid
+
+__all__ = ["PrivateSearch", "SearchLedger"]
+
+# Relative difference of two noise levels that count as equal.
+_EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class SearchLedger:
+    """What a search released: the best of a random number of runs.
+
+    Attributes
+    ----------
+    trial
+        One trial, its fit and its score, as an event. No candidate's trial costs more.
+    mean, shape
+        The law of the number of trials, as for :func:`dpcal.calibrate.tuning`.
+    """
+
+    trial: events.DpEvent
+    mean: float
+    shape: float
+
+    @property
+    def event(self) -> events.DpEvent:
+        """The whole search, as an event."""
+        return events.RepeatAndSelectDpEvent(self.trial, self.mean, self.shape)
+
+    def epsilon(self, delta: float) -> Epsilon:
+        """Return the epsilon of the search at a delta in (0, 1), rounded up."""
+        return epsilon_of(self.event, delta=delta, neighboring_relation=RELATION)
+
+
+def _has(name: str) -> Any:
+    return available_if(
+        lambda self: hasattr(getattr(self, "best_estimator_", self.estimator), name)
+    )
+
+
+class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Choose settings of a private estimator by private selection.
+
+    The number of trials is random. Each trial draws a candidate at random, fits it on one part of
+    the records, and scores it, with noise, on the rest. The best trial is released.
+
+    Parameters
+    ----------
+    estimator
+        A private classifier or regressor, or a pipeline that ends in one. Its epsilon is that of
+        one fit.
+    param_grid
+        As for scikit-learn's ``GridSearchCV``. All candidates must cost the same noise; do not put
+        ``epsilon`` into the grid.
+    trials
+        Mean number of trials >= 1; when omitted, that of candidates.
+    shape
+        Law of the number of trials, as for :func:`dpcal.calibrate.tuning`: eta >= 0 of a truncated
+        negative binomial law, or infinity for Poisson's, which may run no trial at all.
+    score_share
+        In (0, 1]: which share of its epsilon a trial's score costs, on top of the fit.
+    validation_fraction
+        In (0, 1): which part of the records scores are about. It is drawn without a look at them.
+    delta
+        At which ``epsilon_spent_`` is told, in (0, 1).
+    budget
+        A :func:`dpcal.budget` that the search is paid from, besides those in use; None for none.
+
+    Attributes
+    ----------
+    best_estimator_, best_params_, best_score_
+        The best trial: its model, its candidate, its noisy score.
+    ledger_
+        A :class:`SearchLedger`.
+    epsilon_spent_
+        Epsilon of the search at ``delta``; ``best_estimator_`` tells the same one.
+
+    Raises
+    ------
+    UnsupportedEvent
+        By ``fit``, if candidates cost different noise.
+    BudgetExceeded
+        By ``fit``, if a budget does not cover the search; no record was read.
+
+    References
+    ----------
+    Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy, Algorithm 1.
+    """
+
+    # As for estimators: for tests and studies alone.
+    _seed: int | None = None
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        trials: float | None = None,
+        shape: float = 0.0,
+        score_share: float = 0.2,
+        validation_fraction: float = 0.25,
+        delta: float = 1e-6,
+        budget: Budget | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.trials = trials
+        self.shape = shape
+        self.score_share = score_share
+        self.validation_fraction = validation_fraction
+        self.delta = delta
+        self.budget = budget
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Search on records of shape (n, n_features) and targets of shape (n,)."""
+        candidates = list(ParameterGrid(self.param_grid))
+        mean = float(len(candidates) if self.trials is None else self.trials)
+        delta = _validate.probability(delta=self.delta)
+        share = _validate.rate(score_share=self.score_share)
+        rows, targets = check_X_y(X, y, dtype=np.float64, ensure_min_samples=4)
+        for step in _private_steps(self.estimator):
+            if step.budget is not None:
+                raise ValueError("Give budget to the search, and not to what it tries.")
+        parts = self._parts(len(rows))
+        planned = [self._planned(each, rows, targets, parts) for each in candidates]
+        ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
+        runs = number_of_runs(mean, ledger.shape, self._rng())
+        epsilon = ledger.epsilon(delta)
+        with prepaid(ledger.event, RELATION, self.budget):
+            best = self._best_of(runs, candidates, planned, (rows, targets, parts), share)
+        if best is None:
+            raise ValueError(
+                "The number of trials was 0, as a Poisson number may be: nothing was released. Fit "
+                "again, which costs the same again, or choose a finite shape."
+            )
+        self.best_score_, self.best_params_, self.best_estimator_ = best
+        self.ledger_, self.epsilon_spent_ = ledger, epsilon
+        for step in _private_steps(self.best_estimator_):
+            # What a step claims of its own fit does not hold for a run that was chosen.
+            step.epsilon_spent_ = epsilon
+            step.__dict__.pop("report_", None)
+        return self
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
+
+    def _parts(self, n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        fraction = _validate.probability(validation_fraction=self.validation_fraction)
+        held = min(max(round(n * fraction), 1), n - 1)
+        order = self._rng().permutation(n)
+        return order[held:], order[:held]
+
+    def _planned(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> events.DpEvent:
+        """What a trial of a candidate releases, found on blank records of the same number."""
+        with collected() as found, _scored(self.score_share):
+            self._trial(candidate, np.zeros(X.shape), y, parts)
+        return events.ComposedDpEvent(found)
+
+    def _trial(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> tuple[float, Any]:
+        fitted, held = parts
+        model = clone(self.estimator).set_params(**clone(candidate, safe=False))
+        model.fit(X[fitted], y[fitted])
+        return float(model.score(X[held], y[held])), model
+
+    def _best_of(
+        self, runs: int, candidates: Any, planned: Any, records: Any, share: float
+    ) -> tuple[float, dict[str, Any], Any] | None:
+        rng, best = self._rng(), None
+        for _ in range(runs):
+            chosen = int(rng.integers(len(candidates)))
+            with collected() as found, _scored(share):
+                score, model = self._trial(candidates[chosen], *records)
+            if events.ComposedDpEvent(found) != planned[chosen]:
+                raise UnsupportedEvent(
+                    "A trial released other than its candidate does on blank records: its plan "
+                    "depends on the records, and so would the price of the search. Nothing leaves."
+                )
+            if best is None or score > best[0]:
+                best = score, candidates[chosen], model
+        return best
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.non_deterministic = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Those of the best estimator."""
+        check_is_fitted(self)
+        found: NDArray[Any] = self.best_estimator_.classes_
+        return found
+
+    @_has("predict")  # type: ignore[untyped-decorator]
+    def predict(self, X: ArrayLike) -> Any:
+        """Predict by the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> Any:
+        """Return probabilities of classes by the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: ArrayLike) -> Any:
+        """Return scores of classes by the best estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @_has("score")  # type: ignore[untyped-decorator]
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Return the best estimator's score; noisy, and paid, while a budget is in use."""
+        check_is_fitted(self)
+        return float(self.best_estimator_.score(X, y))
+
+
+@contextmanager
+def _scored(share: float) -> Iterator[None]:
+    """Let estimators score with noise, at this share of their epsilon."""
+    with Budget(epsilon=1.0, delta=0.5, score_share=share):
+        yield
+
+
+def _private_steps(model: Any) -> list[PrivateEstimator]:
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    return [step for step in steps if isinstance(step, PrivateEstimator)]
+
+
+def _one_for_all(planned: list[events.DpEvent]) -> events.DpEvent:
+    """An event that costs as much as each of these, which must cost the same."""
+    if not all(leaves(event) for event in planned):
+        raise ValueError("estimator must be private in every candidate, got one that is not.")
+    levels = [_precision(event) for event in planned]
+    known = [level for level in levels if level is not None]
+    if len(known) == len(planned):
+        if max(known) > min(known) * (1 + _EQUAL):
+            raise UnsupportedEvent(
+                "Candidates must cost the same noise: keep epsilon, delta and classes out of the "
+                f"grid. Here they cost as much as Gaussian noise of {max(known) ** -0.5:.4g} to "
+                f"{min(known) ** -0.5:.4g}."
+            )
+        return events.GaussianDpEvent(max(known) ** -0.5 * (1 - 1e-14))
+    if all(leaves(event) == leaves(planned[0]) for event in planned[1:]):
+        return planned[0]
+    raise UnsupportedEvent(
+        "Candidates must cost the same: all by Gaussian noise of one level, or all by one event."
+    )
+
+
+def _precision(event: events.DpEvent) -> float | None:
+    """The sum of 1 / sigma^2, if all is Gaussian noise about all records."""
+    total = []
+    for leaf, times in leaves(event).items():
+        if not isinstance(leaf, events.GaussianDpEvent):
+            return None
+        total.append(times / leaf.noise_multiplier**2)
+    return math.fsum(total)

@@ -1,0 +1,157 @@
+"""A private search pays for the best of its trials, finds it, and keeps nothing else."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression as NotPrivate
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from dpcal import budget, calibrate
+from dpcal.accountants import epsilon, events
+from dpcal.accountants.mechanisms.best_run import log_inverse_gamma
+from dpcal.calibrate.selection import number_of_runs
+from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.estimators import LogisticRegression, PrivateSearch, Ridge, StandardScaler
+
+GRID = {"learning_rate": [1e-6, 1.0], "steps": [10, 20]}
+
+
+def table(seed=0, n=600):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, (X[:, 0] > 0.2).astype(int)
+
+
+def one(**changes):
+    return LogisticRegression(**{"epsilon": 1.0, "classes": [0, 1], **changes})
+
+
+@pytest.mark.slow
+def test_a_budget_is_charged_the_price_of_the_selection_and_no_more():
+    X, y = table()
+    with budget(epsilon=3.0, delta=1e-6) as shared:
+        search = PrivateSearch(one(), GRID, trials=10).fit(X, y)
+        price = calibrate.tuning(search.ledger_.trial, candidates=10, delta=1e-6)
+        assert shared.spent == pytest.approx(float(price), rel=1e-12)
+        assert search.epsilon_spent_ == search.best_estimator_.epsilon_spent_ == price
+        assert 1.0 < price.single < price < 2.0
+        one(epsilon=0.5).fit(X, y)
+        assert price < shared.spent < price + 0.5
+
+
+@pytest.mark.slow
+def test_a_trial_is_its_fit_and_its_score():
+    X, y = table()
+    search = PrivateSearch(one(), GRID, score_share=0.5).fit(X, y)
+    (fit,), (score,) = (one(epsilon=target).fit(X, y).ledger_.entries for target in (1.0, 0.5))
+    together = [fit.count / fit.noise_multiplier**2, score.count / score.noise_multiplier**2]
+    assert search.ledger_.trial.noise_multiplier == pytest.approx(sum(together) ** -0.5, rel=1e-6)
+    assert search.ledger_.mean == 4
+
+
+@pytest.mark.slow
+def test_it_prefers_the_candidate_that_learns():
+    X, y = table()
+    search = PrivateSearch(one(), GRID, trials=10, shape=4.0)
+    found = [clone(search).fit(X, y) for _ in range(4)]
+    # A candidate that learns nothing wins where all trials are of its kind: about 1 in 40 searches.
+    assert sum(each.best_params_["learning_rate"] == 1.0 for each in found) >= 3
+    assert np.median([each.score(X, y) for each in found]) > 0.8
+    assert is_classifier(found[0])
+    np.testing.assert_array_equal(found[0].predict(X), found[0].best_estimator_.predict(X))
+
+
+@pytest.mark.slow
+def test_nothing_but_the_best_trial_is_kept():
+    X, y = table()
+    search = PrivateSearch(one(), GRID)
+    before = set(vars(search))
+    search.fit(X, y)
+    kept = {"best_estimator_", "best_params_", "best_score_", "ledger_", "epsilon_spent_"}
+    assert set(vars(search)) - before == kept
+    assert not hasattr(search.best_estimator_, "report_")
+
+
+@pytest.mark.slow
+def test_a_search_that_the_budget_does_not_cover_costs_nothing():
+    X, y = table()
+    with budget(epsilon=1.05, delta=1e-6) as shared:
+        search = PrivateSearch(one(), GRID, trials=50)
+        with pytest.raises(BudgetExceeded, match="all there is"):
+            search.fit(X, y)
+        X[3, 1] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            PrivateSearch(one(epsilon=0.1), GRID).fit(X, y)
+        assert shared.spent == 0.0
+    assert not hasattr(search, "best_estimator_")
+
+
+@pytest.mark.slow
+def test_pipelines_and_regressors_are_searched():
+    X, y = table()
+    steps = make_pipeline(StandardScaler(bounds=(-1, 1), epsilon=0.3), one())
+    search = PrivateSearch(steps, {"logisticregression__steps": [5, 10]}).fit(X, y)
+    assert all(step.epsilon_spent_ == search.epsilon_spent_ for step in search.best_estimator_)
+    ridge = Ridge(bounds=(-1, 1), target_bounds=(0, 1), epsilon=1.0)
+    search = PrivateSearch(ridge, {"alpha": [0.1, 10.0]}).fit(X, y)
+    assert search.best_params_["alpha"] in (0.1, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "error", "told"),
+    [
+        (one(), {"epsilon": [0.5, 1.0]}, UnsupportedEvent, "Candidates must cost the same noise"),
+        (NotPrivate(), {"C": [1.0, 2.0]}, ValueError, "estimator must be private"),
+        (one(budget=budget(epsilon=1, delta=0.1)), {}, ValueError, "Give budget to the search"),
+    ],
+)
+def test_what_has_no_price_is_refused(estimator, grid, error, told):
+    with pytest.raises(error, match=told):
+        PrivateSearch(estimator, grid).fit(*table())
+
+
+@pytest.mark.slow
+def test_a_poisson_number_may_be_none():
+    X, y = table()
+    numbers = [number_of_runs(1.0, math.inf, np.random.default_rng(seed)) for seed in range(9)]
+    for seed in (numbers.index(0), next(i for i, number in enumerate(numbers) if number)):
+        search = PrivateSearch(one(), {"steps": [5]}, trials=1.0, shape=math.inf)
+        search._seed = seed
+        if numbers[seed]:
+            assert search.fit(X, y).best_params_ == {"steps": 5}
+        else:
+            with pytest.raises(ValueError, match="number of trials was 0"):
+                search.fit(X, y)
+
+
+@pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
+def test_the_number_of_trials_follows_its_law(shape):
+    """Chi-squared with a false alarm in a thousand, at a fixed seed."""
+    mean, rng = 4.0, np.random.default_rng(1)
+    drawn = np.array([number_of_runs(mean, shape, rng) for _ in range(4000)])
+    rest = 1 - math.exp(-log_inverse_gamma(mean, shape))
+    weights, weight = [], 1.0
+    for k in range(1, 400):
+        weight *= rest * ((k - 1 + shape) / k if k > 1 else 1.0)
+        weights.append(weight)
+    chances = np.array(weights) / sum(weights)
+    seen = np.bincount(np.minimum(drawn, 12), minlength=13)[1:]
+    expected = len(drawn) * np.append(chances[:11], chances[11:].sum())
+    assert chisquare(seen, expected).pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_it_costs_less_than_a_grid_search_that_pays_for_all():
+    X, y = table()
+    grid = {"steps": [5, 10, 20]}
+    with budget(epsilon=9.0, delta=1e-6) as all_of_them:
+        GridSearchCV(one(), grid, cv=3).fit(X, y)
+    with budget(epsilon=9.0, delta=1e-6) as best_alone:
+        search = PrivateSearch(one(), grid, trials=9).fit(X, y)
+    assert best_alone.spent < 0.6 * all_of_them.spent
+    assert search.ledger_.event == events.RepeatAndSelectDpEvent(search.ledger_.trial, 9.0, 0.0)
+    assert best_alone.spent == epsilon(search.ledger_.event, delta=1e-6).upper
