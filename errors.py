@@ -18,6 +18,7 @@ __all__ = [
     "NoiseReused",
     "NonFiniteAnswer",
     "TargetUnreachable",
+    "UnobservedOracle",
     "UnsupportedEvent",
     "VacuousSchedule",
 ]
@@ -80,6 +81,10 @@ class MissingExtra(DpcalError):  # noqa: N818
 
 class CertificateRejected(DpcalError):  # noqa: N818
     """A certificate is malformed, was changed, or does not prove what it claims."""
+
+
+class UnobservedOracle(DpcalError):  # noqa: N818
+    """An attack on a run could not see an oracle of its process, or of another."""
 
 
 class VacuousSchedule(UserWarning):

@@ -16,6 +16,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
+from threading import Lock, local
 from typing import Any
 
 import numpy as np
@@ -157,22 +159,25 @@ class Recorder:
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
-        self._secret = ""
+        # Oracles may be opened in several threads, each between its streams and its mechanism.
+        self._opening, self._lock, self._numbers = local(), Lock(), count()
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return streams that depend on the tape, on a given seed and on the plan alone."""
-        number, salt = len(self.tape.opened), self.tape.salt
-        own = int.from_bytes(salt, "big") + number if seed is None else seed
+        salt = self.tape.salt
+        own = int.from_bytes(salt, "big") + next(self._numbers) if seed is None else seed
         with replaying():
             made = Streams(own, plan, lambda: salt)
-            self._secret = made.root["secret"]
+            self._opening.secret = made.root["secret"]
         made.given = seed is not None
         return made
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
         """Return a mechanism that notes what it is asked."""
-        self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=self._secret))
-        return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
+        secret = getattr(self._opening, "secret", "")
+        with self._lock:
+            self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
+            return Watched(mechanism, self, len(self.tape.opened) - 1, ledger)
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
         """Release a sum, and write the answer down."""

@@ -25,12 +25,16 @@ released. :mod:`dpcal.optim.attacks` records and replays whole runs with it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from functools import partial
+from threading import Lock, Thread
 from typing import Protocol
 
 from dpcal.calibrate.plan import Plan
+from dpcal.errors import UnobservedOracle
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import Mechanism
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -53,14 +57,89 @@ class Observer(Protocol):
 _OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
 
+class _Active:
+    """The observations that go on in this process, and how many oracles each of them missed."""
+
+    def __init__(self) -> None:
+        self.missed: dict[object, int] = {}
+        self.process = os.getpid()
+        self._lock = Lock()
+        self._start: Callable[[Thread], None] | None = None
+
+    def begin(self) -> object:
+        """Note an observation; threads that observed code starts are in it."""
+        with self._lock:
+            token = object()
+            if not self.missed:
+                self._start, self.process = Thread.start, os.getpid()
+                Thread.start = _started_inside(Thread.start)  # type: ignore[method-assign, assignment]
+            self.missed[token] = 0
+            return token
+
+    def end(self, token: object) -> int:
+        """Forget an observation; return how many oracles it may have missed."""
+        with self._lock:
+            missed = self.missed.pop(token)
+            if not self.missed and self._start is not None:
+                Thread.start = self._start  # type: ignore[method-assign, assignment]
+            return missed
+
+    def miss(self) -> None:
+        """Note an oracle that was opened outside of the observed code, as far as one can see."""
+        with self._lock:
+            for token in self.missed:
+                self.missed[token] += 1
+
+
+_ACTIVE = _Active()
+
+
+def _started_inside(start: Callable[[Thread], None]) -> Callable[[Thread], None]:
+    """Return a way to start threads in which those of observed code are observed too."""
+
+    def started(thread: Thread) -> None:
+        if _OBSERVER.get() is not None:
+            thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    return started
+
+
 @contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Let ``observer`` watch every oracle that is opened inside, in this thread."""
-    before = _OBSERVER.set(observer)
+    """Let ``observer`` watch every oracle that is opened inside, and in threads started inside.
+
+    Raises
+    ------
+    UnobservedOracle
+        At the end, if the process opened an oracle elsewhere meanwhile: in a thread that was there
+        before, which may belong to the code inside or not.
+    """
+    before, token = _OBSERVER.set(observer), _ACTIVE.begin()
     try:
         yield
     finally:
         _OBSERVER.reset(before)
+        missed = _ACTIVE.end(token)
+    if missed:
+        raise UnobservedOracle(
+            f"{missed} oracles were opened in threads that had been started before: nobody saw "
+            "what they answered. Start the threads of a run inside of it, and let the process do "
+            "nothing else meanwhile."
+        )
+
+
+def _present() -> Observer | None:
+    """Return who watches here; refuse to open an oracle where its observer cannot see it."""
+    observer = _OBSERVER.get()
+    if observer is not None and os.getpid() != _ACTIVE.process:
+        raise UnobservedOracle(
+            "an oracle cannot be observed in a process of its own: let the run that is attacked "
+            "work in threads."
+        )
+    if observer is None and _ACTIVE.missed:
+        _ACTIVE.miss()
+    return observer
 
 
 def streams(seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
@@ -73,5 +152,5 @@ def streams(seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
 
 def watched(mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
     """Return what a new oracle asks: its mechanism, or an observer's."""
-    observer = _OBSERVER.get()
+    observer = _present()
     return mechanism if observer is None else observer.watched(mechanism, plan, ledger)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -76,10 +75,7 @@ def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> 
         rows = rng.permutation(objective.n)[:_ROWS].astype(np.intp)
         typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
         bound = 0.5 * typical if 0 < typical < math.inf else 1.0
-        gradients = partial(objective.clipped_sum, w, max_norm=bound)
-        differences = partial(objective.clipped_difference_sum, w, v, max_norm=bound)
-        _check_sums("gradients", gradients, rows, bound)
-        _check_sums("gradient differences", differences, rows, bound)
+        _check_all_sums(objective, w, v, rows, bound)
         _check_regularizer(objective, w)
         _check_hessian(objective, w, v, rows)
 
@@ -137,15 +133,25 @@ def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bo
         with np.errstate(all="ignore"):
             typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))
             bound = 0.5 * typical if 0 < typical < math.inf else 1.0
-            gradients = partial(objective.clipped_sum, w, max_norm=bound)
-            differences = partial(objective.clipped_difference_sum, w, v, max_norm=bound)
-            _check_sums("gradients", gradients, rows, bound)
-            _check_sums("gradient differences", differences, rows, bound)
+            _check_all_sums(objective, w, v, rows, bound)
     except BrokenObjective:
         return False
     except Exception:
         return True
     return True
+
+
+def _check_all_sums(objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float) -> None:
+    """Check sums of gradients and of differences; arguments by place, as oracles give them."""
+
+    def gradients(some: Rows) -> Vector:
+        return objective.clipped_sum(w, some, bound)
+
+    def differences(some: Rows) -> Vector:
+        return objective.clipped_difference_sum(w, v, some, bound)
+
+    _check_sums("gradients", gradients, rows, bound)
+    _check_sums("gradient differences", differences, rows, bound)
 
 
 def _check_sums(what: str, ask: Callable[[Rows], Vector], rows: Rows, bound: float) -> None:

@@ -149,12 +149,11 @@ class Linear(Objective):
         table = features @ matrix.T
         allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
         shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
+        table *= shrink[:, np.newaxis]
         small = copy.copy(self)
         small.fit_intercept = False
         small.dimension = small.penalized = len(matrix)
-        small.kernel = LinearClippedSum(
-            self._point_loss(), table * shrink[:, np.newaxis], targets, intercept=False
-        )
+        small.kernel = LinearClippedSum(self._point_loss(), table, targets, intercept=False)
         return small
 
     def loss(self, w: ArrayLike) -> float:

@@ -27,7 +27,7 @@ from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
     classes_and_weights,
-    digest_of,
+    digest_of_blocks,
     parameters,
     records,
     row_norms,
@@ -114,8 +114,10 @@ class Softmax(Objective):
         self.n, self._columns = X.shape
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
-        self._X = np.hstack([X, np.ones((self.n, 1))]) if fit_intercept else X.copy()
-        self._norms = row_norms(self._X)
+        self._own: Vector | None = X
+        everyone = np.arange(self.n, dtype=np.intp)
+        norms = [row_norms(self._features(block)) for block in _blocks(everyone)]
+        self._norms = np.concatenate(norms)
         self._class = np.searchsorted(self.classes_, labels)
         classes_count = len(self.classes_)
         if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
@@ -127,6 +129,15 @@ class Softmax(Objective):
                 intercept=self.fit_intercept,
                 class_weights=self.weights,
             )
+            self._own = None  # The kernel has a copy.
+        else:
+            self._own = X.copy()
+
+    def _features(self, rows: NDArray[np.intp]) -> Vector:
+        """Return records with their constant feature, shape (m, d) or (m, d + 1); a copy."""
+        held: Any = self.kernel if self._own is None else self
+        table: Vector = (held.features if self._own is None else self._own)[rows]
+        return np.hstack([table, np.ones((len(rows), 1))]) if self.fit_intercept else table
 
     @property
     def _largest_weight(self) -> float:
@@ -183,7 +194,9 @@ class Softmax(Objective):
 
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
-        records = digest_of(self._X, self._class)
+        everyone, width = np.arange(self.n, dtype=np.intp), self._columns + self.fit_intercept
+        tables = (self._features(block) for block in _blocks(everyone))
+        records = digest_of_blocks((self.n, width), tables, self._class)
         if self.weights is None:
             return records
         return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
@@ -223,16 +236,16 @@ class Softmax(Objective):
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: with s = V x, ``p (s - <p, s>) x^T``."""
-        total = np.zeros((len(self.classes_), self._X.shape[1]))
+        total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
         for block in _blocks(rows):
             p = self._residuals(w, block)
             p[np.arange(len(block)), self._class[block]] += 1.0
             with np.errstate(over="ignore", invalid="ignore"):
-                scores = self._X[block] @ self._table(v).T
+                scores = self._features(block) @ self._table(v).T
                 left = p * (scores - (p * scores).sum(axis=1, keepdims=True))
             left = self._weighted(left, block)
             left[~np.isfinite(left).all(axis=1)] = 0.0
-            total += left.T @ self._X[block]
+            total += left.T @ self._features(block)
         return self._flat(total)
 
     def loss(self, w: ArrayLike) -> float:
@@ -270,7 +283,7 @@ class Softmax(Objective):
 
     def _scores(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: Vector = self._X[rows] @ self._table(w).T
+            scores: Vector = self._features(rows) @ self._table(w).T
             return scores
 
     def _residuals(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
@@ -290,14 +303,14 @@ class Softmax(Objective):
 
     def _clipped(self, rows: NDArray[np.intp], factors: Any, max_norm: float) -> Vector:
         """Sum of the outer products of ``factors(block)`` and records, each clipped."""
-        total = np.zeros((len(self.classes_), self._X.shape[1]))
+        total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
         for block in _blocks(rows):
             left = factors(block)
             # An outer product is rounded once more than a row, which row_norms leaves room for.
             with np.errstate(over="ignore"):
                 norms = np.nextafter(row_norms(left) * self._norms[block], math.inf)
             shrink = shrink_factors(norms, max_norm)
-            total += (left * shrink[:, np.newaxis]).T @ self._X[block]
+            total += (left * shrink[:, np.newaxis]).T @ self._features(block)
         return self._flat(total)
 
     def _flat(self, total: Vector) -> Vector:

@@ -1,0 +1,81 @@
+"""Attacks see the oracles of threads, and refuse runs with oracles that they cannot see."""
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from dpcal import calibrate, optim
+from dpcal.errors import UnobservedOracle
+from dpcal.optim import Logistic, attacks
+
+N, D = 60, 3
+X = np.random.default_rng(0).standard_normal((N, D))
+Y = X[:, 0] > 0
+PLAN = calibrate.dpsgd(n=N, batch_size=20, steps=5, epsilon=2.0, delta=1e-5)
+
+
+def trained(table):
+    return optim.dpsgd(Logistic(table[0], table[1], classes=[False, True]), PLAN).w
+
+
+def leaking(table):
+    """Let the first record choose the learning rate."""
+    objective = Logistic(table[0], table[1], classes=[False, True])
+    return optim.dpsgd(objective, PLAN, learning_rate=0.1 + abs(float(table[0][0, 0]))).w
+
+
+def in_a_thread(run):
+    def started(table):
+        with ThreadPoolExecutor(1) as executor:
+            return executor.submit(run, table).result()
+
+    return started
+
+
+def test_oracles_of_threads_are_seen():
+    assert all(each.holds for each in attacks.replay_table(in_a_thread(trained), X, Y))
+    found = attacks.replay_table(in_a_thread(leaking), X, Y)
+    assert not all(each.holds for each in found)
+    assert {each.answers for each in found} == {PLAN.queries[0].count}
+
+
+def test_threads_that_were_there_before_are_refused():
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(int).result()
+
+        def run(table):
+            trained(table)
+            return executor.submit(trained, table).result()
+
+        with pytest.raises(UnobservedOracle, match="1 oracles were opened in threads"):
+            attacks.replay_table(run, X, Y)
+    # Nothing is left of it: other runs are as they were.
+    assert optim.dpsgd(Logistic(X, Y), PLAN).complete
+
+
+def forked(table):
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def work():
+        try:
+            trained(table)
+            sender.send("trained")
+        except UnobservedOracle as refused:
+            sender.send(str(refused))
+
+    trained(table)
+    child = context.Process(target=work)
+    child.start()
+    child.join()
+    said = receiver.recv()
+    if said != "trained":
+        raise UnobservedOracle(said)
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+def test_oracles_of_other_processes_are_refused():
+    with pytest.raises(UnobservedOracle, match="in a process of its own"):
+        attacks.replay_table(forked, X, Y)
