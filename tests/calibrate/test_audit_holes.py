@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import pytest
 
+from dpcal.calibrate.auditing.formulas import parse
+from dpcal.calibrate.auditing.kernel.identities import Forms
 from dpcal.calibrate.auditing.language import (
     Balance,
     Bound,
@@ -60,6 +62,8 @@ NOT_PROVED = {
     "strictness at an end": Bound("c", "x < 1", on={"x": (0, 1)}),
     "empty ranges": Bound("c", "x <= y", on={"x": (2, 3)}, where=("x <= 1",)),
     "empty domain": Bound("c", "2 <= x", where=("x < y", "y < x")),
+    "an argument short": Identity("c", "Max(x, y) = Max(x, y, z)"),
+    "an argument less": Identity("c", "exp(Min(x, y, z)) = exp(Min(x, y))"),
     "a case short": Bound("c", "Max(x, y) <= x"),
     "a minimum": Bound("c", "x <= Min(x, y)"),
     "even power": Bound("c", "t <= t**2"),
@@ -114,6 +118,14 @@ def test_a_false_or_ill_defined_claim_is_not_proved(name):
 def test_two_of_them_are_not_even_sampled():
     for name in ("undefined root", "removable pole", "empty domain", "rate by cancellation"):
         assert verdict(NOT_PROVED[name]).status in ("OPEN", "REFUTED")
+
+
+def test_no_identity_between_functions_of_more_and_of_fewer_arguments():
+    forms = Forms(lambda term: 2)
+    assert not forms.is_zero(parse("Max(x, y) - Max(x, y, z)"))
+    assert not forms.is_zero(parse("Min(x, y, z) - Min(x, y)"))
+    assert forms.is_zero(parse("Max(x*x, y) - Max(x**2, y)"))
+    assert not forms.is_zero(parse("Max(x, y) - Min(x, y)"))
 
 
 TRUE = {

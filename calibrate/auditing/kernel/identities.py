@@ -128,7 +128,8 @@ class Forms:
         if value is not None:
             return _constant(value)
         for known, others, key in self._functions:
-            if known == head and all(map(self._equal, parts, others)):
+            alike = known == head and len(parts) == len(others)
+            if alike and all(map(self._equal, parts, others)):
                 return self._atom(key)
         key = ("function", len(self._functions))
         self._functions.append((head, parts, key))
