@@ -1,7 +1,10 @@
-"""Does DP-RGDA pass saddle points, and what do minimax methods say on data? Four studies.
+"""Does DP-RGDA pass saddle points, and what do minimax methods say on data? Six studies.
 
-    python -m benchmarks.minimax [speed] [saddle] [sensing] [tables] [--figures FOLDER]
+    python -m benchmarks.minimax [speed] [slopes] [paths] [saddle] [sensing] [tables]
+                                 [--figures FOLDER]
 
+* ``slopes``: how the final gradient of Phi falls with n, over 64 times as many records.
+* ``paths``: Phi, its gradient and curvature along runs on the saddle problem, beside DP-SGDA.
 * ``speed``: a release of the fused inner loop, of single answers, and of a loop of the same
   mathematics in plain numpy, on the saddle and on matrix sensing.
 * ``saddle``: 40 seeds of the acceptance problem: certified runs, curvature, first anchors.
@@ -225,6 +228,100 @@ def saddle(seeds=40):
     print(f"{1e6 * each:.0f} microseconds a release")
 
 
+def slopes(seeds=3):
+    """Fit log of the final gradient's norm against log of eb, which is in proportion to 1 / n."""
+    sizes_of = {
+        "practical": (3_000, 12_000, 48_000, 192_000),
+        "theory": (500, 2_000, 8_000, 32_000),
+    }
+    for preset, sizes in sizes_of.items():
+        finals = []
+        for n in sizes:
+            problem = minimax.ToySaddle(n=n, seed=0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                plan = calibrate.dp_rgda(
+                    problem.constants,
+                    n=n,
+                    dimensions=(2, 2),
+                    epsilon=2.0,
+                    delta=DELTA,
+                    preset=preset,
+                    value_smoothness=5.0,
+                    neighboring_relation="add-or-remove-one",
+                )
+            runs = [optim.dp_rgda(problem, plan, seed=s, initial=[0.3, 0.0]) for s in range(seeds)]
+            norms = [float(np.linalg.norm(problem.phi_gradient(run.x))) for run in runs]
+            lowest = [np.linalg.eigvalsh(problem.phi_hessian(run.x))[0] for run in runs]
+            finals.append(np.median(norms))
+            print(
+                f"{preset}, n = {n} | T = {plan.parameters['steps']}, gradient "
+                f"{median_and_range(norms)}, smallest eigenvalue {median_and_range(lowest)}, "
+                f"{sum(run.status == 'certified' for run in runs)} of {seeds} certified",
+                flush=True,
+            )
+        slope = np.polyfit(np.log(1 / np.array(sizes)), np.log(finals), 1)[0]
+        print(f"{preset} | slope of the final gradient in eb: {slope:.2f}")
+
+
+def paths(figures=None, seed=1):
+    """Follow Phi, the norm of its gradient and its curvature along runs from (0.3, 0)."""
+    problem = minimax.ToySaddle(n=20_000, seed=0)
+    more = {"n": 20_000, "dimensions": (2, 2), "epsilon": 2.0, "delta": DELTA}
+    steps = {"steps": 400, "batch_size": 2_000, "learning_rate": 0.05, "ascent_rate": 0.3}
+    plans = {
+        "DP-RGDA": saddle_plan(problem),
+        "DP-SGDA": calibrate.dp_sgda(problem.constants, **more, **steps),
+    }
+    found = {}
+    for label, plan in plans.items():
+        seen = [np.array([0.3, 0.0, 0.0, 0.0])]
+        run = getattr(optim, plan.optimizer)(
+            problem,
+            plan,
+            seed=seed,
+            initial=[0.3, 0.0],
+            callback=lambda progress, seen=seen: seen.append(progress.w) and False,
+            callback_every=1,
+        )
+        points = [w[:2] for w in seen]
+        found[label] = np.array(
+            [
+                (
+                    problem.phi(x),
+                    np.linalg.norm(problem.phi_gradient(x)),
+                    np.linalg.eigvalsh(problem.phi_hessian(x))[0],
+                )
+                for x in points
+            ]
+        )
+        saddle_steps = int((found[label][:, 2] < 0).sum())
+        print(
+            f"{label} | {len(points) - 1} steps, {saddle_steps} of them where the smallest "
+            f"eigenvalue is below zero; ends at Phi {found[label][-1, 0]:.3f}, {run.status}"
+        )
+    if figures is not None:
+        draw_paths(found, figures)
+
+
+def draw_paths(found, folder):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    titles = ("Phi", "norm of the gradient of Phi", "smallest eigenvalue of its Hessian")
+    for column, (axis, title) in enumerate(zip(axes, titles, strict=True)):
+        for label, values in found.items():
+            axis.plot(values[:, column], label=label, linewidth=1.2)
+        axis.set(title=title, xlabel="outer step")
+    axes[1].set_yscale("log")
+    axes[2].axhline(0.0, color="grey", linewidth=0.8)
+    axes[0].legend()
+    figure.savefig(Path(folder) / "minimax-paths.png", dpi=110)
+
+
 class NoData(minimax.MinimaxObjective):
     """Gradients are zero: what is left of a run is its noise."""
 
@@ -402,20 +499,22 @@ def draw(found, labels, folder):
     figure.savefig(Path(folder) / "minimax-tables.png", dpi=110)
 
 
-STUDIES = {"speed": speed, "saddle": saddle, "sensing": sensing}
+STUDIES = {"speed": speed, "slopes": slopes, "saddle": saddle, "sensing": sensing}
+# These draw figures too.
+DRAWN = {"paths": paths, "tables": tables}
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.minimax")
-    parser.add_argument("studies", nargs="*", choices=[*STUDIES, "tables", []])
-    parser.add_argument("--figures", type=Path, help="folder for the figure of the tables")
+    parser.add_argument("studies", nargs="*", choices=[*STUDIES, *DRAWN, []])
+    parser.add_argument("--figures", type=Path, help="folder for the figures of paths and tables")
     options = parser.parse_args()
-    chosen = options.studies or [*STUDIES, "tables"]
+    chosen = options.studies or [*STUDIES, *DRAWN]
     with optim.replaying():
         for study in chosen:
             print(f"-- {study}", flush=True)
-            if study == "tables":
-                tables(options.figures)
+            if study in DRAWN:
+                DRAWN[study](options.figures)
             else:
                 STUDIES[study]()
 
