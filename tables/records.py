@@ -83,8 +83,10 @@ class Records:
     def add(self, frame: Any, *, classification: bool) -> None:
         """Take in a part of the table; blank lines are no records."""
         pl = polars()
-        blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
-        ends = np.r_[np.flatnonzero(blank), frame.height]
+        ends = np.array([frame.height])
+        if all(frame[name].null_count() for name in frame.columns):
+            blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series().to_numpy()
+            ends = np.r_[np.flatnonzero(blank), ends]
         start = 0
         for end in ends.tolist():
             if end > start:
