@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from dpcal.accountants.matrix import (
+    BIFR,
     BISR,
     BLT,
     Banded,
@@ -53,6 +54,12 @@ FAMILIES: dict[str, tuple[str, Family]] = {
         ),
     ),
     "bisr": ("inverse bands", lambda steps, size, schema, workload: BISR(steps, int(size))),
+    "bifr": (
+        "inverse bands",
+        lambda steps, size, schema, workload: BIFR.optimised(
+            steps, int(size), participation=schema, workload=workload
+        ),
+    ),
     "blt": (
         "buffers",
         lambda steps, size, schema, workload: BLT.optimised(
@@ -74,7 +81,7 @@ def chosen(
     ----------
     strategies
         Strategies for as many steps, or texts such as ``"lambda-cgd=0.5"``, ``"banded=4"``,
-        ``"blt=1"``, ``"bisr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``.
+        ``"blt=1"``, ``"bisr=4"``, ``"bifr=4"``, ``"tree"``, ``"square-root"`` and ``"identity"``.
     steps
         Number of steps.
     participation, workload

@@ -29,6 +29,7 @@ from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.matrix import (
+    BIFR,
     BISR,
     BLT,
     PREFIX_SUMS,
@@ -306,7 +307,7 @@ def _name(strategy: Strategy) -> str:
     elif isinstance(strategy, BLT):
         buffers = len(strategy.decays)
         size = f", {buffers} buffer" + ("s" if buffers > 1 else "")
-    elif isinstance(strategy, BISR):
+    elif isinstance(strategy, BISR | BIFR):
         size = f", {strategy.inverse_bands} bands"
     elif isinstance(strategy, Tree):
         size = ", efficient" if strategy.efficient else ""

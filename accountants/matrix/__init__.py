@@ -28,11 +28,20 @@ from dpcal.accountants.matrix.participation import (
     Single,
 )
 from dpcal.accountants.matrix.sensitivity import Sensitivity
-from dpcal.accountants.matrix.toeplitz import BISR, BLT, Banded, Identity, LambdaCGD, SquareRoot
+from dpcal.accountants.matrix.toeplitz import (
+    BIFR,
+    BISR,
+    BLT,
+    Banded,
+    Identity,
+    LambdaCGD,
+    SquareRoot,
+)
 from dpcal.accountants.matrix.tree import Tree
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
 __all__ = [
+    "BIFR",
     "BISR",
     "BLT",
     "PREFIX_SUMS",

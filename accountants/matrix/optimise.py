@@ -32,7 +32,7 @@ from dpcal import _validate
 from dpcal.accountants.matrix.participation import Participation, Single
 from dpcal.accountants.matrix.workloads import Workload
 
-__all__ = ["Objective", "banded", "blt", "dense", "lambda_cgd"]
+__all__ = ["Objective", "banded", "blt", "dense", "fractional_root", "lambda_cgd", "root_series"]
 
 Array = NDArray[np.float64]
 
@@ -205,6 +205,36 @@ def lambda_cgd(
     found = minimize_scalar(of, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     none = objective.banded(np.ones(1))[0]
     return float(expit(found.x)) if found.fun < none else 0.0
+
+
+def root_series(count: int, exponent: float) -> Array:
+    """Return the first coefficients of (1 - x)^exponent, shape (count,)."""
+    k = np.arange(1, count)
+    return np.cumprod(np.concatenate([[1.0], (k - 1 - exponent) / k]))
+
+
+def fractional_root(
+    steps: int,
+    inverse_bands: int,
+    participation: Participation | None,
+    workload: Workload,
+    error: str,
+) -> float:
+    """Return the best exponent in (0, 1) of a banded inverse, to about 1e-9, by Brent's method."""
+    from scipy.optimize import minimize_scalar
+
+    objective = Objective(steps, participation, workload, error)
+    impulse = np.zeros(steps)
+    impulse[0] = 1.0
+
+    def of(logit_exponent: float) -> float:
+        inverse = root_series(inverse_bands, float(expit(logit_exponent)))
+        column = lfilter([1.0], inverse, impulse)
+        return objective.rational(np.ones(1), inverse, column)[0]
+
+    low, high = -12.0, np.log(1e4 * steps)
+    found = minimize_scalar(of, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+    return float(expit(found.x))
 
 
 def dense(steps: int, workload: Workload) -> Array:

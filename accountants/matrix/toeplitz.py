@@ -25,7 +25,7 @@ from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Buffers, Recurrence
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot"]
+__all__ = ["BIFR", "BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot"]
 
 Array = NDArray[np.float64]
 
@@ -276,7 +276,7 @@ class SquareRoot(Toeplitz):
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
         if self.bands is None:
-            return read_only(_root_series(self.steps))
+            return read_only(optimise.root_series(self.steps, 0.5))
         impulse = np.zeros(self.steps)
         impulse[0] = 1.0
         return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
@@ -327,7 +327,91 @@ class BISR(Toeplitz):
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
         column = np.zeros(self.steps)
-        column[: self.inverse_bands] = _root_series(self.inverse_bands)
+        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, 0.5)
+        return read_only(column)
+
+
+@dataclass(frozen=True, eq=False)
+class BIFR(Toeplitz):
+    """Banded inverse fractional root: C^-1 holds the first coefficients of (1 - x)^exponent.
+
+    With two inverse bands it is :class:`LambdaCGD` with the exponent as its decay, and with
+    exponent 1/2 it is :class:`BISR`. C itself is not banded (gamma-BIFR: Kalinin, Rehn, Andersson,
+    Honkela and Lampert 2026, arXiv 2605.18379).
+
+    Parameters
+    ----------
+    steps
+        Number of steps, >= 1.
+    inverse_bands
+        Number of nonzero diagonals of C^-1, in [1, steps].
+    exponent
+        Number gamma in (0, 1).
+
+    >>> BIFR(4, 2, 0.7).inverse_coefficients.tolist()
+    [1.0, -0.7, 0.0, 0.0]
+    >>> bool((BIFR(9, 4, 0.5).coefficients == BISR(9, 4).coefficients).all())
+    True
+    """
+
+    kind: ClassVar[str] = "banded inverse fractional root"
+    steps: int
+    # The base class has a property of this name, so the field needs a default; 0 is refused.
+    inverse_bands: int = 0
+    exponent: float = 0.5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "steps", _validate.count(steps=self.steps))
+        count = _checked_bands("inverse_bands", self.inverse_bands, self.steps)
+        object.__setattr__(self, "inverse_bands", count)
+        exponent = _validate.positive(exponent=self.exponent)
+        if exponent >= 1:
+            raise ValueError(f"exponent must be a number in (0, 1), got {self.exponent!r}.")
+        object.__setattr__(self, "exponent", exponent)
+
+    @staticmethod
+    def optimised(
+        steps: int,
+        inverse_bands: int,
+        *,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        error: str = "mean",
+    ) -> BIFR:
+        """Return the strategy with the exponent whose error times sensitivity is least.
+
+        Parameters
+        ----------
+        steps, inverse_bands
+            As for the class.
+        participation, workload, error
+            As for :meth:`LambdaCGD.optimised`.
+
+        >>> print(f"{BIFR.optimised(1000, 2).exponent:.4f}")
+        0.9562
+        """
+        count = _checked_bands("inverse_bands", inverse_bands, _validate.count(steps=steps))
+        found = optimise.fractional_root(steps, count, participation, workload, error)
+        return BIFR(steps, count, found)
+
+    @property
+    def bands(self) -> int | None:
+        """One without correlation, otherwise None: all."""
+        return None if self.inverse_bands > 1 else 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
+        impulse = np.zeros(self.steps)
+        impulse[0] = 1.0
+        inverse = self.inverse_coefficients[: self.inverse_bands]
+        return read_only(lfilter([1.0], inverse, impulse))
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        column = np.zeros(self.steps)
+        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, self.exponent)
         return read_only(column)
 
 
@@ -421,12 +505,6 @@ class BLT(Toeplitz):
     def recurrence(self, dimension: int) -> Recurrence:
         """Return the recurrence with one kept row a buffer."""
         return Buffers(dimension, np.array(self.scales), np.array(self.decays))
-
-
-def _root_series(count: int) -> Array:
-    """The first coefficients of (1 - x)^(1/2)."""
-    k = np.arange(1, count)
-    return np.cumprod(np.concatenate([[1.0], (k - 1.5) / k]))
 
 
 def _numbers(name: str, values: ArrayLike) -> Array:

@@ -13,6 +13,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from dpcal.accountants import delta, epsilon
 from dpcal.accountants.matrix import (
+    BIFR,
     BISR,
     BLT,
     PREFIX_SUMS,
@@ -48,6 +49,7 @@ ALL = [
     SquareRoot(T, 4),
     BISR(T, 1),
     BISR(T, 3),
+    BIFR(T, 3, 0.8),
     BLT(T, (0.9, 0.4), (0.4, 0.3)),
     BLT(T, (0.5,), (-0.3,)),
     Dense(np.tril(np.random.default_rng(1).uniform(0.1, 1, (T, T)))),
@@ -458,6 +460,7 @@ def test_sensitivity_is_never_rounded_down():
         (lambda: Banded(4, 2, [0.0, 1.0]), "C is singular"),
         (lambda: Banded(4, 2, [1.0, math.inf]), "coefficients must be one or more finite numbers"),
         (lambda: BISR(4, 9), "inverse_bands must be at most steps=4, got 9"),
+        (lambda: BIFR(4, 2, 1.0), r"exponent must be a number in \(0, 1\), got 1.0"),
         (lambda: BISR(4), "inverse_bands must be a whole number >= 1, got 0"),
         (lambda: BLT(4, (0.5,), (1.0, 2.0)), "decays and scales must have one length"),
         (lambda: BLT(4, (1.5,), (1.0,)), r"decays must be numbers in \[0, 1\]"),
@@ -483,3 +486,22 @@ def test_wrong_types_get_a_sentence():
         Tree(4, efficient=1)
     with pytest.raises(TypeError, match="C must be a square matrix of numbers"):
         Dense("matrix")
+
+
+def test_fractional_roots_hold_lambda_cgd_and_the_square_root():
+    decayed = BIFR(T, 2, 0.7).inverse_coefficients
+    assert np.array_equal(decayed, LambdaCGD(T, 0.7).inverse_coefficients)
+    assert BIFR(T, 2, 0.7).coefficients == pytest.approx(LambdaCGD(T, 0.7).coefficients, rel=1e-13)
+    assert np.array_equal(BIFR(T, 4, 0.5).coefficients, BISR(T, 4).coefficients)
+    # Hence the best of them is no worse than either, and with four bands it is better.
+    schema = FixedEpochs(8, 64)
+
+    def product(run):
+        return run.mean_error() * run.sensitivity(schema).value
+
+    best = BIFR.optimised(512, 4, participation=schema)
+    assert product(best) < 0.99 * product(BISR(512, 4))
+    two = BIFR.optimised(512, 2, participation=schema)
+    single = LambdaCGD.optimised(512, participation=schema)
+    assert product(two) == pytest.approx(product(single), rel=1e-8)
+    assert product(best) < product(single)
