@@ -43,9 +43,11 @@ Complexes = NDArray[np.complex128]
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 # Log of odds of a jump, of all steps together, below which a second jump is less than rounding:
-# its share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it would show.
+# its share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it may show, though at half
+# of it none of 40 answers changed.
 _RARE = -45.0
-# Log of odds below which log1p(odds) is odds to rounding.
+# Log of odds below which log1p(odds) is odds to rounding. At half of it, one of 40 answers was
+# apart from the one before; at twice of it none changed.
 _TINY = -36.0
 # Log of odds above which the bulk is not told from rounding.
 _CERTAIN = 600.0

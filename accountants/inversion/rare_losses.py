@@ -36,11 +36,13 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers", "trimmed"]
 
-# Ratio of the losses at neighboring cuts. Twice of it makes layers too wide for one contour each;
-# its root makes twice as many layers.
+# Ratio of the losses at neighboring cuts. At twice of it, layers are too wide for one contour each:
+# of 40 answers one lost its lower end, two became wider, and all took half as long again. At half
+# of it one became narrower, and all took 15 percent longer.
 _RATIO = 4.0
 # Cuts of one loss that are closer than this, in the sum of their widths, are one: below the lower
-# of them and between them there would be more than below the upper one.
+# of them and between them there would be more than below the upper one. At twice of it two of 40
+# answers became wider; at half of it none changed.
 _CLOSEST = 7.0
 
 

@@ -27,7 +27,7 @@ MAX_TILT = 1e12
 # Evaluations of a law in search of a root: a search that takes more has lost its way.
 MOST_EVALUATIONS = 200
 # How close to a root is close enough for a contour: every bound holds on any contour, and this one
-# has a peak within a factor of exp(5e-5) of the smallest.
+# has a peak within a factor of exp(5e-5) of the smallest. Half and twice of it change last digits.
 COARSE = 0.01
 # Evaluations of a subset of many losses in search of a root, and of all of them from there.
 _SUBSET_EVALUATIONS, _EVALUATIONS = 36, 14
