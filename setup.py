@@ -79,7 +79,7 @@ def compiled_modules():
     }
     # Products are not fused into sums, so that sums come out the same on every processor.
     level = "-O0" if os.environ.get("DPCAL_OPTIMISE") == "0" else "-O3"
-    unix = [level, "-fno-math-errno", "-ffp-contract=off"]
+    unix = [level, "-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
     optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
@@ -89,7 +89,7 @@ def compiled_modules():
             f"dpcal._ext.{source.stem}",
             [source.as_posix()],
             include_dirs=[numpy.get_include(), "_ext"],
-            depends=["_ext/rows.h"] if source.stem in ("gradients", "pairs") else [],
+            depends=["_ext/rows.h"] if source.stem in ("gradients", "pairs", "walks") else [],
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=optimise,
             **link_random,

@@ -6,8 +6,9 @@
   gradients at the candidate and at the last iterate, at epsilon 1 and 0.25, for each reset.
 * ``silos``: the error, gradients and certificates over 1 to 10 silos, at fixed n and fixed total.
 * ``digits``: a network on the digits of scikit-learn in ten passes, with the counts of answers.
-* ``speed``: estimates a second, beside the same sums and noise in plain numpy, with and without
-  the oracle; rounds a second over eight silos on threads and on Dask, beside the bare transport.
+* ``speed``: differences a second in the compiled loop, and step by step, beside the same sums and
+  noise in plain numpy; rounds a second over eight silos on threads and on Dask, beside the bare
+  transport.
 
 Each study prints its rows; ``--figures`` draws a path and its eigenvalues.
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 from dpcal import calibrate, optim
 from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.estimators import Spider
 
 PHI = math.sin(1.0)
 P1 = {
@@ -165,35 +167,57 @@ def digits(seeds):
 
 
 def per_second(ask, count):
-    ask()
+    """Return how many answers a second of processor time there are, ``ask`` giving ``count``."""
     begun = time.process_time()
-    for _ in range(count):
-        ask()
+    ask()
     return count / (time.process_time() - begun)
 
 
 def speed(seeds):
+    """Compare differences a second at d = 10 and b2 = 100, each on records of its own."""
     objective = problem()
-    plan = planned(objective, passes=50, drift=1e9)
-    oracle = optim.PrivateOracle(objective, plan, seed=0)
-    w, v, rng = np.zeros(10), np.full(10, 0.01), np.random.default_rng(0)
-    order = rng.permutation(100_000)
-    Z = objective._Z
+    plan = planned(objective, passes=20, drift=1e9)
+    Z, rng = objective._Z, np.random.default_rng(0)
+    order = rng.permutation(len(Z))
 
     def plain():
-        rows = order[:100]
-        change = np.sin(Z[rows] + w) - np.sin(Z[rows] + v)
-        norms = np.linalg.norm(change, axis=1)
-        change *= np.minimum(1, 0.04 / np.maximum(norms, 1e-300))[:, np.newaxis]
-        return (change.sum(axis=0) + 0.3 * rng.standard_normal(10)) / 100
+        """Sum, clip, add noise and step; no ledger, no partition, no drift."""
+        w, v = np.full(10, 1.01), np.full(10, 1.0)
+        for first in range(0, 90_000, 100):
+            rows = order[first : first + 100]
+            change = np.sin(Z[rows] + w) - np.sin(Z[rows] + v)
+            bound = np.linalg.norm(w - v)
+            norms = np.linalg.norm(change, axis=1)
+            change *= np.minimum(1, bound / np.maximum(norms, 1e-300))[:, np.newaxis]
+            estimate = (change.sum(axis=0) + 8.4 * bound * rng.standard_normal(10)) / 100
+            w, v = w - 1e-3 * estimate, w
 
-    print(f"differences a second, d = 10, b2 = 100: plain numpy {per_second(plain, 2000):.0f}")
-    asked = per_second(lambda: oracle.difference(w, v, "difference 1"), 900)
-    print(f"  through the oracle, with ledger and partition {asked:.0f}")
     linear = optim.Sigmoid(Z, Z[:, 0] > 0, fit_intercept=False)
-    oracle = optim.PrivateOracle(linear, plan, seed=1)
-    asked = per_second(lambda: oracle.difference(w, v, "difference 1"), 900)
-    print(f"  a compiled objective (Sigmoid) through the oracle {asked:.0f}")
+    rows = {"plain numpy": [], "step by step": [], "loop": [], "loop, Sigmoid": []}
+    for repetition in range(5):
+        rows["plain numpy"].append(per_second(plain, 900))
+        for name, records in (
+            ("step by step", objective),
+            ("loop", objective),
+            ("Sigmoid", linear),
+        ):
+            oracle = optim.PrivateOracle(records, plan, seed=repetition)
+            spider = Spider(oracle, drift=1e9)
+            w = spider.stretch(np.full(10, 1.0), most=1, learning_rate=1e-3).w
+
+            def steps(spider=spider, w=w):
+                for _ in range(900):
+                    w = w - 1e-3 * spider.query(w)
+
+            def loop(spider=spider, w=w):
+                spider.stretch(w, most=900, learning_rate=1e-3)
+
+            ask = steps if name == "step by step" else loop
+            rows["loop, Sigmoid" if name == "Sigmoid" else name].append(per_second(ask, 900))
+    bare = np.median(rows["plain numpy"])
+    for name, found in rows.items():
+        middle = np.median(found)
+        print(f"{name:15} {middle:8.0f} differences a second, {middle / bare:.1f} of numpy")
     rounds(seeds)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._ext.walks import TrigonometricClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
@@ -219,10 +220,13 @@ class Trigonometric(Objective):
         Records, shape (n, d), finite.
     """
 
+    kernel: TrigonometricClippedSum
+
     def __init__(self, Z: ArrayLike) -> None:
         self._Z = records(Z)
         self.n, self.dimension = self._Z.shape
         self.penalized = self.dimension
+        self.kernel = TrigonometricClippedSum(self._Z)
 
     @classmethod
     def drawn(
@@ -268,23 +272,17 @@ class Trigonometric(Objective):
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
-        table = np.sin(self._Z[rows] + w)
-        if max_norm > math.sqrt(self.dimension):  # no record's gradient is longer
-            return np.asarray(table.sum(axis=0))
-        return clipped_rows(table, max_norm)
+        return self.kernel(w, rows, max_norm=max_norm)
 
     def clipped_difference_sum(
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
     ) -> Vector:
         """See :meth:`Objective.clipped_difference_sum`."""
-        # The sine's addition theorem keeps the digits of differences of near points.
-        table = np.cos(self._Z[rows] + (w + v) / 2) * (2 * np.sin((w - v) / 2))
-        return clipped_rows(table, max_norm)
+        return self.kernel.difference(w, v, rows, max_norm=max_norm)
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
-        losses = (1 - np.cos(self._Z[rows] + w)).sum(axis=1)
-        return float(np.clip(losses, -max_loss, max_loss).sum())
+        return self.kernel.losses(w, rows, max_loss=max_loss)
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
         """See :meth:`Objective.hessian_vector_sum`: Hessians are diagonal."""

@@ -25,6 +25,7 @@ from unittest import mock
 import numpy as np
 from scipy import stats
 
+from dpcal._ext.walks import distance
 from dpcal.optim import Ledger, Objective
 from dpcal.optim.boundary import noise as noise_module
 
@@ -179,8 +180,8 @@ class _Audit:
         assert isinstance(happened, Sum), f"{happened} where a sum was due"
         kind = "gradient" if query.kind == "gradient norm" else query.kind
         assert happened.kind == kind
-        distance = np.linalg.norm(np.subtract(*happened.at)) if len(happened.at) == 2 else None
-        bound = query.bound(distance)
+        moved = distance(*happened.at) if len(happened.at) == 2 else None
+        bound = query.bound(moved)
         assert happened.bound == bound
         self._rows(query, number, happened.rows)
         if number % 10 == 0:

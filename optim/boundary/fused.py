@@ -37,14 +37,15 @@ from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
+from dpcal._ext.walks import walk
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.estimate import Estimate
+from dpcal.optim.boundary.estimate import Estimate, State, Stretch
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
-__all__ = ["Estimate", "Loops", "PairLoops"]
+__all__ = ["Estimate", "Loops", "PairLoops", "WalkLoops"]
 
 TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
 
@@ -427,6 +428,130 @@ class PairLoops:
         if y is None:
             raise NonFiniteAnswer(TOO_FAST)
         return estimate, y
+
+
+class WalkLoops(Loops):
+    """The fused loop of Gauss-PSGD over one oracle's answers on disjoint batches."""
+
+    @staticmethod
+    def fit(oracle: object, *names: str) -> bool:
+        """Return whether the answers to all of these queries can be taken in the fused loop.
+
+        Parameters
+        ----------
+        oracle
+            Any oracle.
+        names
+            Of queries in its plan, on disjoint batches.
+        """
+        if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
+            return False
+        if not oracle._mechanism.fused or oracle._admission.filtered:
+            return False
+        queries = [oracle.plan.query(name) for name in names]
+        return all(query.answers_per_part == 1 for query in queries)
+
+    def walk(
+        self,
+        w: Vector,
+        state: State | None,
+        queries: tuple[Query, Query],
+        *,
+        most: int,
+        calls: int,
+        period: int | None,
+        drift: float,
+        learning_rate: float,
+        threshold: float,
+        start: Vector | None = None,
+        radius: float = math.inf,
+    ) -> Stretch:
+        """Ask for at most ``most`` estimates as Ada-DP-SPIDER does, and step against each.
+
+        What is asked next depends on the answers, so how often each query was asked is known only
+        at the end of the stretch. The loop checks counts and records before every answer, and the
+        ledger is written before anything leaves.
+
+        Parameters
+        ----------
+        w
+            The iterate, shape (dimension,), finite.
+        state
+            Of the last estimate; None makes the next one fresh.
+        queries
+            For fresh gradients, and for differences on parts of the same partition; twice the same
+            where there are none.
+        most
+            Estimates, at least 1.
+        calls
+            Estimates so far.
+        period, drift
+            Which estimates are fresh: every so many, or where the drift would reach kappa.
+        learning_rate
+            Of every step, > 0.
+        threshold
+            An estimate that is no longer ends the stretch, before a step; negative for none.
+        start, radius
+            A step that ends as far from ``start`` as the radius, > 0, ends the stretch.
+        """
+        fresh, change = queries
+        self._admission.asked(fresh.name, "gradient")
+        differs = change is not fresh
+        if differs:
+            self._admission.asked(change.name, "gradient difference")
+        most = _validate.count(most=most)
+        largest = most * max(query.batch_size or 0 for query in queries)
+        w = w.copy()
+        with self._lock:
+            rows = self._admission.unused(fresh)[:largest]
+            steps, kinds, ended, after, before = walk(
+                self._kernel,
+                w,
+                None if state is None else (state.point, state.gradient, state.drift),
+                rows=rows,
+                fresh=self._left(fresh, fresh.name),
+                change=self._left(change, change.name if differs else None),
+                most=most,
+                calls=calls,
+                period=period or 0,
+                kappa=drift,
+                learning_rate=learning_rate,
+                threshold=threshold,
+                start=w if start is None else start,
+                radius=radius,
+                noise=self._streams.noise,
+                l2=self._l2,
+                penalized=self._penalized,
+            )
+            # At a point that had not moved nothing was asked.
+            asked = [kind for kind in kinds.tolist() if kind < len(queries)]
+            self._admission.spend_parts(
+                (queries[kind], len(list(run))) for kind, run in groupby(asked)
+            )
+        return Stretch(
+            w=w,
+            steps=steps,
+            fresh=asked.count(0),
+            differences=asked.count(1),
+            unmoved=len(kinds) - len(asked),
+            ended=ended,
+            state=_state(after),
+            before=_state(before),
+        )
+
+    def _left(self, query: Query, name: str | None) -> Mapping[str, float]:
+        """Return what the compiled loop needs to know of a query, with how often it is left."""
+        return {
+            **_described(query, self._n),
+            "left": 0 if name is None else self._admission.remaining(name),
+        }
+
+
+def _state(told: tuple[Vector, Vector, float] | None) -> State | None:
+    if told is None:
+        return None
+    point, gradient, drift = told
+    return State(point=point, gradient=gradient, drift=drift)
 
 
 def _learning_rates(values: ArrayLike) -> Vector:

@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.walks import distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
@@ -324,7 +325,7 @@ class PrivateOracle(Admitted):
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "gradient difference", noise_multiplier)
         with np.errstate(over="ignore"):
-            bound = asked.bound(float(np.linalg.norm(w - v)))
+            bound = asked.bound(distance(w, v))
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
         penalty = self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)

@@ -28,13 +28,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dpcal import _validate
+from dpcal._ext.walks import distance
 from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.boundary.estimate import State, Stretch
+from dpcal.optim.boundary.fused import WalkLoops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.run import RunOver
@@ -46,25 +48,6 @@ class PoolEmpty(RunOver):
     """The records that are left are not enough for the next answer; none was touched."""
 
     status = "budget_exhausted"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class State:
-    """What an estimator carries from one point to the next; released values only.
-
-    Parameters
-    ----------
-    point
-        Where the gradient was asked for last, shape (dimension,).
-    gradient
-        The estimate there, shape (dimension,).
-    drift
-        Squared movement >= 0 since the last fresh gradient.
-    """
-
-    point: Vector
-    gradient: Vector
-    drift: float
 
 
 @runtime_checkable
@@ -127,6 +110,8 @@ class Spider:
         self._used = [0] * len(self._plans)
         self.state: State | None = None
         self.calls = self.fresh_calls = self.difference_calls = 0
+        names = {query.name for queries in self._passes[0] for query in queries}
+        self._loops = WalkLoops(oracle) if WalkLoops.fit(oracle, *names) else None
 
     @property
     def records_left(self) -> tuple[int, ...]:
@@ -142,8 +127,8 @@ class Spider:
             If the last pass has not enough records left.
         """
         before = self.state
-        moved = 0.0 if before is None else float(np.linalg.norm(w - before.point))
-        drift = 0.0 if before is None else before.drift + moved**2
+        moved = 0.0 if before is None else distance(w, before.point)
+        drift = 0.0 if before is None else before.drift + moved * moved
         if before is None or self._is_due(drift):
             gradient, drift = self._oracle.gradient(w, self._take(0)), 0.0
             self.fresh_calls += 1
@@ -160,6 +145,60 @@ class Spider:
         self.calls += 1
         self.state = State(point=w, gradient=gradient, drift=drift)
         return gradient
+
+    def stretch(
+        self,
+        w: Vector,
+        *,
+        most: int,
+        learning_rate: float,
+        threshold: float = -1.0,
+        start: Vector | None = None,
+        radius: float = math.inf,
+    ) -> Stretch | None:
+        """Ask for several estimates, and step against each, in compiled code.
+
+        The numbers are those of :meth:`query`, bit for bit. A stretch ends early where
+        :meth:`query` must be asked: at the end of a pass, for instance.
+
+        Parameters
+        ----------
+        w
+            The iterate, shape (dimension,), finite.
+        most, learning_rate, threshold, start, radius
+            As for :meth:`dpcal.optim.boundary.fused.WalkLoops.walk`.
+
+        Returns
+        -------
+        Stretch or None
+            None where there is no loop: for objectives without a kernel, silos, stores, and where
+            somebody watches.
+        """
+        if self._loops is None:
+            return None
+        queries = self._passes[0][self._pass]
+        taken = self._loops.walk(
+            w,
+            self.state,
+            queries,
+            most=most,
+            calls=self.calls,
+            period=self._period,
+            drift=self._kappa,
+            learning_rate=learning_rate,
+            threshold=threshold,
+            start=start,
+            radius=radius,
+        )
+        counts = (taken.fresh, taken.differences)
+        self._used[0] += sum(
+            count * (query.batch_size or 0) for count, query in zip(counts, queries, strict=True)
+        )
+        self.calls += taken.fresh + taken.differences + taken.unmoved
+        self.fresh_calls += taken.fresh
+        self.difference_calls += taken.differences
+        self.state = taken.state
+        return taken
 
     @property
     def _alive(self) -> tuple[int, ...]:

@@ -22,17 +22,18 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.walks import ESCAPED, OVERFLOW, SMALL, distance
+from dpcal._ext.walks import norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.boundary.estimate import State, Stretch
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector
@@ -312,36 +313,24 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     Parameters
     ----------
     estimator
-        Estimates gradients. What the walk does is a function of its answers alone.
+        Estimates gradients. What the walk does is a function of its answers alone. One with a
+        method ``stretch``, as :class:`Spider`, may take many steps at once.
     run
         Keeps the iterate, and may end the walk.
     settings
         Of the algorithm.
     """
-    chi, eta = settings.threshold, settings.learning_rate
+    walker = _Walker(estimator, run, settings)
     escapes: list[Escape] = []
-
-    def ask() -> Vector:
-        if estimator.calls >= settings.steps:
-            raise _Ended("horizon")
-        if not run.going:
-            raise _Ended("horizon" if run.step >= settings.steps else "stopped")
-        return estimator.query(run.w)
-
     try:
         while True:
-            before = estimator.state  # 3
-            estimate = ask()  # 4
-            norm = float(np.linalg.norm(estimate))
-            if norm > 3 * chi:  # 5
-                run.move(run.w - eta * estimate)
-                continue
+            before, norm = walker.descend()  # 3, 4, 5
             escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 6
             for _ in range(settings.escape_rounds):  # 7
                 run.w = escapes[-1].point  # 8
                 if settings.reset != "carry":
                     estimator.state = before if settings.reset == "rewind" else None
-                escapes[-1].rounds.append(_round(ask, run, settings))
+                escapes[-1].rounds.append(walker.round())
                 if escapes[-1].escaped:
                     break
             else:
@@ -353,11 +342,70 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
 
 
-def _round(ask: Callable[[], Vector], run: Run, settings: Settings) -> Round:
-    """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
-    start, steps, escaped = run.w, 0, False
-    while steps < settings.escape_steps and not escaped:  # 9
-        run.move(run.w - settings.learning_rate * ask())  # 10, 11
-        steps += 1
-        escaped = float(np.linalg.norm(run.w - start)) >= settings.escape_radius  # 12
-    return Round(steps=steps, escaped=escaped, end=run.w)
+class _Walker:
+    """Takes the steps of a walk, one by one, or many at once where the estimator can."""
+
+    def __init__(self, estimator: Estimator, run: Run, settings: Settings) -> None:
+        self._estimator, self._run, self._settings = estimator, run, settings
+        self._stretch = getattr(estimator, "stretch", None)
+
+    def descend(self) -> tuple[State | None, float]:
+        """Step until an estimate is small; return the state before it, and its norm."""
+        small = 3 * self._settings.threshold
+        while True:
+            taken = self._steps(threshold=small)
+            if taken is not None and taken.ended == SMALL:
+                return taken.before, norm_of(self._gradient())
+            if taken is not None and taken.steps:
+                continue
+            before = self._estimator.state  # 3
+            estimate = self._ask()  # 4
+            norm = norm_of(estimate)
+            if not norm > small:  # 5
+                return before, norm
+            self._run.move(self._run.w - self._settings.learning_rate * estimate)
+
+    def round(self) -> Round:
+        """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
+        run, settings = self._run, self._settings
+        start, steps, escaped = run.w, 0, False
+        while steps < settings.escape_steps and not escaped:  # 9
+            taken = self._steps(
+                most=settings.escape_steps - steps, start=start, radius=settings.escape_radius
+            )
+            if taken is not None and taken.steps:
+                steps, escaped = steps + taken.steps, taken.ended == ESCAPED
+                continue
+            run.move(run.w - settings.learning_rate * self._ask())  # 10, 11
+            steps += 1
+            escaped = distance(run.w, start) >= settings.escape_radius  # 12
+        return Round(steps=steps, escaped=escaped, end=run.w)
+
+    def _ask(self) -> Vector:
+        """Return the next estimate, or end the walk."""
+        run, steps = self._run, self._settings.steps
+        if self._estimator.calls >= steps:
+            raise _Ended("horizon")
+        if not run.going:
+            raise _Ended("horizon" if run.step >= steps else "stopped")
+        return self._estimator.query(run.w)
+
+    def _gradient(self) -> Vector:
+        state = self._estimator.state
+        assert state is not None
+        return state.gradient
+
+    def _steps(self, *, most: int | None = None, **options: Any) -> Stretch | None:
+        """Take several steps at once, as far as nobody is to be asked or told in between."""
+        run, left = self._run, self._settings.steps - self._estimator.calls
+        if self._stretch is None or not run.going or left < 1:
+            return None
+        at_once = min(run.until_noted, left, left if most is None else most)
+        taken: Stretch | None = self._stretch(
+            run.w, most=at_once, learning_rate=self._settings.learning_rate, **options
+        )
+        if taken is not None and taken.ended == OVERFLOW:
+            run.overflow(taken.w, taken.steps)
+        elif taken is not None and taken.steps:
+            run.jump(taken.w, taken.steps)
+        return taken

@@ -254,6 +254,8 @@ def test_a_run_keeps_every_promise_of_its_plan():
 class Watched(Spider):
     """Checks the drift after every estimate, by its own sums."""
 
+    stretch = None  # every estimate is asked for by itself
+
     def query(self, w):
         before, fresh = self.state, self.fresh_calls
         estimate = super().query(w)
@@ -393,10 +395,10 @@ def test_periods_and_plain_sgd():
     assert fresh == [t % 4 == 0 for t in range(12)]
     # Every gradient fresh: by the period 1, by the drift 0, and as DP-SGD asks for them.
     oracle = PrivateOracle(objective, plan, seed=0)
-    plain = [oracle.gradient(np.full(3, t), "refresh") for t in range(5)]
+    plain = [oracle.gradient(np.full(3, float(t)), "refresh") for t in range(5)]
     for options in ({"drift": 9.0, "period": 1}, {"drift": 0.0}):
         spider = Spider(PrivateOracle(objective, plan, seed=0), **options)
-        assert all((spider.query(np.full(3, t)) == plain[t]).all() for t in range(5))
+        assert all((spider.query(np.full(3, float(t))) == plain[t]).all() for t in range(5))
 
 
 # -- refusals
