@@ -48,19 +48,23 @@ ROW = "{:58}{:>6g}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8.2f}"
 
 
 def constants(name):
-    """Return the numeric constants that a module assigns as literals, by name."""
+    """Return the numeric constants of a module by name, but those that others are derived from.
+
+    What is derived is computed when the module is loaded, and would not change with its source.
+    """
     module = importlib.import_module(name)
     with open(module.__file__, encoding="utf-8") as file:
         tree = ast.parse(file.read())
     found = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            targets = node.targets[0]
-            for target in targets.elts if isinstance(targets, ast.Tuple) else [targets]:
-                if isinstance(target, ast.Name) and target.id.lstrip("_").isupper():
-                    value = getattr(module, target.id)
-                    if is_numeric(value):
-                        found[target.id] = value
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    sources = {n.id for node in assigned for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+    for node in assigned:
+        targets = node.targets[0]
+        for target in targets.elts if isinstance(targets, ast.Tuple) else [targets]:
+            if isinstance(target, ast.Name) and target.id.lstrip("_").isupper():
+                value = getattr(module, target.id)
+                if is_numeric(value) and target.id not in sources:
+                    found[target.id] = value
     return found
 
 

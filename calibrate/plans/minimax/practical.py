@@ -73,10 +73,9 @@ def practical(setting: Setting, options: Options) -> Plan:
         literal=options.algorithm == "literal",
         warm_start=options.warm_start,
     )
+    cap = options.difference_norm
     bounds = Bounds(
-        gradient=setting.C,
-        difference=setting.L if options.difference_norm is None else options.difference_norm,
-        proportional=options.difference_norm is None,
+        gradient=setting.C, difference=setting.L if cap is None else cap, proportional=cap is None
     )
     errors = setting.errors(releases, bounds, chosen.step_length)
     ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
