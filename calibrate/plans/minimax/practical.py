@@ -80,9 +80,8 @@ def practical(setting: Setting, options: Options) -> Plan:
     errors = setting.errors(releases, bounds, chosen.step_length)
     ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
     multipliers = releases.scaled(ray, epsilon=epsilon, delta=delta)
-    rate = _escape_rate(setting, options)
+    rate, floor = _escape_rate(setting, options), setting.floor(errors, multipliers)
     movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
-    floor = setting.floor(errors, multipliers)
     # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
     plain = chosen.accuracy if options.step == "plain" else 1.0
     descent = releases.steps * chosen.step_length * plain * chosen.accuracy / 2
