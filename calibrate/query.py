@@ -36,6 +36,7 @@ KINDS = (
     "one pass",
     "hessian",
     "hessian vector",
+    "saddle score",
     "above threshold",
     "noisy max",
 )
@@ -93,8 +94,9 @@ class Query:
         norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
         mean iterate of one pass of gradient descent over disjoint records, one at a time),
         ``"hessian"`` (the upper triangle of the Hessian, as a vector), ``"hessian vector"`` (the
-        Hessian times a vector), ``"above threshold"`` (whether a score is the first below a noisy
-        threshold) or ``"noisy max"`` (which of several scores is best, after noise).
+        Hessian times a vector), ``"saddle score"`` (a number that says how far a point is from a
+        second-order one, in contributions), ``"above threshold"`` (whether a score is the first
+        below a noisy threshold) or ``"noisy max"`` (which of several scores is best, after noise).
         Two kinds release a choice and no sum. ``"labels"`` releases the labels whose noisy counts
         exceed ``threshold``; ``"selection"`` releases the candidate of the largest score after
         Gumbel noise of scale ``noise_multiplier * max_norm`` was added to every score, which is the

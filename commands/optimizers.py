@@ -29,9 +29,9 @@ def run(options: Namespace) -> int:
     """Print the table, or one row of it."""
     registry = dpcal.optim.registry
     if options.name is None:
-        rows = list(registry.OPTIMIZERS.values())
+        rows = [*registry.OPTIMIZERS.values(), *registry.SELECTIONS.values()]
     else:
-        rows = [registry.find(options.name)]
+        rows = [registry.SELECTIONS.get(options.name) or registry.find(options.name)]
     document = {"optimizers": [dataclasses.asdict(row) for row in rows]}
     present(options, document, "\n".join(map(_lines, rows)))
     return 0

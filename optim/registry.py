@@ -19,7 +19,7 @@ from typing import Any
 
 from dpcal.optim.result import Result
 
-__all__ = ["OPTIMIZERS", "Optimizer", "find"]
+__all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,6 +321,39 @@ _ROWS = (
 )
 
 OPTIMIZERS = {row.name: row for row in _ROWS}
+
+
+# What chooses among points that are known already: no command trains with it.
+SELECTIONS: dict[str, Optimizer] = {
+    row.name: row
+    for row in (
+        Optimizer(
+            name="select_point",
+            summary="the first of several points that passes a private test, or the best of them",
+            problem="smooth with smooth Hessians; second-order points of population risk",
+            needs=(
+                "candidates",
+                "accuracy",
+                "lipschitz or max_norm",
+                "smoothness",
+                "hessian_lipschitz",
+            ),
+            rate="alpha + (m n)^(-1/2) + d sqrt(candidates) / (sqrt(m) n epsilon)",
+            measure="alpha of an alpha-second-order stationary point",
+            theorem="Tao et al. 2025, Algorithm 4, Theorem 4 (corrected); Dwork et al. 2009",
+            relations=_REPLACED_FIRST,
+            options=(
+                "candidates",
+                "accuracy",
+                "method",
+                "silos",
+                "rank",
+                "max_norm",
+                "failure_probability",
+            ),
+        ),
+    )
+}
 
 
 def find(name: str) -> Optimizer:

@@ -15,6 +15,7 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
 from dpcal.report.page import statement_page
+from dpcal.report.saving import save
 from dpcal.report.statement import fingerprint, privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon, verify
 
@@ -29,6 +30,7 @@ __all__ = [
     "released",
     "replace_file",
     "replacing",
+    "save",
     "software",
     "statement_page",
     "verify",

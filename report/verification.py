@@ -52,6 +52,8 @@ def _composed(parts: list[DpEvent], relation: str, delta: float) -> dict[str, An
 def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Recompute the claims of a ``report.json`` from the plans and ledgers in it.
 
+    Where runs name a ``silo``, those of each silo are composed, and the largest price is that of
+    all: the claim is about one record of one silo. That silos share no record is theirs to see to.
     A run costs its whole plan: it asked all of it, or it stopped on account of what it had put out.
 
     Parameters
@@ -75,20 +77,27 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     try:
         if document["format"] != FORMAT:
             raise ValueError(f"format must be {FORMAT!r}, got {document['format']!r}.")
-        rows, parts, relations, kept = [], [], set(), True
+        rows, relations, kept = [], set(), True
+        # Runs of different silos are about different records: nothing is summed over silos.
+        parts: dict[int | None, list[DpEvent]] = {}
         for run in document["runs"]:
             event, relation, agrees = _read(run)
             proved = epsilon(event, delta=run["delta"], neighboring_relation=relation).to_dict()
-            row = _checked(f"target epsilon {run['plan']['epsilon']:g}", run, proved)
+            name = f"target epsilon {run['plan']['epsilon']:g}"
+            silo = _silo_of(run)
+            row = _checked(name if silo is None else f"{name}, silo {silo}", run, proved)
             rows.append({**row, "holds": row["holds"] and agrees})
-            parts.append(event)
+            parts.setdefault(silo, []).append(event)
             relations.add(relation)
             kept = kept and agrees
         everything = document["everything"]
         if len(relations) != 1:
             raise ValueError(f"runs must share one neighboring relation, got {sorted(relations)}.")
         relation = relations.pop()
-        proved = _composed(parts, relation, everything["delta"])["epsilon"]
+        if None in parts and len(parts) > 1:
+            raise ValueError("document must name the silo of each run, or of none.")
+        together = [_composed(own, relation, everything["delta"]) for own in parts.values()]
+        proved = max((price["epsilon"] for price in together), key=lambda price: price["upper"])
         evaluation = document.get("evaluation", {})
         if evaluation.get("held_out") == "noisy":
             # About records that no run has seen: each record pays for one of the two.
@@ -99,10 +108,19 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
             rows.append({**row, "holds": row["holds"] and agrees})
             kept = kept and agrees and about == relation and delta == everything["delta"]
             proved = max(proved, scores, key=lambda price: price["upper"])
-        row = _checked("all runs together", everything, proved)
+        whole = "all runs together" if None in parts else "all runs of each silo"
+        row = _checked(whole, everything, proved)
         return [*rows, {**row, "holds": row["holds"] and kept}]
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
+
+
+def _silo_of(run: Mapping[str, Any]) -> int | None:
+    """Return the number of the silo that a run is about; None where there is one."""
+    silo = run.get("silo")
+    if silo is not None and (isinstance(silo, bool) or not isinstance(silo, int) or silo < 0):
+        raise ValueError(f"silo must be a whole number >= 0, got {silo!r}.")
+    return silo
 
 
 def _read(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:

@@ -129,7 +129,7 @@ def _query(opened: Opened, query: Query, answers: list[Answer]) -> Iterator[Find
 
 
 # Hessians are summed as the gradients of an objective that stands for them.
-_SUMMED_AS = {"hessian": "gradient", "hessian vector": "gradient"}
+_SUMMED_AS = dict.fromkeys(("hessian", "hessian vector", "saddle score"), "gradient")
 
 
 def _mismatch(query: Query, answer: Answer, place: str) -> Finding | None:

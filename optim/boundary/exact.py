@@ -62,7 +62,15 @@ LARGEST_DISTANCE = -64.0
 LEAST_DELTA = 2.0**-44
 
 # Kinds of answers that are no sums of gradients, differences or losses with Gaussian noise.
-_NO_SUMS = ("one pass", "hessian", "hessian vector", "above threshold", "noisy max", *CHOICES)
+_NO_SUMS = (
+    "one pass",
+    "hessian",
+    "hessian vector",
+    "saddle score",
+    "above threshold",
+    "noisy max",
+    *CHOICES,
+)
 
 
 class DiscreteMechanism:

@@ -1,6 +1,6 @@
 """What may be asked about curvature? Noisy Hessians, and noisy comparisons of saddle scores.
 
-A :class:`SecondOrderOracle` is a :class:`dpcal.optim.PrivateOracle` that answers four more kinds of
+A :class:`SecondOrderOracle` is a :class:`dpcal.optim.PrivateOracle` that answers five more kinds of
 queries. C is the query's ``max_norm``:
 
 =================== ============================================== ==================== =========
@@ -8,6 +8,7 @@ method              what is behind the answer                      one added or 
 =================== ============================================== ==================== =========
 ``hessian``         sum of clipped Hessians, their upper triangles C                    2 C
 ``hessian_vector``  sum of clipped products with a vector          C                    2 C
+``saddle_score``    C times the saddle score of a point            C                    2 C
 ``accepts``         a saddle score, compared with a threshold      1                    2
 ``best``            saddle scores of several points                1                    2
 =================== ============================================== ==================== =========
@@ -126,6 +127,34 @@ class SecondOrderOracle(PrivateOracle):
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
             mean = self._noisy_mean(total, asked, asked.max_norm)
         return mean + self.objective.regularizer_gradient(v)
+
+    def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
+        """Return a point's noisy saddle score, over the number of records.
+
+        Without noise it is ``max((||g|| - tau_g) / G, (-lambda - tau_H) / M)`` of the mean gradient
+        g and the smallest eigenvalue lambda of the mean Hessian. It is one number, and so is its
+        Gaussian noise, however many parameters there are.
+
+        Parameters
+        ----------
+        w, thresholds, norms
+            As for :meth:`accepts`.
+        query
+            Name of a query of kind ``"saddle score"`` in the plan.
+
+        Raises
+        ------
+        BudgetExceeded, TypeError
+            As for :meth:`hessian`.
+        """
+        w = self._parameters("w", w)
+        asked = self._admission.asked(query, "saddle score")
+        sums = _Scores(self, thresholds, norms)
+        with self._lock:
+            self._admission.spend(asked, 1)
+            rows = self._batches.sample(asked)
+            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
+            return float(self._noisy_mean(total, asked, asked.max_norm)[0]) / asked.max_norm
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.
@@ -251,3 +280,16 @@ class _Products(_Triangles):
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """Return the sum of clipped products."""
         return self._inner.clipped_hessian_vector_sum(w, self._v, rows, max_norm)
+
+
+class _Scores(_Triangles):
+    """An objective whose "gradient" is one number, the saddle score of a point, times the bound."""
+
+    def __init__(self, oracle: SecondOrderOracle, thresholds: Pair, norms: Pair) -> None:
+        super().__init__(oracle.objective)
+        self.dimension = 1
+        self._oracle, self._thresholds, self._norms = oracle, thresholds, norms
+
+    def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
+        """Return the score of these records, in an array."""
+        return np.array([max_norm * self._oracle._score(w, rows, self._thresholds, self._norms)])

@@ -79,6 +79,11 @@ class DistributedResult(SecondOrderResult):
         for ledger, plan in zip(self.ledgers, self.plans, strict=True):
             check_ledger(ledger, plan, exact=False)
 
+    @property
+    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
+        """The runs that each silo's records paid for."""
+        return tuple((self.of_silo(number),) for number in range(len(self.ledgers)))
+
     def of_silo(self, number: int) -> Result:
         """Return the result as one silo may report it: with its own ledger and its own plan.
 

@@ -32,7 +32,7 @@ from dpcal.optim.boundary.second_order import SecondOrderOracle
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
+from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
 
@@ -60,6 +60,8 @@ class Selection:
         What was planned, for each silo.
     training
         The run that used the same records, whose price is added; None where there is none.
+    seed_given
+        Whether a seed was given: then the claim holds only while it is secret.
     """
 
     index: int | None
@@ -70,11 +72,47 @@ class Selection:
     ledgers: tuple[Ledger, ...]
     plan: Plan
     training: Result | None = None
+    seed_given: bool = False
 
     @property
     def ledger(self) -> Ledger:
         """What the first silo released."""
         return self.ledgers[0]
+
+    def of_silo(self, number: int) -> Result:
+        """Return the selection as one silo may report it: with its own ledger.
+
+        Parameters
+        ----------
+        number
+            From 0 on.
+
+        Returns
+        -------
+        Result
+            Its ``w`` is the chosen point, or empty if none passed.
+        """
+        empty = np.empty(0)
+        return Result(
+            w=empty if self.w is None else self.w,
+            trace=Trace(step=empty.astype(np.int64), norm=empty, distance=empty),
+            ledger=self.ledgers[number],
+            plan=self.plan,
+            complete=True,
+            message=f"{self.status} after {self.tested} candidates",
+            early=True,
+            seed_given=self.seed_given,
+        )
+
+    @property
+    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
+        """The runs that each silo's records paid for: training on them, if any, and selection."""
+        own = [self.of_silo(number) for number in range(len(self.ledgers))]
+        if self.training is None:
+            return tuple((each,) for each in own)
+        trained = self.training.by_silo
+        before = [trained[j] if len(trained) == len(own) else trained[0] for j in range(len(own))]
+        return tuple((*runs, each) for runs, each in zip(before, own, strict=True))
 
     def verify(self) -> None:
         """Check every ledger against the plan.
@@ -170,6 +208,7 @@ def select_point(
         ledgers=tuple(oracle.ledger for oracle in oracles),
         plan=plan,
         training=training,
+        seed_given=seed is not None,
     )
 
 
@@ -186,6 +225,9 @@ def _chosen(
     for t, w in enumerate(points):
         if method == "above-threshold":
             passed = oracles[0].accepts(w, "score", thresholds=thresholds, norms=norms)
+        elif method == "gaussian-score":
+            ask = oracles[0].saddle_score
+            passed = ask(w, "score", thresholds=thresholds, norms=norms) <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
             hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)

@@ -13,7 +13,7 @@ from dpcal.calibrate import Constants
 from dpcal.cli import main
 from dpcal.commands._tuning import TUNING
 from dpcal.errors import UnsupportedEvent
-from dpcal.optim.registry import OPTIMIZERS
+from dpcal.optim.registry import OPTIMIZERS, SELECTIONS
 from dpcal.report import verify
 
 # What an optimizer cannot do without, where --bounds does not imply it.
@@ -271,7 +271,7 @@ def test_relations_are_those_that_can_be_calibrated(row):
 def test_listed(capsys):
     assert main(["optimizers", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["optimizers"]
-    assert [row["name"] for row in rows] == list(OPTIMIZERS)
+    assert [row["name"] for row in rows] == [*OPTIMIZERS, *SELECTIONS]
     assert main(["optimizers"]) == 0
     text = capsys.readouterr().out
     for row in OPTIMIZERS.values():
@@ -280,3 +280,13 @@ def test_listed(capsys):
         assert row.theorem in text
     assert main(["optimizers", "kl_spider"]) == 0
     assert "--gamma" in capsys.readouterr().out
+
+
+def test_the_table_knows_what_selects(capsys):
+    assert main(["optimizers", "select_point"]) == 0
+    assert "Algorithm 4" in capsys.readouterr().out
+    (row,) = SELECTIONS.values()
+    assert row.build() is calibrate.select_point
+    assert row.optimizer() is optim.select_point
+    keywords = set(inspect.signature(row.build()).parameters)
+    assert set(row.options) <= keywords

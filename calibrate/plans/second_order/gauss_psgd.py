@@ -260,16 +260,21 @@ def _of_theorem(
             raise ValueError(
                 f"{name} is for preset 'practical', got {chosen[name]!r} with 'theory'."
             )
-    return solved(
-        G=known(constants, "lipschitz", "max_norm", sizes["max_norm"]),
-        M=known(constants, "smoothness"),
-        rho=known(constants, "hessian_lipschitz"),
-        U=known(constants, "gap"),
-        d=_validate.count(dimension=sizes["dimension"]),
-        m=silos,
-        z=multiplier,
-        n=float(_validate.count(n=sizes["n"])),
-    )
+    n = _validate.count(n=sizes["n"])
+    problem: dict[str, Any] = {
+        "G": known(constants, "lipschitz", "max_norm", sizes["max_norm"]),
+        "M": known(constants, "smoothness"),
+        "rho": known(constants, "hessian_lipschitz"),
+        "U": known(constants, "gap"),
+        "d": _validate.count(dimension=sizes["dimension"]),
+    }
+    try:
+        return solved(**problem, m=silos, z=multiplier, n=float(n))
+    except (ArithmeticError, ValueError):
+        raise ValueError(
+            f"n must be larger for the settings of preset 'theory' to have a solution, got {n}. "
+            "Use preset='practical'."
+        ) from None
 
 
 def errors_of(

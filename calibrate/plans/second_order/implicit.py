@@ -188,7 +188,9 @@ def _least_error(
         refreshes = 1 + 6 * eta / kappa * (U + 0.75 * calls * eta * chi**2)
         b1 = n / (2 * refreshes)
         spread = 4 * (G**2 / b1 + M**2 * kappa / b2) / m
-        noise = z**2 * ((G / b1) ** 2 + kappa * (M / b2) ** 2) / m
+        # Products, for they become infinite where powers of floats raise an error.
+        fresh, change = G / b1, M / b2
+        noise = z**2 * (fresh * fresh + kappa * change * change) / m
         return kappa, math.sqrt(spread + d * noise), math.sqrt(noise), b1, b2
 
     low, high = math.log((G / M) ** 2) - 92, math.log((G / M) ** 2) + 23

@@ -23,7 +23,7 @@ with L = ln(2 d / beta). A candidate passes if its gradient is at most alpha + e
 eigenvalue at least -(sqrt(rho alpha) + e_H). Then, but with probability omega, every alpha-point
 passes, and what passes is an alpha'-point with alpha' = max(alpha + 2 e_g, (sqrt(rho alpha) + 2
 e_H)^2 / rho). For comparisons the noise in e_g and e_H is that of the scores, 3 b ln(1 / beta)
-contributions.
+contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 ln(1 / beta)).
 """
 
 from __future__ import annotations
@@ -39,8 +39,14 @@ from dpcal.calibrate.query import Query
 
 __all__ = ["METHODS", "select_point"]
 
-METHODS = ("gaussian", "above-threshold", "report-noisy-max")
+METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
 THRESHOLDS = ("explicit", "printed")
+# Kind of query behind each method that asks for scores.
+_SCORED = {
+    "gaussian-score": "saddle score",
+    "above-threshold": "above threshold",
+    "report-noisy-max": "noisy max",
+}
 
 
 @public_constants
@@ -81,9 +87,11 @@ def select_point(
         alpha > 0: an alpha-second-order point is to be found.
     method
         ``"gaussian"`` (a noisy gradient and a noisy Hessian of each candidate; Algorithm 4),
+        ``"gaussian-score"`` (one noisy number of each: how far it is from passing, in units of one
+        record's contribution; its noise grows as sqrt(T) and not with d),
         ``"above-threshold"`` (the first candidate whose noisy score is below a noisy threshold) or
         ``"report-noisy-max"`` (the candidate with the best noisy score; none is refused). The last
-        two are for one silo: local scores say nothing of the mean over silos.
+        three are for one silo: local scores say nothing of the mean over silos.
     silos
         How many silos' answers are averaged, m >= 1.
     rank
@@ -177,10 +185,15 @@ class _Test:
         return self.omega / (4 * self.T)
 
     @property
+    def tail(self) -> float:
+        """What a standard normal variable exceeds with probability at most beta."""
+        return math.sqrt(2 * math.log(1 / self.beta))
+
+    @property
     def sampling(self) -> tuple[float, float]:
         """How far means over the records are from those of the population."""
         N, L = self.m * self.n, math.log(2 * self.d / self.beta)
-        gradient = self.G / math.sqrt(N) * (1 + math.sqrt(2 * math.log(1 / self.beta)))
+        gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
     def settled(
@@ -191,10 +204,14 @@ class _Test:
         if method == "gaussian":
             queries = self.answers(repeated(single_release(*target), 2 * self.T))
             return queries, self.gaussian_slack(queries[0].noise_multiplier)
+        if method == "gaussian-score":
+            z = repeated(single_release(*target), self.T)
+            # One tail of one number, on either side of the threshold.
+            return (self.score(method, z),), self.score_slack(z * self.tail)
         moved = 2 if relation == "replace-one" else 1
         # Both ways cost 2 s / b, rounded up by the accountant.
         b = 2 * moved / _validate.positive(epsilon=epsilon) * (1 + 1e-9)
-        return (self.score(method, b),), self.laplace_slack(b)
+        return (self.score(method, b),), self.score_slack(3 * b * math.log(1 / self.beta))
 
     def answers(self, multiplier: float) -> tuple[Query, ...]:
         """Return the queries of Algorithm 4; both have the same noise multiplier."""
@@ -217,15 +234,14 @@ class _Test:
         return gradient, hessian
 
     def score(self, method: str, scale: float) -> Query:
-        """Return the query of comparisons."""
-        above = method == "above-threshold"
+        """Return the query of scores, or of their comparisons."""
         return Query(
             name="score",
-            kind="above threshold" if above else "noisy max",
+            kind=_SCORED[method],
             sampler="full",
             max_norm=1.0,
             noise_multiplier=scale,
-            count=self.T if above else 1,
+            count=1 if method == "report-noisy-max" else self.T,
         )
 
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
@@ -234,15 +250,15 @@ class _Test:
         one = multiplier * self.G / self.n / math.sqrt(self.m)
         two = multiplier * self.M * self.root_of_rank / self.n / math.sqrt(self.m)
         root = math.sqrt(self.d)
-        gradient += one * (root + math.sqrt(2 * math.log(1 / self.beta)))
+        gradient += one * (root + self.tail)
         hessian += two * (2 * root + 2 * math.sqrt(math.log(2 / self.beta)))
         return gradient, hessian
 
-    def laplace_slack(self, scale: float) -> tuple[float, float]:
-        """Return e_g and e_H of noisy scores."""
+    def score_slack(self, noise: float) -> tuple[float, float]:
+        """Return e_g and e_H of scores whose noise exceeds so much but with probability beta."""
         gradient, hessian = self.sampling
-        noise = 3 * scale * math.log(1 / self.beta) / self.n
-        return gradient + self.G * noise, hessian + self.M * noise
+        mean = noise / self.n
+        return gradient + self.G * mean, hessian + self.M * mean
 
     def printed_slack(self, epsilon: float, delta: float) -> tuple[float, float]:
         """Return e_g and e_H as the paper prints them."""

@@ -113,6 +113,32 @@ def test_silos_and_selection_hold_too():
     assert found.moved == found.answers
 
 
+def test_noisy_scores_hold_and_with_half_their_noise_they_do_not():
+    given = {"n": N, "dimension": D, "epsilon": 2.0, "delta": 1e-6, "accuracy": 0.3}
+    plan = calibrate.select_point(
+        Trigonometric(Z[:1]).constants, candidates=3, method="gaussian-score", **given
+    )
+    (query,) = plan.queries
+    half = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 2)
+    points = [START, np.full(D, 1.0), np.full(D, 2.0)]
+
+    def attacked(asked):
+        return replay(
+            lambda table: optim.select_point(Trigonometric(table), points, asked),
+            Z,
+            OTHER,
+            seed=3,
+            price=True,
+        )
+
+    found = attacked(plan)
+    assert found.holds, found.findings
+    assert found.moved == found.answers == 3
+    assert 0 < found.largest <= 2 * (1 + 1e-9)
+    broken = dataclasses.replace(plan, queries=(half,))
+    assert "price" in violations(attacked(broken))
+
+
 # -- broken variants
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
@@ -51,6 +51,18 @@ def test_multipliers_of_one_release(epsilon, delta, z, c1):
     for uses in (2, 10):
         again = events.SelfComposedDpEvent(events.GaussianDpEvent(math.sqrt(uses) * z), uses)
         assert accountants.epsilon(again, delta=delta) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "z", "c1"), TABLE)
+def test_from_epsilon_to_a_multiplier_and_back(epsilon, delta, z, c1):
+    """The accountant's interval holds epsilon, to 1e-10, at the multiplier of the closed form."""
+    exact = 1 / brentq(lambda mu: exact_delta(epsilon, mu) - delta, 0.1, 2, xtol=1e-15, rtol=1e-15)
+    assert exact == pytest.approx(z, rel=1e-11)
+    price = accountants.epsilon(events.GaussianDpEvent(exact), delta=delta)
+    assert epsilon - 1e-10 < price.lower <= price.upper < epsilon + 1e-10
+    # Delta falls in epsilon, and grows in mu.
+    assert exact_delta(epsilon, 1 / z) > exact_delta(epsilon * 1.01, 1 / z)
+    assert exact_delta(epsilon, 1 / z) < exact_delta(epsilon, 1.01 / z)
 
 
 # Erratum E23: epsilons after E epochs of noise that was calibrated for one use, delta = 1e-5.

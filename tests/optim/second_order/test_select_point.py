@@ -1,14 +1,16 @@
 """Private selection: prices, thresholds and their coverage, comparisons on neighbours."""
 
 import math
+import tempfile
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpcal import accountants, calibrate
+from dpcal import accountants, calibrate, report
 from dpcal.accountants import events
 from dpcal.calibrate.plans.common import single_release
+from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
 from dpcal.optim.boundary.second_order import SecondOrderOracle
@@ -184,7 +186,7 @@ def test_the_cost_of_selection_by_dimension(d, e_g, e_H):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["gaussian", "above-threshold"])
+@pytest.mark.parametrize("method", ["gaussian", "gaussian-score", "above-threshold"])
 def test_explicit_thresholds_cover(method):
     """200 selections with failure probability 0.1: more than 0.1 + 3 standard errors is refuted.
 
@@ -257,6 +259,54 @@ def test_records_of_the_training_are_composed():
     assert said.epsilon(1e-6) == again.epsilon(1e-6)
 
 
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
+def test_a_noisy_score_is_one_gaussian_number(relation):
+    """300 scores of one point: mean and spread, with a false alarm once in 10,000 times."""
+    plan = planned(n=400, candidates=300, method="gaussian-score", neighboring_relation=relation)
+    (query,) = plan.queries
+    z = single_release(1.0, 1e-6, relation)
+    assert query.noise_multiplier == pytest.approx(math.sqrt(300) * z, rel=1e-9)
+    assert 0.9999 < plan.price() <= 1.0
+    objective = Trigonometric.drawn(400, 5, seed=2)
+    oracle = SecondOrderOracle(objective, plan, seed=8)
+    ask = {"thresholds": (0.4, 0.3), "norms": (math.sqrt(5), 1.0)}
+    answers = np.array([oracle.saddle_score(SADDLE, "score", **ask) for _ in range(300)])
+    gradient = np.linalg.norm(objective.gradient(SADDLE))
+    least = np.cos(objective._Z + SADDLE).mean(axis=0).min()
+    exact = max((gradient - 0.4) / math.sqrt(5), -least - 0.3)
+    noise = (answers - exact) * 400 / query.noise_multiplier
+    assert abs(noise.sum()) < 3.9 * math.sqrt(300)
+    square = float((noise**2).sum())
+    assert 2 * min(stats.chi2.cdf(square, 300), stats.chi2.sf(square, 300)) > 1e-4
+    with pytest.raises(BudgetExceeded):
+        oracle.saddle_score(SADDLE, "score", **ask)
+
+
+def test_what_is_chosen_can_be_checked_from_its_report(tmp_path):
+    objective, other = (Trigonometric.drawn(20_000, 5, seed=seed) for seed in (0, 1))
+    with pytest.warns(VacuousSchedule):
+        train = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=5, **TARGET)
+    result = gauss_psgd(objective, train, seed=0, initial=SADDLE)
+    for name, holdout, method, runs in (
+        ("apart", other, "above-threshold", 1),
+        ("score", other, "gaussian-score", 1),
+        ("composed", objective, "gaussian", 2),
+    ):
+        chosen = select_point(holdout, result, planned(method=method), seed=1)
+        folder = report.save(tmp_path / name, chosen)
+        document = report.read(folder)
+        rows = report.verify(document)
+        assert len(document["runs"]) == runs
+        assert all(row["holds"] for row in rows)
+        # Plan, ledger and report say one number.
+        assert document["everything"]["epsilon"]["upper"] == chosen.epsilon(1e-6).upper
+        assert main(["verify", str(folder)]) == 0
+        document["everything"]["epsilon"]["upper"] *= 0.99
+        assert not report.verify(document)[-1]["holds"]
+    with pytest.raises(ValueError, match="report"):
+        report.save(tmp_path / "apart", chosen)
+
+
 def test_many_silos():
     silos = [Trigonometric.drawn(5_000, 5, offset=o, seed=s) for s, o in enumerate(0.2 * np.eye(5))]
     plan = planned(n=5_000, silos=5, candidates=2, epsilon=4.0, accuracy=0.3)
@@ -264,6 +314,14 @@ def test_many_silos():
     assert (chosen.index, len(chosen.ledgers)) == (1, 5)
     for ledger in chosen.ledgers:
         assert ledger.epsilon(1e-6) <= plan.price(1e-6)
+    with tempfile.TemporaryDirectory() as parent:
+        document = report.read(report.save(f"{parent}/report", chosen))
+    rows = report.verify(document)
+    assert [row["claim"] for row in rows[-2:]] == [
+        "target epsilon 4, silo 4",
+        "all runs of each silo",
+    ]
+    assert all(row["holds"] for row in rows)
     with pytest.raises(ValueError, match="the same twice"):
         select_point([*silos[:4], silos[0]], [SADDLE], plan)
     with pytest.raises(ValueError, match="plan must be for 4 silos"):
@@ -275,6 +333,7 @@ def test_many_silos():
     [
         ({"method": "guess"}, "method must be one of"),
         ({"method": "above-threshold", "silos": 2}, "silos must be 1 for method"),
+        ({"method": "gaussian-score", "silos": 2}, "silos must be 1 for method"),
         ({"accuracy": 0.0}, "accuracy must be a finite number > 0"),
         ({"candidates": 0}, "candidates must be a whole number"),
         ({"thresholds": "both"}, "thresholds must be one of"),

@@ -1,0 +1,122 @@
+"""Can a run that was made in Python be checked by others? A report of it, that verifies alone.
+
+Of many silos each has runs of its own; nothing is summed over silos, and the claim of all is that
+of the silo that paid most.
+
+>>> import tempfile
+>>> import numpy as np
+>>> from dpcal import calibrate, optim, report
+>>> from dpcal.optim.problems import Trigonometric
+>>> silos = [Trigonometric.drawn(20_000, 5, seed=seed) for seed in range(3)]
+>>> plan = calibrate.distributed_psgd(
+...     silos[0].constants, silos=3, n=20_000, dimension=5, epsilon=1.0, delta=1e-6, threshold=0.15)
+>>> result = optim.distributed_psgd(silos, plan, initial=np.pi * np.eye(5)[0])
+>>> with tempfile.TemporaryDirectory() as parent:
+...     folder = save(f"{parent}/report", result, unit=result.unit)
+...     for row in report.verify(report.read(folder)):
+...         print(row["claim"], row["holds"])
+target epsilon 1, silo 0 True
+target epsilon 1, silo 1 True
+target epsilon 1, silo 2 True
+all runs of each silo True
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from dpcal.optim import Result
+from dpcal.report.files import FORMAT, check_replaceable, replacing
+from dpcal.report.statement import privacy_statement, released, software
+from dpcal.report.verification import composed_epsilon
+
+__all__ = ["save"]
+
+
+class Reported(Protocol):
+    """What can be reported: a result, or a selection.
+
+    Attributes
+    ----------
+    by_silo
+        The runs that each silo's records paid for.
+    """
+
+    @property
+    def by_silo(self) -> tuple[tuple[Result, ...], ...]:
+        """See the class."""
+        ...
+
+
+def save(
+    folder: str | os.PathLike[str],
+    result: Reported,
+    *,
+    unit: str | None = None,
+    outside: Iterable[str] = (),
+    force: bool = False,
+) -> Path:
+    """Write a report of a result, for ``dpcal verify``; whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        Where it stands.
+    result
+        Of any optimizer, or of :func:`dpcal.optim.select_point`: then training on the same records,
+        if there was any, is a run of its own in the report.
+    unit
+        What the claim is about; what the plans say when omitted, and with several silos one record
+        of one silo.
+    outside
+        Sentences on what the claim leaves out.
+    force
+        Whether an earlier report there is replaced.
+
+    Returns
+    -------
+    pathlib.Path
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        If the folder is taken.
+    LedgerMismatch
+        If a ledger is not within its plan; nothing is written.
+    """
+    path = Path(folder)
+    check_replaceable(path, force=force)
+    silos = result.by_silo
+    last = silos[0][-1]
+    if unit is None and len(silos) > 1:
+        unit = "one record of one silo, all other records fixed"
+    runs = [
+        {
+            **released(run),
+            "seed_given": run.seed_given,
+            **({"silo": number} if len(silos) > 1 else {}),
+        }
+        for number, own in enumerate(silos)
+        for run in own
+    ]
+    delta = max(run["delta"] for run in runs)
+    prices = [composed_epsilon(own, delta) for own in silos]
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": 1,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "privacy": privacy_statement(last, unit=unit, outside=outside),
+        "runs": runs,
+        "everything": max(prices, key=lambda price: float(price["epsilon"]["upper"])),
+        "software": software(),
+    }
+    with replacing(path, force=force) as temporary:
+        text = json.dumps(document, indent=2, allow_nan=False)
+        (temporary / "report.json").write_text(text + "\n")
+    return path
