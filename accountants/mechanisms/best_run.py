@@ -71,7 +71,8 @@ _SMALLEST_LEVEL = 1e-3
 _GATHERED = 1e-3
 # Relative slack on every bound, far above the rounding of the sums here.
 _SLACK = 1e-11
-# Relative error of gamma.
+# Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1. With a tenth of
+# it, the rounding of log(1 / gamma) upward would no longer be covered.
 _GAMMA = 4e-9
 
 
@@ -95,7 +96,10 @@ def best_run_laws(
     grid, profiles = _tabulated(directions)
     terms = _Runs(mean, shape)
     there, back = _Curve(grid, profiles[0], profiles[-1]), _Curve(grid, profiles[-1], profiles[0])
-    sums = [_Sum(mean, *terms.envelope(back), there), _Sum(mean, *terms.envelope(there), back)]
+    sums = [
+        _Sum(terms.mean, *terms.envelope(back), there),
+        _Sum(terms.mean, *terms.envelope(there), back),
+    ]
     top = max(each.end() for each in sums)
     losses = np.linspace(0.0, top, _POINTS)
     one, other = (each.at(losses) for each in sums)
@@ -168,26 +172,30 @@ class _Curve:
 
 
 class _Runs:
-    """The law of the number of runs, by g."""
+    """The law of the number of runs, by g, and its mean, rounded up."""
 
     def __init__(self, mean: float, shape: float) -> None:
-        self._mean, self._shape = mean, shape
-        self._inverse = 0.0 if math.isinf(shape) else math.expm1(log_inverse_gamma(mean, shape))
+        self._shape = shape
+        exponent = 0.0 if math.isinf(shape) else log_inverse_gamma(mean, shape)
+        self._inverse = math.expm1(exponent)
+        # The log of the mean grows no faster in log(1 / gamma) than that of 1 / gamma - 1 does.
+        self._error = 0.0 if math.isinf(shape) else _GAMMA * max(1.0, exponent)
+        self.mean = mean * (1 + self._error)
 
     def _g(self, chances: Reals, error: float) -> Reals:
         if math.isinf(self._shape):
-            return np.asarray(np.exp(-self._mean * chances))
+            return np.asarray(np.exp(-self.mean * chances))
         inverse = self._inverse * (1 + error)
         return np.asarray((1 + inverse * chances) ** (-self._shape - 1))
 
     def envelope(self, reverse: _Curve) -> tuple[Reals, Reals]:
         """The weights w and places x of the sum, by the upper envelope of the lines of all b."""
-        falls = self._mean if math.isinf(self._shape) else max(self._inverse, 1.0)
+        falls = self.mean if math.isinf(self._shape) else max(self._inverse, 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
         levels = np.concatenate([[0.0], levels])
         # Between two levels, T is at least that of the lower one, and g at least of the upper one.
-        slopes = self._g(reverse.least(levels[:-1]), -_GAMMA)
-        heights = self._g(levels[1:], _GAMMA)
+        slopes = self._g(reverse.least(levels[:-1]), -self._error)
+        heights = self._g(levels[1:], self._error)
         lines: list[tuple[float, float]] = [(0.0, 0.0)]
         places: list[float] = []
         for i in np.argsort(slopes, kind="stable"):
