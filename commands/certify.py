@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal.commands._options import add_accountant, add_relation, add_targets, number
 from dpcal.commands._output import at_least, at_most, dump, present
-from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run
+from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected, UnsupportedEvent
+from dpcal.errors import CertificateRejected
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -53,10 +53,7 @@ def run(options: Namespace) -> int:
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --epsilon and --delta must be given.")
     told = Mechanism.of(options)
-    reason = SAMPLERS[told.sampler].uncertified
-    if reason is not None:
-        raise UnsupportedEvent(f"No certificate covers --sampler {told.sampler}: {reason}.")
-    event = told.event()
+    event, subject = told.certified()
     name = "delta" if options.epsilon is None else "epsilon"
     documents, texts = [], []
     for value in getattr(options, name):
@@ -68,7 +65,7 @@ def run(options: Namespace) -> int:
         about = {
             "software": f"dpcal {dpcal.report.software()['dpcal']}",
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
-            "sentence": f"{_claim(certificate)}, for {told.sentence()}.",
+            "sentence": f"{_claim(certificate)}, for {subject}.",
         }
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")

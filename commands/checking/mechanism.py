@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal.commands._options import number, whole
+from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -145,6 +146,24 @@ class Mechanism:
         told = Mechanism(**{**vars(self), **instead})
         return SAMPLERS[self.sampler].event(told)
 
+    def certified(self) -> tuple[DpEvent, str]:
+        """Return the event that a certificate is about, and what it is about in words.
+
+        Raises
+        ------
+        ValueError, UnsupportedEvent
+            If a parameter that the sampler needs is missing, or no proof covers the run.
+        """
+        sampler = SAMPLERS[self.sampler]
+        if sampler.uncertified is not None:
+            raise UnsupportedEvent(
+                f"No certificate covers --sampler {self.sampler}: {sampler.uncertified}."
+            )
+        if sampler.dominated is None:
+            return self.event(), self.sentence()
+        event, words = sampler.dominated(self)
+        return event, f"{words}. The upper bound holds for {self.sentence()}, which it dominates"
+
     def to_dict(self) -> dict[str, Any]:
         """Return what is run as JSON values."""
         values: dict[str, Any] = {"sampler": self.sampler}
@@ -208,6 +227,9 @@ class _Sampler:
         What must be true of the code that runs, for the claim to hold.
     says
         What a batch is, in words.
+    dominated
+        From what was told to an event that is certified in place of the run's, because it dominates
+        it, and what it stands for, in words. None where the run's own event is certified.
     uncertified
         Why no proof in ball arithmetic covers the run, and what can be asked in its place; None
         where one does.
@@ -217,6 +239,7 @@ class _Sampler:
     relation: str
     assumes: str
     says: Callable[[Mechanism], str]
+    dominated: Callable[[Mechanism], tuple[DpEvent, str]] | None = None
     uncertified: str | None = None
 
 
@@ -253,6 +276,12 @@ def _allocated(run: Mechanism) -> DpEvent:
     return accountants.events.CorrelatedGaussianDpEvent(independent, once_a_pass, sigma)
 
 
+def _told_batches(run: Mechanism) -> tuple[DpEvent, str]:
+    # A mixture of runs against one run, or against a mixture of the same shares, is no easier to
+    # tell apart than the worst of them: hockey-stick divergences are jointly convex.
+    return _shuffled(run), "a run that also tells in which batch of a pass each record is"
+
+
 def _each(words: str) -> Callable[[Mechanism], str]:
     return lambda run: words.format(run=run)
 
@@ -275,10 +304,7 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
                 "{run.batches} batches a pass, of which each record draws one, in {run.passes} "
                 "passes"
             ),
-            "its price is a convolution of rounded losses, in floating point rounded outward, and "
-            "no proof in ball arithmetic encloses that. 'dpcal epsilon' gives the price. --sampler "
-            "shuffled-epochs with the same --neighboring-relation proves a larger bound, which "
-            "holds here too: that of a run which tells in which batch of a pass each record is",
+            _told_batches,
         ),
         "without-replacement": _Sampler(
             _sampled("SampledWithoutReplacementDpEvent"),
@@ -291,10 +317,10 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
             _each("{run.steps} batches of {run.batch_size} draws from {run.n} records"),
-            "how often a batch holds one record is random, and the proofs in ball arithmetic "
-            "enclose no such count. 'dpcal epsilon' gives the price, in floating point rounded "
-            "outward. --sampler without-replacement can be certified, if batches of distinct "
-            "records are drawn in its place",
+            uncertified="how often a batch holds one record is random, and proofs in ball "
+            "arithmetic of mixtures with so unequal weights are far too wide. 'dpcal epsilon' "
+            "gives the price, in floating point rounded outward. --sampler without-replacement "
+            "can be certified, if batches of distinct records are drawn in its place",
         ),
         "shuffled-epochs": _Sampler(
             _shuffled,

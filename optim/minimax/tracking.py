@@ -10,7 +10,7 @@ climbs by K - 1 projected steps along u.
 >>> from dpcal.optim.minimax import Everywhere, ToySaddle
 >>> problem = ToySaddle(n=1_000, seed=0)
 >>> plan = calibrate.dp_rgda(problem.constants, n=1_000, dimensions=(2, 2), epsilon=2.0, delta=1e-5,
-...     steps=4, period=2, inner_steps=3, batch_size=100, value_smoothness=5.0)
+...     steps=40, period=2, inner_steps=3, batch_size=100, value_smoothness=5.0)
 >>> oracle = PrivateOracle(problem, plan, seed=0)
 >>> tracker = Tracker(oracle, Tracking.of(plan, Everywhere()), np.array([0.3, 0.0]), np.zeros(2))
 >>> v = tracker.advance(np.array([0.3, 0.0]))

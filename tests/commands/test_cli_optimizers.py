@@ -50,7 +50,9 @@ def words(table, name, folder, *more):
 # -- training
 
 
+# With so few records some runs take no step, and say so; what they claim must hold all the same.
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_train_and_verify(capsys, table, tmp_path, name):
     folder = tmp_path / "report"

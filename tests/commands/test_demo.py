@@ -18,7 +18,12 @@ def printed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo") / "report"
     capture = pytest.MonkeyPatch()
     lines = []
-    capture.setattr("builtins.print", lambda *text, **_: lines.append(" ".join(map(str, text))))
+
+    def keep(*text, file=None, **_):
+        if file is None:  # standard error holds progress
+            lines.append(" ".join(map(str, text)))
+
+    capture.setattr("builtins.print", keep)
     try:
         assert main(["demo", "-o", str(folder)]) == 0
     finally:

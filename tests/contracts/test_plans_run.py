@@ -151,7 +151,10 @@ def built(name, options, relation):
 def check_run(plan, objective):
     """Run a plan to its end, and compare what its ledger holds with the plan."""
     assert plan.price() <= plan.epsilon
-    result = getattr(optim, plan.optimizer)(objective, plan, seed=1)
+    with warnings.catch_warnings():
+        # A run that takes no step is one, too: what counts here is what it asks for.
+        warnings.simplefilter("ignore", VacuousSchedule)
+        result = getattr(optim, plan.optimizer)(objective, plan, seed=1)
     assert result.complete, result.message
     assert result.plan == plan
     assert np.isfinite(result.w).all()

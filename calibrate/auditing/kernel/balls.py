@@ -2,8 +2,8 @@
 
 >>> from dpcal.calibrate.auditing.kernel.terms import number, power, symbol
 >>> root = power(symbol("x"), number("1/2"))
->>> value(root, {"x": (Fraction(9, 4), Fraction(9, 4))})
-1.50000000000000
+>>> value(root, {"x": (Fraction(9, 4), Fraction(9, 4))}).str(10, radius=False)
+'1.500000000'
 >>> sign(value(root, {"x": (Fraction(1), Fraction(4))}))
 1
 """

@@ -313,6 +313,7 @@ def test_batches_follow_the_law_that_is_priced():
 
     objective = FromGradients(gradients, n=records, dimension=1)
     objective.digest = bytes  # would ask for gradients too
+    objective.checked = True  # so would a look at whether they are sums over records
     for how in (
         {"sampler": "poisson", "sampling_probability": 0.2},
         {"sampler": "cyclic-poisson", "separation": 3, "sampling_probability": 0.6},
