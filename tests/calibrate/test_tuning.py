@@ -57,6 +57,7 @@ def test_the_price_covers_the_best_of_gaussian_scores(shape, mean):
     assert price.single <= price
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.0, 1.0, 3.0])
 def test_of_a_pure_mechanism_it_is_at_most_what_papernot_and_steinke_say(shape):
     """Their Theorem 2 at infinite order: (2 + eta) epsilon. A mechanism that needs 1.2: below."""
@@ -158,6 +159,7 @@ def test_it_is_close_to_the_worst_order_of_scores():
     assert price <= 1.1 * worst
 
 
+@pytest.mark.slow
 def test_it_is_below_renyi_and_far_below_releasing_everything():
     once = events.dpsgd(sampling_probability=0.02, noise_multiplier=1.5, steps=100)
     price = calibrate.tuning(once, candidates=50, delta=1e-6)

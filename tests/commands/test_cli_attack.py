@@ -53,6 +53,7 @@ def test_likelihood_of_a_plan_in_a_file(capsys, tmp_path):
         assert document["holds"] == (status == 0)
 
 
+@pytest.mark.slow
 def test_canaries(capsys):
     status, document = answered(capsys, "canaries", *MECHANISM, "--epsilon", "4")
     assert status == 0

@@ -74,6 +74,7 @@ def test_a_seed_serves_once(capsys, table, tmp_path):
     assert "has seen this seed" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_told_by_the_next_command(capsys, table, tmp_path):
     path = tmp_path / "clinic.budget"
     book = BudgetBook(path, epsilon=9.0, delta=1e-5, neighboring_relation="replace-special")

@@ -305,6 +305,7 @@ def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
 # -- class weights
 
 
+@pytest.mark.slow
 def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(-4, 4, 4000)

@@ -128,6 +128,7 @@ def test_a_poisson_number_may_be_none():
                 search.fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
 def test_the_number_of_trials_follows_its_law(shape):
     """Chi-squared with a false alarm in a thousand, at a fixed seed."""

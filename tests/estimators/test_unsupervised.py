@@ -70,6 +70,7 @@ def test_clusters_are_found_at_epsilon_one():
     assert [query.name for query in model.ledger_.entries] == ["grid", "clusters"]
 
 
+@pytest.mark.slow
 def test_a_split_budget_adds_up_over_a_pipeline():
     steps = make_pipeline(
         StandardScaler(bounds=(-1, 1)), PCA(2, bounds=(-3, 3)), LogisticRegression(classes=[0, 1])

@@ -124,6 +124,7 @@ def test_every_import_of_the_package_is_of_a_module_that_exists():
     assert missing == []
 
 
+@pytest.mark.slow
 def test_no_cycle():
     """Imports inside functions count: hiding one half of a cycle there does not break it."""
     followed = [

@@ -44,6 +44,7 @@ def test_gdp_budget_is_the_largest_that_meets_the_target(epsilon, log_delta):
     assert delta(GAUSSIAN(1 / (mu * (1 + 1e-6))), epsilon=epsilon) > target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["renyi", "zcdp", "gdp"])
 @given(st.lists(st.floats(3.0, 50.0), min_size=1, max_size=40))
 @settings(max_examples=20, deadline=None)

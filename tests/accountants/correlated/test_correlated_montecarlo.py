@@ -301,6 +301,7 @@ def small():
     return Direct(on_grid(ar1(30, 0.6, 1.0), 0.1), "remove")
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_workers():
     alone = simulate(small(), draws=5000, seed=1)
     with ThreadPoolExecutor(3) as threads:

@@ -147,6 +147,7 @@ def test_certified_epsilons_use_them_and_answer_small_deltas():
     assert bands.method.startswith("transfer: PowerTilted")
 
 
+@pytest.mark.slow
 def test_what_has_no_table_is_refused():
     run = Mechanism.of(LambdaCGD(6, 0.6), noise_multiplier=1.0)
     surely = correlated.Poisson(1.0).automaton(6)

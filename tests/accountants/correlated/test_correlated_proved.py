@@ -73,6 +73,7 @@ def test_adding_a_record_against_integrals(run, sigma, rate):
         assert exact <= bound.delta(epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "bound_of"),
     [

@@ -165,6 +165,7 @@ def test_error_bound_of_the_quadrature_holds_on_its_strip(rule, mu):
         assert np.abs(1 + q * np.expm1(mu * y)).min() >= 1 - 1e-15
 
 
+@pytest.mark.slow
 def test_decay_bounds_hold_along_the_line():
     for q, sigma, c in ((0.01, 1.0, 3.0), (0.3, 0.4, 1.0), (0.1, 8.0, 30.0)):
         tilt = FixedBatchGaussian(q, sigma).tilt(c)

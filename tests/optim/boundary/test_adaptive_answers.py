@@ -34,6 +34,7 @@ from dpcal.optim.boundary.seeds import Streams
 # -- adaptive noise
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.booleans(), st.floats(4.0, 60.0)), max_size=60))
 def test_adaptive_answers_never_overrun_their_budget(choices):

@@ -139,6 +139,7 @@ def test_every_optimizer_takes_a_book_and_completes_its_row(make, name):
     assert result.w.tobytes() == direct.w.tobytes()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_its_row_its_ledger_and_its_whole_cost(make):
     book = make(9.0, neighboring_relation="add-or-remove-one")
     plan = gaussian(8.0, 30)

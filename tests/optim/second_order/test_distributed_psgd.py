@@ -69,6 +69,7 @@ def test_silos_sum_in_whole_numbers_too():
         optim.distributed_psgd(given, plan, noise="laplace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_numbers_do_not_depend_on_workers(workers):
     plan = planned(3)
