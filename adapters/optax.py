@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -22,17 +21,15 @@ import numpy as np
 import optax
 from numpy.typing import NDArray
 
-from dpcal.accountants import Epsilon
-from dpcal.adapters.stepwise import OutOfTurn, StepwiseOracle
+from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
-from dpcal.optim import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows
 
 __all__ = ["Guard"]
 
 
-class Guard:
+class Guard(Guarded):
     """Draws the batches of a plan, and makes noisy means of clipped gradients of them.
 
     The answer to a batch is in the ledger before its rows are told. Gradients of single records are
@@ -68,25 +65,6 @@ class Guard:
             raise ValueError("params must hold at least one number, got none.")
         self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
         self._drawn = 0
-
-    @property
-    def plan(self) -> Plan:
-        """What may be asked."""
-        return self._oracle.plan
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was released so far."""
-        return self._oracle.ledger
-
-    @property
-    def remaining(self) -> int:
-        """Steps that the plan still allows."""
-        return self._oracle.remaining(self.plan.queries[0].name)
-
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
-        return self.ledger.epsilon(delta, **options)
 
     def draw(self) -> Rows:
         """Write the next answer into the ledger, and return the rows of its batch, maybe none.
@@ -160,25 +138,3 @@ class Guard:
         if not self._drawn:
             return np.zeros((0, self._oracle.dimension))
         return np.hstack(columns)
-
-    def state_dict(self) -> Mapping[str, Any]:
-        """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.
-
-        Correlated noise goes on where it stopped; independent noise is drawn afresh.
-        """
-        return self._oracle.state()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where another run stopped. Go on from a state once.
-
-        Raises
-        ------
-        LedgerMismatch
-            If the state's ledger is not within its plan.
-        ValueError
-            If the state is of another plan, or of parameters of another number.
-        """
-        oracle = StepwiseOracle.continued(state)
-        if oracle.plan != self.plan or oracle.dimension != self._oracle.dimension:
-            raise ValueError("state must be of the same plan and number of parameters.")
-        self._oracle = oracle

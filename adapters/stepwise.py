@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal.accountants import Epsilon
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import DpcalError
 from dpcal.optim import Ledger, PrivateOracle
@@ -33,7 +34,7 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.arrays import Rows, Vector, clipped_rows
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["OutOfTurn", "StepwiseOracle"]
+__all__ = ["Guarded", "OutOfTurn", "StepwiseOracle"]
 
 ClippedSum = Callable[[Rows, float], Vector]
 
@@ -185,6 +186,55 @@ class StepwiseOracle(PrivateOracle):
             ledger=Ledger.from_json(json.dumps(state["ledger"])),
             streams=streams,
         )
+
+
+class Guarded:
+    """What a guard tells of the run that it steps through: plan, ledger, and what is left."""
+
+    _oracle: StepwiseOracle
+
+    @property
+    def plan(self) -> Plan:
+        """What may be asked."""
+        return self._oracle.plan
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was released so far."""
+        return self._oracle.ledger
+
+    @property
+    def remaining(self) -> int:
+        """Steps that the plan still allows."""
+        return self._oracle.remaining(self.plan.queries[0].name)
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
+        return self.ledger.epsilon(delta, **options)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.
+
+        Correlated noise goes on where it stopped; independent noise is drawn afresh.
+        """
+        return self._oracle.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where :meth:`state_dict` was taken. Go on from a state once.
+
+        Raises
+        ------
+        ValueError
+            If the state is of another plan, or of parameters of another number.
+        LedgerMismatch
+            If its ledger is not within its plan.
+        """
+        oracle = StepwiseOracle.continued(state)
+        if (oracle.plan, oracle.dimension) != (self.plan, self._oracle.dimension):
+            raise ValueError(
+                "state must be of a guard with the same plan and number of parameters."
+            )
+        self._oracle = oracle
 
 
 class _Elsewhere(Objective):

@@ -22,11 +22,9 @@ from torch.func import functional_call, grad, vmap
 from torch.utils.data import Dataset, default_collate
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon
-from dpcal.adapters.stepwise import OutOfTurn, StepwiseOracle
+from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import BudgetExceeded
-from dpcal.optim import Ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Rows, Vector
 
@@ -43,7 +41,7 @@ _SLACK = 1 + 1e-12
 _MIXING = (nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm)
 
 
-class Guard:
+class Guard(Guarded):
     r"""Stands between a model and its records: what leaves is a noisy mean of clipped gradients.
 
     The batch of every step is drawn by the guard as the plan says, and its answer is in the ledger
@@ -105,25 +103,6 @@ class Guard:
         self._left = 0
         dimension = sum(each.numel() for each in self._trained.values())
         self._oracle = StepwiseOracle(plan, dimension=dimension, seed=seed, noise=noise)
-
-    @property
-    def plan(self) -> Plan:
-        """What may be asked."""
-        return self._oracle.plan
-
-    @property
-    def ledger(self) -> Ledger:
-        """What was released so far."""
-        return self._oracle.ledger
-
-    @property
-    def remaining(self) -> int:
-        """Steps that the plan still allows."""
-        return self._oracle.remaining(self.plan.queries[0].name)
-
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
-        return self.ledger.epsilon(delta, **options)
 
     def loader(
         self,
@@ -237,25 +216,6 @@ class Guard:
             part = torch.from_numpy(gradient[start : start + each.numel()])
             each.grad = part.reshape(each.shape).to(device=each.device, dtype=each.dtype)
             start += each.numel()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return plan, ledger and, for correlated noise, its secret seed, as JSON values."""
-        return self._oracle.state()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where :meth:`state_dict` was taken. Go on from a state once.
-
-        Raises
-        ------
-        ValueError
-            If the state is of another plan or of a model of another size.
-        LedgerMismatch
-            If its ledger is not within its plan.
-        """
-        oracle = StepwiseOracle.continued(state)
-        if (oracle.plan, oracle.dimension) != (self.plan, self._oracle.dimension):
-            raise ValueError("state must be of a guard with the same plan and model size.")
-        self._oracle = oracle
 
 
 def _loaded(dataset: Any, rows: Rows, collate: Any) -> Any:

@@ -6,12 +6,25 @@ from unittest import mock
 import numpy as np
 
 from dpcal import calibrate
+from dpcal.calibrate.plans.minimax.releases import Releases
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.minimax import ToySaddle
 
-__all__ = ["START", "acceptance", "curvature", "noiseless", "toy"]
+__all__ = ["EXPERIMENT", "START", "acceptance", "curvature", "noiseless", "toy"]
 
 START = [0.3, 0.0]
+
+# The counts of the paper's experiment, as printed.
+EXPERIMENT = Releases(
+    n=400,
+    steps=400,
+    period=10,
+    inner=5,
+    refresh_size=200,
+    batch_size=50,
+    relation="add-or-remove-one",
+    literal=True,
+)
 
 
 def toy(n=20_000, **more):

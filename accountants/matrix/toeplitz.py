@@ -282,8 +282,40 @@ class SquareRoot(Toeplitz):
         return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
 
 
+class _BandedInverse(Toeplitz):
+    """C^-1 holds the first coefficients of (1 - x)^exponent; C itself is not banded."""
+
+    steps: int
+    inverse_bands: int
+
+    @property
+    def exponent(self) -> float:
+        """The root that is taken."""
+        return 0.5
+
+    @property
+    def bands(self) -> int | None:
+        """One without correlation, otherwise None: all."""
+        return None if self.inverse_bands > 1 else 1
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
+        impulse = np.zeros(self.steps)
+        impulse[0] = 1.0
+        inverse = self.inverse_coefficients[: self.inverse_bands]
+        return read_only(lfilter([1.0], inverse, impulse))
+
+    @cached_property
+    def inverse_coefficients(self) -> Array:
+        """First column of C^-1, shape (T,)."""
+        column = np.zeros(self.steps)
+        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, self.exponent)
+        return read_only(column)
+
+
 @dataclass(frozen=True, eq=False)
-class BISR(Toeplitz):
+class BISR(_BandedInverse):
     """Banded inverse square root: C^-1 holds the first coefficients of (1 - x)^(1/2).
 
     Asymptotically optimal for several epochs (Kalinin, McKenna, Upadhyay and Lampert 2025). C
@@ -310,29 +342,9 @@ class BISR(Toeplitz):
         count = _checked_bands("inverse_bands", self.inverse_bands, self.steps)
         object.__setattr__(self, "inverse_bands", count)
 
-    @property
-    def bands(self) -> int | None:
-        """One without correlation, otherwise None: all."""
-        return None if self.inverse_bands > 1 else 1
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
-        impulse = np.zeros(self.steps)
-        impulse[0] = 1.0
-        inverse = self.inverse_coefficients[: self.inverse_bands]
-        return read_only(lfilter([1.0], inverse, impulse))
-
-    @cached_property
-    def inverse_coefficients(self) -> Array:
-        """First column of C^-1, shape (T,)."""
-        column = np.zeros(self.steps)
-        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, 0.5)
-        return read_only(column)
-
 
 @dataclass(frozen=True, eq=False)
-class BIFR(Toeplitz):
+class BIFR(_BandedInverse):
     """Banded inverse fractional root: C^-1 holds the first coefficients of (1 - x)^exponent.
 
     With two inverse bands it is :class:`LambdaCGD` with the exponent as its decay, and with
@@ -393,26 +405,6 @@ class BIFR(Toeplitz):
         count = _checked_bands("inverse_bands", inverse_bands, _validate.count(steps=steps))
         found = optimise.fractional_root(steps, count, participation, workload, error)
         return BIFR(steps, count, found)
-
-    @property
-    def bands(self) -> int | None:
-        """One without correlation, otherwise None: all."""
-        return None if self.inverse_bands > 1 else 1
-
-    @cached_property
-    def coefficients(self) -> Array:
-        """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
-        impulse = np.zeros(self.steps)
-        impulse[0] = 1.0
-        inverse = self.inverse_coefficients[: self.inverse_bands]
-        return read_only(lfilter([1.0], inverse, impulse))
-
-    @cached_property
-    def inverse_coefficients(self) -> Array:
-        """First column of C^-1, shape (T,)."""
-        column = np.zeros(self.steps)
-        column[: self.inverse_bands] = optimise.root_series(self.inverse_bands, self.exponent)
-        return read_only(column)
 
 
 @dataclass(frozen=True, eq=False)

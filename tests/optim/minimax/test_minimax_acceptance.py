@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from _minimax import START, acceptance
+from _minimax import EXPERIMENT, START, acceptance
 from scipy import stats
 
 from dpcal import calibrate, optim
@@ -19,17 +19,6 @@ from dpcal.optim.minimax import AveragedClip, MatrixSensing, Minimax, MinimaxObj
 
 quiet = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 
-# The counts of the paper's experiment, as printed.
-EXPERIMENT = Releases(
-    n=400,
-    steps=400,
-    period=10,
-    inner=5,
-    refresh_size=200,
-    batch_size=50,
-    relation="add-or-remove-one",
-    literal=True,
-)
 # The paper's theorem on empirical risk at n = 1e5, d = 100, epsilon = 1/2, delta = 1e-6.
 THEOREM = Releases(
     n=100_000,

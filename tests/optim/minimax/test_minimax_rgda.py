@@ -1,13 +1,14 @@
 """DP-RGDA: what its estimates estimate, what its runs release, that it passes a saddle point."""
 
+import dataclasses
+
 import numpy as np
 import pytest
-from _minimax import START, acceptance, curvature, noiseless, toy
+from _minimax import EXPERIMENT, START, acceptance, curvature, noiseless, toy
 from _recording import check_promises, record
 
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon, events
-from dpcal.calibrate.plans.minimax.releases import Releases
 from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim.minimax import Minimax, ToySaddle
@@ -40,8 +41,7 @@ SMALL = {"n": 300, "batch_size": 300, "steps": 12, "period": 4, "inner_steps": 3
     ],
 )
 def test_common_multipliers_of_the_experiment(releases, relation, multiplier):
-    sizes = {"n": 400, "steps": 400, "period": 10, "inner": 5, "refresh_size": 200}
-    run = Releases(batch_size=50, relation=relation, **{**sizes, **releases})
+    run = dataclasses.replace(EXPERIMENT, relation=relation, **{"literal": False, **releases})
     found, same = run.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
     # A record that is replaced moves a sum by 2 C, which multipliers are quoted for.
     unit = 2.0 if relation == "replace-one" else 1.0
@@ -50,32 +50,13 @@ def test_common_multipliers_of_the_experiment(releases, relation, multiplier):
 
 
 def test_poisson_samples_under_replacement_cost_half_of_twice():
-    run = Releases(
-        n=400,
-        steps=400,
-        period=10,
-        inner=5,
-        refresh_size=200,
-        batch_size=50,
-        relation="replace-one",
-        sampler="poisson",
-        literal=True,
-    )
+    run = dataclasses.replace(EXPERIMENT, relation="replace-one", sampler="poisson")
     found, _ = run.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
     assert found == pytest.approx(28.649, rel=5e-3)
 
 
 def test_the_balanced_split_of_the_experiment():
-    run = Releases(
-        n=400,
-        steps=400,
-        period=10,
-        inner=5,
-        refresh_size=200,
-        batch_size=50,
-        relation="add-or-remove-one",
-        literal=True,
-    )
+    run = EXPERIMENT
     ray = run.split(((2 / 200) ** 2, 10 * 5 * (2 / 50) ** 2))
     refresh, increment = run.scaled(ray, epsilon=2.0, delta=1e-6)
     assert refresh == pytest.approx(50.6, rel=1e-2)
@@ -83,18 +64,9 @@ def test_the_balanced_split_of_the_experiment():
 
 
 def test_counting_one_increment_a_step_costs_more_than_is_claimed():
-    few = Releases(
-        n=400,
-        steps=400,
-        period=10,
-        inner=1,
-        refresh_size=200,
-        batch_size=50,
-        relation="add-or-remove-one",
-        literal=True,
-    )
+    few = dataclasses.replace(EXPERIMENT, inner=1)
     multipliers = few.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
-    asked = Releases(**{**vars(few), "inner": 5}).event(multipliers)
+    asked = EXPERIMENT.event(multipliers)
     assert float(epsilon(asked, delta=1e-6)) == pytest.approx(3.32, abs=0.01)
 
 
