@@ -1,4 +1,9 @@
-"""Property tests repeat their examples, and a worker keeps to one processor.
+"""Tests draw the same numbers in every run, and a worker keeps to one processor.
+
+Property tests repeat their examples. What the product draws from the operating system, for runs
+without a seed, is drawn from a stream that belongs to the test: an outcome that chance decides is
+the same each time, and a test that passes goes on passing. Processes that
+a test starts draw afresh.
 
 Linear algebra on several threads would wait for processors that other workers use: small products
 then take fifty times as long.
@@ -12,13 +17,15 @@ listed and needs no mark.
 """
 
 import os
+import random
+import secrets
 from collections import defaultdict
 
 import pytest
 from _installed import installed, wheel
 from hypothesis import settings
 
-__all__ = ["installed", "replays", "wheel"]
+__all__ = ["drawn_again", "installed", "replays", "wheel"]
 
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
@@ -38,6 +45,14 @@ def replays(request):
         return
     with replaying():
         yield
+
+
+@pytest.fixture(autouse=True)
+def drawn_again(request, monkeypatch):
+    """Draw entropy that is the same in every run of a test, from its name."""
+    stream = random.Random(request.node.nodeid)
+    monkeypatch.setattr(secrets, "token_hex", lambda count: stream.randbytes(count).hex())
+    monkeypatch.setattr(secrets, "token_bytes", stream.randbytes)
 
 
 SLOW = 0.5  # seconds of processor time of all cases of a test function; marks depend on it
