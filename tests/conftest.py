@@ -50,9 +50,14 @@ def replays(request):
 @pytest.fixture(autouse=True)
 def drawn_again(request, monkeypatch):
     """Draw entropy that is the same in every run of a test, from its name."""
-    stream = random.Random(request.node.nodeid)
-    monkeypatch.setattr(secrets, "token_hex", lambda count: stream.randbytes(count).hex())
-    monkeypatch.setattr(secrets, "token_bytes", stream.randbytes)
+    stream, home, fresh = random.Random(request.node.nodeid), os.getpid(), secrets.token_bytes
+
+    def draw(count):
+        # A fork would draw what its parent draws, which no two processes do.
+        return stream.randbytes(count) if os.getpid() == home else fresh(count)
+
+    monkeypatch.setattr(secrets, "token_bytes", draw)
+    monkeypatch.setattr(secrets, "token_hex", lambda count: draw(count).hex())
 
 
 SLOW = 0.5  # seconds of processor time of all cases of a test function; marks depend on it
