@@ -26,7 +26,7 @@ from dpcal.accountants.matrix.sensitivity import Sensitivity
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Strategy", "Toeplitz", "read_only"]
+__all__ = ["Strategy", "Toeplitz", "read_only", "refuse_explosion"]
 
 Array = NDArray[np.float64]
 
@@ -34,6 +34,11 @@ RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 # A dense matrix of this many rows takes 2 GB.
 _DENSE_STEPS = 2**14
+
+# Most that a rounding error of z may be enlarged on its way through C^-1 and C. The noise that is
+# released is z to a part of 2^-53 times that; at 1e10 it is z to six digits, and above it neither
+# the noise nor the gradients that it is added to keep theirs.
+_MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}
 
@@ -43,6 +48,31 @@ def read_only(array: ArrayLike) -> Array:
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
+
+
+def refuse_explosion(name: str, enlarged: float, steps: int) -> None:
+    """Refuse a matrix whose inverse turns rounding errors into noise.
+
+    Parameters
+    ----------
+    name
+        The argument that says what C is.
+    enlarged
+        Largest row sum of abs(C) times that of abs(C^-1), or a bound on its growth.
+    steps
+        Number of steps.
+
+    Raises
+    ------
+    ValueError
+        If it is above 1e10.
+    """
+    if not enlarged <= _MOST_ENLARGED:
+        size = f"{enlarged:.2g}" if np.isfinite(enlarged) else "more than 1e308"
+        raise ValueError(
+            f"{name} must have an inverse that does not explode: over steps={steps} it enlarges "
+            f"rounding errors by a factor of {size}, where at most {_MOST_ENLARGED:g} is allowed."
+        )
 
 
 class Strategy(ABC):

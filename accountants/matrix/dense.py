@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 from dpcal import _validate
 from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix import sensitivity as sensitivities
-from dpcal.accountants.matrix.base import Strategy, read_only
+from dpcal.accountants.matrix.base import Strategy, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Recurrence, Rows
 from dpcal.accountants.matrix.sensitivity import Sensitivity
@@ -47,7 +47,7 @@ class Dense(Strategy):
     Raises
     ------
     ValueError
-        If C is not such a matrix.
+        If C is not such a matrix, or if C^-1 z explodes.
     """
 
     kind: ClassVar[str] = "dense"
@@ -69,22 +69,50 @@ class Dense(Strategy):
             raise ValueError(f"C must not be singular, got 0 on the diagonal at row {place}.")
         object.__setattr__(self, "steps", len(matrix))
         object.__setattr__(self, "_matrix", matrix)
+        norms = [float(np.abs(each).sum(axis=1).max()) for each in (matrix, self._inverse)]
+        refuse_explosion("C", norms[0] * norms[1], self.steps)
 
     @staticmethod
-    def optimised(steps: int, *, workload: Workload = PREFIX_SUMS) -> Dense:
-        """Return the strategy of least mean error for records that take part once.
+    def optimised(
+        steps: int,
+        *,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        equal_norms: bool = False,
+    ) -> Dense:
+        """Return the strategy of least mean error under a participation schema.
 
-        Solves for X = C^T C with unit diagonal by the fixed point of Denisov et al. 2022 (Theorem
-        3.2), to a relative change of 1e-12. Takes O(steps^3) an iteration.
+        For records that take part once, X = C^T C with unit diagonal is the fixed point of Denisov
+        et al. 2022 (Theorem 3.2), to a relative change of 1e-12. Otherwise columns that one record
+        meets are orthogonal, and X is found by descent to a relative change of 1e-12
+        (Choquette-Choo, McMahan, Rush and Thakurta 2023). Takes O(steps^3) an iteration: 256 steps
+        take about 5 s.
 
         Parameters
         ----------
         steps
             Number of steps, >= 1.
+        participation
+            At most once when omitted.
         workload
             The workload.
+        equal_norms
+            Whether all columns of C must have one norm, so that every step costs alike; sampling
+            then amplifies all of them alike. Otherwise later epochs may have smaller ones; not of
+            ``MinSeparation``, whose patterns overlap and whose norms are always equal.
+
+        >>> from dpcal.accountants.matrix import FixedEpochs, SquareRoot
+        >>> schema = FixedEpochs(4, 8)
+        >>> error = Dense.optimised(32, participation=schema).mean_error(participation=schema)
+        >>> equal = Dense.optimised(32, participation=schema, equal_norms=True)
+        >>> bool(error < equal.mean_error(participation=schema) < SquareRoot(32).mean_error(
+        ...     participation=schema))
+        True
         """
-        return Dense(optimise.dense(_validate.count(steps=steps), workload))
+        if not isinstance(equal_norms, bool):
+            raise TypeError(f"equal_norms must be True or False, got {equal_norms!r}.")
+        count = _validate.count(steps=steps)
+        return Dense(optimise.dense(count, participation, workload, equal_norms))
 
     @cached_property
     def bands(self) -> int | None:
@@ -106,7 +134,9 @@ class Dense(Strategy):
     @cached_property
     def _inverse(self) -> Array:
         identity = np.eye(self.steps)
-        return read_only(np.tril(solve_triangular(self.matrix(), identity, lower=True)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = solve_triangular(self.matrix(), identity, lower=True, check_finite=False)
+        return read_only(np.tril(found))
 
     def inverse(self) -> Array:
         """Return C^-1, shape (T, T), read-only."""

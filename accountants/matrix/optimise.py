@@ -29,14 +29,20 @@ from scipy.signal import fftconvolve, lfilter
 from scipy.special import expit, logit
 
 from dpcal import _validate
+from dpcal.accountants.matrix.buffers import best_buffers
+from dpcal.accountants.matrix.gram import best_gram
 from dpcal.accountants.matrix.participation import Participation, Single
-from dpcal.accountants.matrix.workloads import Workload
+from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
 __all__ = ["Objective", "banded", "blt", "dense", "fractional_root", "lambda_cgd", "root_series"]
 
 Array = NDArray[np.float64]
 
 ERRORS = ("mean", "max")
+
+# Buffers of longer runs are found from closed forms, without a column of C: the same minimum, in a
+# second at any length. (Shorter columns take no longer, and any workload.)
+_LONG = 2**14
 
 
 class Objective:
@@ -142,6 +148,10 @@ def blt(
     count = _validate.count(buffers=buffers)
     if steps == 1:
         return (0.0,) * count, (0.0,) * count
+    if steps > _LONG and workload == PREFIX_SUMS:
+        places = (Single() if participation is None else participation).earliest(steps)
+        separation = int(places[1] - places[0]) if len(places) > 1 else steps
+        return best_buffers(steps, separation, len(places), count, error)
     lags = np.arange(steps - 1)
 
     def of(free: Array) -> tuple[float, Array]:
@@ -237,15 +247,27 @@ def fractional_root(
     return float(expit(found.x))
 
 
-def dense(steps: int, workload: Workload) -> Array:
-    """Return C for the least mean error when records take part once, shape (steps, steps).
-
-    With S = A^T A, iterates v <- diag((D S D)^(1/2)), D = diag(v)^(1/2); then X = D^-1 (D S
-    D)^(1/2) D^-1 has a unit diagonal (Denisov et al. 2022).
-    """
+def dense(
+    steps: int, participation: Participation | None, workload: Workload, equal_norms: bool
+) -> Array:
+    """Return C for the least mean error under a schema, shape (steps, steps)."""
     A = workload.accumulate(np.eye(steps))
-    S = A.T @ A
-    v = np.ones(steps)
+    schema = Single() if participation is None else participation
+    if len(schema.earliest(steps)) == 1:
+        X = _fixed_point(A.T @ A)
+    else:
+        X = best_gram(A, schema, equal_norms=equal_norms)
+    # The lower-triangular C with C^T C = X is the Cholesky factor of X read backwards.
+    return np.tril(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T)
+
+
+def _fixed_point(S: Array) -> Array:
+    """Return X of least tr(S X^-1) with unit diagonal, for records that take part once.
+
+    Iterates v <- diag((D S D)^(1/2)), D = diag(v)^(1/2); then X = D^-1 (D S D)^(1/2) D^-1 (Denisov
+    et al. 2022).
+    """
+    v = np.ones(len(S))
     for _ in range(10_000):
         scale = np.sqrt(v)
         values, vectors = np.linalg.eigh(scale[:, None] * S * scale)
@@ -254,6 +276,4 @@ def dense(steps: int, workload: Workload) -> Array:
         v = root.diagonal().copy()
         if change < 1e-12:
             break
-    X = root / np.sqrt(np.outer(v, v))
-    # The lower-triangular C with C^T C = X is the Cholesky factor of X read backwards.
-    return np.tril(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T)
+    return np.asarray(root / np.sqrt(np.outer(v, v)))

@@ -20,7 +20,7 @@ from scipy.signal import lfilter
 
 from dpcal import _validate
 from dpcal.accountants.matrix import optimise
-from dpcal.accountants.matrix.base import Toeplitz, read_only
+from dpcal.accountants.matrix.base import Toeplitz, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Buffers, Recurrence
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
@@ -167,7 +167,8 @@ class Banded(Toeplitz):
     bands
         Number of nonzero diagonals of C, in [1, steps].
     coefficients
-        First entries of the first column, shape (bands,), the first not 0. When omitted, those
+        First entries of the first column, shape (bands,), the first not 0, whose inverse does not
+        explode (no root of c(x) far inside the unit disc). When omitted, those
         whose mean error on prefix sums times sensitivity is least, for participations at least
         ``bands`` apart; :meth:`optimised` minimises others.
 
@@ -194,6 +195,9 @@ class Banded(Toeplitz):
         column = np.zeros(self.steps)
         column[: self.bands] = head
         object.__setattr__(self, "_column", read_only(column))
+        with np.errstate(over="ignore", invalid="ignore"):
+            enlarged = np.abs(column).sum() * np.abs(self.inverse_coefficients).sum()
+        refuse_explosion("coefficients", float(enlarged), self.steps)
 
     @staticmethod
     def optimised(
@@ -421,7 +425,7 @@ class BLT(Toeplitz):
     decays
         One or more numbers in [0, 1], one a buffer.
     scales
-        As many finite numbers.
+        As many finite numbers, for which the inverse does not explode.
 
     >>> BLT(4, (0.5,), (0.5,)).coefficients.tolist()
     [1.0, 0.5, 0.25, 0.125]
@@ -444,6 +448,10 @@ class BLT(Toeplitz):
             raise ValueError(f"decays must be numbers in [0, 1], got {self.decays!r}.")
         object.__setattr__(self, "decays", tuple(decays.tolist()))
         object.__setattr__(self, "scales", tuple(scales.tolist()))
+        # 1 / c(x) is a sum of powers of these, and grows where one of them is beyond the unit disc.
+        zeros = np.linalg.eigvals(np.diag(decays) - np.outer(np.ones(len(decays)), scales))
+        growth = self.steps * math.log(max(1.0, float(np.abs(zeros).max())))
+        refuse_explosion("scales", math.exp(growth) if growth < 700 else math.inf, self.steps)
 
     @staticmethod
     def optimised(
@@ -489,10 +497,18 @@ class BLT(Toeplitz):
 
     @cached_property
     def inverse_coefficients(self) -> Array:
-        """First column of C^-1, shape (T,)."""
-        impulse = np.zeros((self.steps, 1))
-        impulse[0] = 1.0
-        return read_only(self.recurrence(1).solve(impulse)[:, 0])
+        """First column of C^-1, shape (T,): entry k > 0 is -s M^(k-1) 1, M = D - 1 s."""
+        scales, ones = np.array(self.scales), np.ones(len(self.scales))
+        M = np.diag(self.decays) - np.outer(ones, scales)
+        block = math.isqrt(self.steps) + 1
+        heads, tails = [scales], [ones]
+        for _ in range(block - 1):
+            heads.append(heads[-1] @ M)
+        jump = np.linalg.matrix_power(M, block)
+        for _ in range(-(-self.steps // block)):
+            tails.append(jump @ tails[-1])
+        column = (np.array(tails) @ np.array(heads).T).reshape(-1)
+        return read_only(np.append(1.0, -column)[: self.steps])
 
     def recurrence(self, dimension: int) -> Recurrence:
         """Return the recurrence with one kept row a buffer."""

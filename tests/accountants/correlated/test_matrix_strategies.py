@@ -30,6 +30,8 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
+from dpcal.accountants.matrix.buffers import best_buffers, buffers_of, log_product
+from dpcal.accountants.matrix.gram import best_gram, may_overlap
 from dpcal.accountants.matrix.optimise import Objective
 from dpcal.accountants.matrix.sensitivity import most_separated
 from dpcal.errors import UnsupportedEvent
@@ -400,6 +402,82 @@ def test_more_buffers_are_no_worse_and_approach_the_optimum():
     assert 2.52441 < single < 2.668782  # between the best matrix of all and the square root
 
 
+@pytest.mark.parametrize("error", ["mean", "max"])
+@pytest.mark.parametrize(("separation", "times"), [(300, 1), (64, 5), (100, 3)])
+def test_closed_forms_of_buffers_against_columns(error, separation, times):
+    # A column's FFTs against sums over pairs of geometric series.
+    gaps = np.array([1e-3, 0.02, 0.05, 0.3, 0.6, 0.9])
+    decays, scales = buffers_of(gaps)
+    schema = FixedEpochs(times, separation) if separation != 64 else MinSeparation(64)
+    blt = BLT(300, decays, scales)
+    error_of = blt.max_error if error == "max" else blt.mean_error
+    exact = error_of() * blt.sensitivity(schema).value
+    found = math.exp(0.5 * log_product(gaps, 300, separation, times, error))
+    assert found == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_five_buffers_of_a_million_steps_are_near_the_best():
+    steps = 10**6
+    best = BLT.optimised(steps, 5, error="max")
+    # By the columns of C and of its inverse.
+    product = best.max_error() * best.sensitivity(Single()).value
+    root = float((SquareRoot(steps).coefficients ** 2).sum())
+    assert root < product < 1.01 * root
+    # The mean singular value of prefix sums is below what any factorisation reaches.
+    angles = (2 * np.arange(1, steps + 1) - 1) * math.pi / (4 * steps + 2)
+    least = float((0.5 / np.sin(angles)).mean())
+    assert least < product < 1.1 * least
+
+
+@pytest.mark.parametrize("schema", [Single(), FixedEpochs(20, 100)])
+def test_closed_forms_find_what_columns_find(schema):
+    places = schema.earliest(2000)
+    separation = 2000 if len(places) == 1 else 100
+    found = BLT(2000, *best_buffers(2000, separation, len(places), 2, "mean"))
+    by_column = BLT.optimised(2000, 2, participation=schema)
+    assert found.mean_error(participation=schema) == pytest.approx(
+        by_column.mean_error(participation=schema), rel=1e-5
+    )
+
+
+def test_dense_strategies_for_several_epochs():
+    steps, schema = 24, FixedEpochs(3, 8)
+    shared = Dense.optimised(steps, participation=schema)
+    equal = Dense.optimised(steps, participation=schema, equal_norms=True)
+    apart = Dense.optimised(steps, participation=MinSeparation(8))
+    for found in (shared, equal):
+        X = found.matrix().T @ found.matrix()
+        for first in range(8):
+            gram = X[first::8, first::8]
+            assert np.allclose(gram - np.diag(gram.diagonal()), 0, atol=1e-10)
+        assert found.sensitivity(schema).value == pytest.approx(math.sqrt(3), rel=1e-9)
+    assert np.allclose(np.linalg.norm(equal.matrix(), axis=0), 1, atol=1e-10)
+    assert apart.bands == 8
+    # More freedom is less error: norms, then pairs of steps that never meet, then Toeplitz bands.
+    errors = [each.mean_error(participation=schema) for each in (shared, equal, apart)]
+    banded = Banded.optimised(steps, 8, participation=schema).mean_error(participation=schema)
+    assert errors[0] < errors[1] < errors[2] < banded
+    # Where a record takes part once, descent finds what the fixed point does.
+    A = np.tril(np.ones((steps, steps)))
+    fixed = Dense.optimised(steps).matrix()
+    assert np.allclose(best_gram(A, Single(), equal_norms=True), fixed.T @ fixed, atol=1e-6)
+
+
+def test_no_neighbor_of_a_dense_optimum_is_better():
+    # The programme is convex, so that a point without a better neighbor is the best of all.
+    rng, schema, A = np.random.default_rng(3), FixedEpochs(2, 4), np.tril(np.ones((8, 8)))
+    X = best_gram(A, schema, equal_norms=False)
+
+    def value(gram):
+        sums = gram.diagonal()[:4] + gram.diagonal()[4:]
+        return np.trace(A.T @ A @ np.linalg.inv(gram)) * sums.max()
+
+    for _ in range(200):
+        change = rng.standard_normal((8, 8)) * (may_overlap(8, schema) | np.eye(8, dtype=bool))
+        assert value(X + 1e-3 * (change + change.T)) >= value(X) * (1 - 1e-9)
+
+
 # -- price
 
 
@@ -455,6 +533,12 @@ def test_sensitivity_is_never_rounded_down():
         (lambda: Dense([[1.0, 0.0], [1.0, 0.0]]), "C must not be singular, got 0 on .* row 1"),
         (lambda: Dense([[1.0, 0.0]]), r"C must be a square matrix, got shape \(1, 2\)"),
         (lambda: Dense([[math.nan]]), "C must be finite"),
+        (lambda: Dense(np.eye(40) - 2 * np.eye(40, k=-1)), "C must have an inverse that does not"),
+        (lambda: Dense([[1.0, 0.0], [1.0, 1e-200]]), "errors by a factor of 2e.200"),
+        (lambda: Banded(50, 2, [1.0, -2.0]), "coefficients must have an inverse that does not"),
+        (lambda: Banded(5000, 2, [1.0, -2.0]), "steps=5000 .* factor of more than 1e308"),
+        (lambda: BLT(100, (0.5,), (2.0,)), "scales must have an inverse that does not explode"),
+        (lambda: BLT(10**6, (0.5,), (2.0,)), "scales must have an inverse that does not explode"),
         (lambda: Banded(4, 5), "bands must be at most steps=4, got 5"),
         (lambda: Banded(4, 2, [1.0]), "coefficients must be bands=2 numbers, got 1"),
         (lambda: Banded(4, 2, [0.0, 1.0]), "C is singular"),
