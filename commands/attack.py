@@ -141,13 +141,15 @@ def _function(place: str) -> Callable[[Any], Any]:
 
 def _likelihood(options: Namespace) -> int:
     plan = _plan(options)
-    found = dpcal.optim.attacks.likelihood(
-        plan, samples=options.samples, confidence=options.confidence, seed=options.seed
-    )
-    if options.output is not None:
+    curve = None
+    if options.output is not None:  # before the attack, for not every plan has a curve
         curve = dpcal.accountants.trade_off(
             plan.event, neighboring_relation=plan.neighboring_relation
         )
+    found = dpcal.optim.attacks.likelihood(
+        plan, samples=options.samples, confidence=options.confidence, seed=options.seed
+    )
+    if curve is not None:
         rates = found.rates()
         figure = dpcal.plot.trade_off_curve(
             [(f"claimed, epsilon = {plan.epsilon:.4g}", curve)],

@@ -2,8 +2,8 @@
 
 The adversary sees every noisy answer and knows everything but whether a canary is in the data. Each
 of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows, so
-that one run tests n canaries at once: noise and sampling are independent among them. What all
-answers say of a canary is its log-likelihood ratio, summed over the steps, and no attack beats it.
+that one run tests n canaries at once: noise is independent among them. What all answers say of a
+canary is its log-likelihood ratio, in :mod:`dpcal.optim.attacks.evidence`, and no attack beats it.
 
 Canaries with a positive ratio are called members. Bounds on the two error rates, which hold with
 the stated confidence, are compared with the exact trade-off curve of the plan, at other amounts of
@@ -31,9 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from dpcal import _validate
+from dpcal.accountants.correlated.draws.confidence import lower_mean, upper_mean
 from dpcal.accountants.curves.tradeoff import true_positive_rate
+from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import UnsupportedEvent
+from dpcal.optim.attacks.evidence import Evidence, evidence_of
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape
 from dpcal.optim.boundary.observers import observing
 from dpcal.optim.objectives.arrays import Rows, Vector, parameters
@@ -44,15 +46,21 @@ __all__ = ["Canaries", "Likelihood", "likelihood"]
 
 Flags = NDArray[np.bool_]
 
-# Slope of a canary's loss: clipping acts on it whatever the plan's bound is.
+# Size of a canary's loss: clipping acts on its gradient whatever the plan's bound is.
 _STEEP = 1e150
+# Coordinate from which on a canary's loss grows no more, so that it stays finite.
+_LARGEST = 200.0
 
 # How far noise is searched for, as a factor on the plan's, and how closely.
 _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 
 class Canaries(Objective):
-    """One record for each parameter, whose gradient is steep along it, or who says nothing.
+    """One record for each parameter, whose loss is steep along it, or who says nothing.
+
+    The loss of record i is a large number times exp(w_i), or the opposite: its gradient is as long
+    as any bound allows at every w, and so is its difference between two w, wherever their
+    coordinates i differ.
 
     Parameters
     ----------
@@ -77,17 +85,20 @@ class Canaries(Objective):
         return total
 
     def clipped_difference_sum(self, w: Vector, v: Vector, rows: Rows, max_norm: float) -> Vector:
-        """See :meth:`Objective.clipped_difference_sum`: losses are lines."""
-        return np.zeros(self.dimension)
+        """See :meth:`Objective.clipped_difference_sum`: gradients grow with the coordinate."""
+        total = np.zeros(self.dimension)
+        total[rows] = self._signs[rows] * np.sign(w[rows] - v[rows]) * max_norm
+        return total
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
         """See :meth:`Objective.clipped_loss_sum`."""
-        losses = self._signs[rows] * w[rows] * _STEEP
+        losses = self._signs[rows] * np.exp(np.minimum(w[rows], _LARGEST)) * _STEEP
         return float(np.clip(losses, -max_loss, max_loss).sum())
 
     def loss(self, w: ArrayLike) -> float:
         """Return the mean loss at ``w``, shape (n,). Not private."""
-        return float(self._signs @ parameters(w, self.dimension)) * _STEEP / self.n
+        grown = np.exp(np.minimum(parameters(w, self.dimension), _LARGEST))
+        return float(self._signs @ grown) * _STEEP / self.n
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,7 +115,8 @@ class Likelihood:
     claim, delta
         The plan's.
     scale
-        The run has no more than so many times the planned noise.
+        The run has no more than so many times the planned noise. NaN where the trade-off curve of
+        the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
     confidence
         With which ``epsilon``, and ``alone``, hold.
     false_positive_rate, true_positive_rate
@@ -142,15 +154,20 @@ class Likelihood:
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as JSON values, without the ratios."""
         named = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        named["scale"] = None if math.isnan(self.scale) else self.scale
         return {k: v for k, v in named.items() if k not in ("members", "others")} | {
             "holds": self.holds
         }
 
     def __str__(self) -> str:
-        return (
+        found = (
             f"epsilon is at least {self.epsilon:.4g} at delta {self.delta:.3g}, claimed "
-            f"{self.claim:.4g} ({self.samples} canaries, confidence {self.confidence:g}): the "
-            f"noise is at most {self.scale:.4g} times the planned one; "
+            f"{self.claim:.4g} ({self.samples} canaries, confidence {self.confidence:g})"
+        )
+        if math.isnan(self.scale):
+            return f"{found}, from error rates alone"
+        return (
+            f"{found}: the noise is at most {self.scale:.4g} times the planned one; "
             f"from error rates alone epsilon is at least {self.alone:.4g}"
         )
 
@@ -158,7 +175,7 @@ class Likelihood:
 def likelihood(
     plan: Plan,
     *,
-    run: Callable[[Objective, Plan], Any] | None = None,
+    run: Callable[[Any, Plan], Any] | None = None,
     samples: int = 1_000_000,
     confidence: float = 0.99,
     seed: int | None = None,
@@ -168,12 +185,15 @@ def likelihood(
     Parameters
     ----------
     plan
-        Of gradients on all records or on Poisson samples, with independent noise.
+        Whose answers are gradients and differences of gradients: about all records, Poisson
+        samples, batches of a fixed size or parts of a partition, with independent or correlated
+        noise; also over silos, where each silo's own answers are attacked.
     run
         Called with an objective and the plan; trains with oracles that it opens itself. The plan's
-        optimizer when omitted. The objective has as many parameters as records.
+        optimizer when omitted. The objective has as many parameters as records. Over silos it is a
+        list of objectives.
     samples
-        How many canaries, at least 1000; as many runs as that takes, n canaries each.
+        How many canaries, at least 1000; as many runs as that takes, n canaries each, in each silo.
     confidence
         In (0, 1), of each bound; a claim that holds is accused with at most the rest.
     seed
@@ -182,79 +202,99 @@ def likelihood(
     Raises
     ------
     UnsupportedEvent
-        If answers are about other samples, or noise is correlated: then canaries are not
-        independent of each other.
+        If answers are norms, losses or means of iterates: then canaries are not independent of each
+        other. Use :func:`dpcal.optim.attacks.plant`. Also if a run with correlated noise ends
+        early.
+
+    Notes
+    -----
+    Given who is in which batch, canaries are independent of each other where nothing that was
+    released decides what is asked. Batches of a fixed size are drawn together: their canaries are
+    negatively associated, and the rates have Hoeffding's bound, which holds for those too (Shao
+    2000), in place of Clopper and Pearson's. Where a run asks as it was answered (a walk that ends
+    where a gradient is small), canaries are independent but for what all of them together decide.
     """
     for query in plan.queries:
-        if query.sampler not in ("full", "poisson") or query.composition == "disjoint":
-            raise UnsupportedEvent(
-                "likelihood ratios are for answers about all records or Poisson samples, got query "
-                f"{query.name!r} with sampler {query.sampler!r}, {query.composition}."
-            )
-        if query.correlation is not None:
-            raise UnsupportedEvent(f"query {query.name!r} has correlated noise.")
+        evidence_of(query, plan.n)
     _validate.probability(confidence=confidence)
     if _validate.count(samples=samples) < 1000:
         raise ValueError(f"samples must be at least 1000, got {samples}.")
     run = find(plan.optimizer).optimizer() if run is None else run
-    members, others = _ratios(plan, run, math.ceil(samples / plan.n), seed)
+    members, others = _ratios(plan, run, samples, seed)
     return _judged(plan, members, others, confidence)
 
 
 def _ratios(
-    plan: Plan, run: Callable[[Objective, Plan], Any], runs: int, seed: int | None
+    plan: Plan, run: Callable[[Any, Plan], Any], samples: int, seed: int | None
 ) -> tuple[Vector, Vector]:
-    """Return the ratios of members and of others, over several runs."""
+    """Return the ratios of members and of others, over several runs and all silos."""
     rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     replaced = plan.neighboring_relation == "replace-one"
+    silos = plan.parameters.get("silos")
+    count = int(silos) if isinstance(silos, int) else 1
     members, others = [], []
-    for _ in range(runs):
-        included = rng.random(plan.n) < 0.5
+    for _ in range(math.ceil(samples / (plan.n * count))):
+        included = rng.random((count, plan.n)) < 0.5
+        canaries = [Canaries(each, replaced=replaced) for each in included]
         watch = _Ratios(Tape(salt=rng.bytes(32)), plan.n, replaced=replaced)
         with observing(watch):
-            run(Canaries(included, replaced=replaced), plan)
-        members.append(watch.ratios[included])
-        others.append(watch.ratios[~included])
+            run(canaries[0] if silos is None else canaries, plan)
+        for each, there in zip(canaries, included, strict=True):
+            ratios = watch.of(each)
+            members.append(ratios[there])
+            others.append(ratios[~there])
     return np.concatenate(members), np.concatenate(others)
 
 
 class _Ratios(Recorder):
-    """Adds up what each answer says of each canary."""
+    """Adds up what each answer says of each canary, and keeps nothing else."""
 
     def __init__(self, tape: Tape, n: int, *, replaced: bool) -> None:
         super().__init__(tape)
         self._n, self._replaced = n, replaced
-        self.ratios = np.zeros(n)
+        self._found: dict[tuple[int, str, float, float], Evidence] = {}
 
     def take(self, due: Sum, query: Query, release: Callable[[], Vector], **about: Any) -> Answer:
-        """Release a sum; keep its likelihood ratios, and nothing else."""
+        """Release a sum, and hand each canary's coordinate to the evidence of its query."""
         answer = Answer(**vars(due), query=query, mean=release(), **about)
-        if due.kind == "gradient":
-            x = answer.mean * answer.size / due.bound
-            q, z = answer.size / self._n, query.noise_multiplier
-            self.ratios += _log_ratio(x, q, z)
-            if self._replaced:
-                self.ratios -= _log_ratio(-x, q, z)
+        if due.kind == query.kind:
+            # Which way a canary of sign 1 moves its coordinate is known.
+            toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
+            x = toward * answer.mean * answer.size / due.bound
+            for sign in (1.0, -1.0) if self._replaced else (1.0,):
+                self._evidence(due.objective, query, sign).add(sign * x, due.rows)
         return answer
 
+    def _evidence(self, objective: Objective, query: Query, sign: float) -> Evidence:
+        key = (id(objective), query.name, query.noise_multiplier, sign)
+        if key not in self._found:
+            self._found[key] = evidence_of(query, self._n)
+        return self._found[key]
 
-def _log_ratio(x: Vector, q: float, z: float) -> Vector:
-    """Return log of (1 - q) N(0, z^2) + q N(1, z^2) over N(0, z^2), at x."""
-    exponent = (x - 0.5) / z**2
-    return exponent if q == 1 else np.logaddexp(math.log1p(-q), math.log(q) + exponent)
+    def of(self, objective: Canaries) -> Vector:
+        """Return the log-likelihood ratio of each canary of an objective."""
+        total = np.zeros(objective.n)
+        for (owner, *_, sign), evidence in self._found.items():
+            if owner == id(objective):
+                total += sign * evidence.log_ratios()
+        return total
 
 
 def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> Likelihood:
     """Bound the error rates, and find the noise that would allow them."""
     chance = (1 - confidence) / 2
-    most, least = _rates(members, others, 0.0, chance)
-    scale = _MOST_NOISE
-    if least > most:
+    rates = _together if _drawn_together(plan) else _apart
+    most, least = rates(members, others, 0.0, chance)
+    alone = _alone(rates, members, others, plan.delta, chance)
+    scale, epsilon = _MOST_NOISE, 0.0
+    if isinstance(plan.event, CorrelatedGaussianDpEvent):
+        scale, epsilon = math.nan, alone
+    elif least > most:
         scale = _largest_noise(plan, most, least)
-    epsilon = float(_scaled(plan, scale).price().lower) if least > most else 0.0
+        epsilon = float(_scaled(plan, scale).price().lower)
     return Likelihood(
         epsilon=epsilon,
-        alone=_alone(members, others, plan.delta, chance),
+        alone=alone,
         claim=plan.epsilon,
         delta=plan.delta,
         scale=scale,
@@ -267,7 +307,18 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
     )
 
 
-def _rates(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
+def _drawn_together(plan: Plan) -> bool:
+    """Whether one record's place in a batch is another's loss."""
+    return any(
+        query.sampler == "fixed-size" and query.composition == "sequential"
+        for query in plan.queries
+    )
+
+
+_Rates = Callable[[Vector, Vector, float, float], tuple[float, float]]
+
+
+def _apart(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
     """Return an upper bound on false and a lower bound on true positives (Clopper, Pearson)."""
     alarms, hits = int((others > level).sum()), int((members > level).sum())
     most = (
@@ -277,6 +328,13 @@ def _rates(members: Vector, others: Vector, level: float, chance: float) -> tupl
     )
     least = special.betaincinv(hits, len(members) - hits + 1, chance) if hits else 0.0
     return float(most), float(least)
+
+
+def _together(members: Vector, others: Vector, level: float, chance: float) -> tuple[float, float]:
+    """Return bounds on both rates that hold for negatively associated canaries (Hoeffding)."""
+    alarms, hits = float((others > level).mean()), float((members > level).mean())
+    most = upper_mean(alarms, draws=len(others), failure_probability=chance)
+    return min(1.0, most), lower_mean(hits, draws=len(members), failure_probability=chance)
 
 
 def _scaled(plan: Plan, scale: float) -> Plan:
@@ -296,24 +354,34 @@ def _scaled(plan: Plan, scale: float) -> Plan:
 
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
     """Return a factor on the noise at which no test has rates so good, as small as can be told."""
-    low, high = _LEAST_NOISE, _MOST_NOISE
-    while high > low * (1 + _PRECISION):
-        middle = math.sqrt(low * high)
+
+    def allowed(scale: float) -> bool:
         power = true_positive_rate(
-            _scaled(plan, middle).event,
+            _scaled(plan, scale).event,
             false_positive_rate=most,
             neighboring_relation=plan.neighboring_relation,
         )
-        low, high = (low, middle) if power.upper < least else (middle, high)
+        return power.upper >= least
+
+    # From the planned noise on: far less noise takes long to price.
+    low = high = 1.0
+    while low > _LEAST_NOISE and not allowed(low):
+        low, high = low / 2, low
+    while low == high < _MOST_NOISE and allowed(2 * high):
+        low = high = 2 * high
+    high = 2 * low if low == high else high
+    while high > low * (1 + _PRECISION):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if allowed(middle) else (low, middle)
     return high
 
 
-def _alone(members: Vector, others: Vector, delta: float, chance: float) -> float:
+def _alone(rates: _Rates, members: Vector, others: Vector, delta: float, chance: float) -> float:
     """Bound epsilon by rates alone: a tenth of the canaries chooses the level, the rest test it."""
     some = [len(ratios) // 10 for ratios in (members, others)]
 
     def bound(level: float, first: Vector, second: Vector) -> float:
-        most, least = _rates(first, second, level, chance)
+        most, least = rates(first, second, level, chance)
         return math.log((least - delta) / most) if least > delta else -math.inf
 
     choosing = members[: some[0]], others[: some[1]]

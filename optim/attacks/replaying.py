@@ -225,7 +225,7 @@ class _Replayer(Recorder):
         with np.errstate(over="ignore", invalid="ignore"):
             moved = float(np.linalg.norm(due.total - recorded.total))
             size = float(np.linalg.norm(recorded.total)) + len(due.rows) * due.bound
-        if not moved > _ROUNDING * size:
+        if moved <= _ROUNDING * size:
             return
         self.moved.append(recorded)
         allowed = self.reach * due.bound

@@ -56,13 +56,17 @@ class Observer(Protocol):
 
 _OBSERVER: ContextVar[Observer | None] = ContextVar("observer", default=None)
 
+# Holds the number of the process that observes, as long as it does. Processes that it starts
+# meanwhile, in whatever way, inherit the variable, and so refuse to open oracles.
+_OBSERVING = "DPCAL_OBSERVING"
+
 
 class _Active:
     """The observations that go on in this process, and how many oracles each of them missed."""
 
     def __init__(self) -> None:
         self.missed: dict[object, int] = {}
-        self.process = os.getpid()
+        self._process: str | None = None
         self._lock = Lock()
         self._start: Callable[[Thread], None] | None = None
 
@@ -71,7 +75,8 @@ class _Active:
         with self._lock:
             token = object()
             if not self.missed:
-                self._start, self.process = Thread.start, os.getpid()
+                self._start, self._process = Thread.start, os.environ.get(_OBSERVING)
+                os.environ[_OBSERVING] = str(os.getpid())
                 Thread.start = _started_inside(Thread.start)  # type: ignore[method-assign, assignment]
             self.missed[token] = 0
             return token
@@ -82,6 +87,9 @@ class _Active:
             missed = self.missed.pop(token)
             if not self.missed and self._start is not None:
                 Thread.start = self._start  # type: ignore[method-assign, assignment]
+                del os.environ[_OBSERVING]
+                if self._process is not None:
+                    os.environ[_OBSERVING] = self._process
             return missed
 
     def miss(self) -> None:
@@ -132,7 +140,7 @@ def observing(observer: Observer) -> Iterator[None]:
 def _present() -> Observer | None:
     """Return who watches here; refuse to open an oracle where its observer cannot see it."""
     observer = _OBSERVER.get()
-    if observer is not None and os.getpid() != _ACTIVE.process:
+    if os.environ.get(_OBSERVING, str(os.getpid())) != str(os.getpid()):
         raise UnobservedOracle(
             "an oracle cannot be observed in a process of its own: let the run that is attacked "
             "work in threads."

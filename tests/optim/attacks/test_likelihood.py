@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpcal import calibrate, optim
 from dpcal.accountants.curves.tradeoff import gdp_mu
-from dpcal.calibrate import Plan, Query
+from dpcal.calibrate import Constants, Plan, Query
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim import attacks
 from dpcal.optim.attacks.canaries import power
@@ -18,7 +18,7 @@ N, DELTA = 4_000, 1e-5
 
 
 def sampled(epsilon, **options):
-    return calibrate.dpsgd(n=N, batch_size=400, steps=60, epsilon=epsilon, delta=DELTA, **options)
+    return calibrate.dpsgd(n=N, batch_size=400, steps=20, epsilon=epsilon, delta=DELTA, **options)
 
 
 @pytest.mark.slow
@@ -82,18 +82,19 @@ def test_ratios_of_one_gaussian_answer_have_their_law():
     assert negatives[50] == pytest.approx(exact, abs=0.05)
 
 
-def test_what_is_not_independent_is_refused():
-    plan = calibrate.dpsgd(
-        n=N, batch_size=400, steps=5, epsilon=1.0, delta=DELTA, neighboring_relation="replace-one"
+def test_what_mixes_canaries_is_refused():
+    plan = calibrate.adaptive_gd(
+        Constants(lipschitz=1.0, smoothness=1.0, gap=1.0),
+        n=N,
+        dimension=3,
+        steps=3,
+        epsilon=1.0,
+        delta=DELTA,
     )
-    (query,) = plan.queries
-    fixed = dataclasses.replace(
-        query, sampler="fixed-size", batch_size=400, sampling_probability=None
-    )
-    with pytest.raises(UnsupportedEvent, match="about all records or Poisson samples"):
-        attacks.likelihood(dataclasses.replace(plan, queries=(fixed,)))
+    with pytest.raises(UnsupportedEvent, match="in which each canary has a coordinate"):
+        attacks.likelihood(plan)
     with pytest.raises(ValueError, match="samples must be at least 1000"):
-        attacks.likelihood(plan, samples=10)
+        attacks.likelihood(sampled(1.0), samples=10)
 
 
 # -- one run, seen from outside

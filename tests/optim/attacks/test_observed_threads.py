@@ -1,6 +1,9 @@
 """Attacks see the oracles of threads, and refuse runs with oracles that they cannot see."""
 
 import multiprocessing
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from dpcal import calibrate, optim
 from dpcal.errors import UnobservedOracle
 from dpcal.optim import Logistic, attacks
+from dpcal.optim.attacks.recording import record
 
 N, D = 60, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -79,3 +83,29 @@ def forked(table):
 def test_oracles_of_other_processes_are_refused():
     with pytest.raises(UnobservedOracle, match="in a process of its own"):
         attacks.replay_table(forked, X, Y)
+
+
+CHILD = """
+import numpy as np
+from dpcal import calibrate, optim
+plan = calibrate.dpsgd(n=60, batch_size=20, steps=5, epsilon=2.0, delta=1e-5)
+try:
+    optim.dpsgd(optim.Logistic(np.eye(60, 3), np.arange(60) % 2), plan)
+    print("trained")
+except Exception as refused:
+    print(type(refused).__name__, refused)
+"""
+
+
+def in_a_new_process(table):
+    """Train in a process that shares nothing with this one, and return what it said."""
+    command = [sys.executable, "-c", CHILD]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.slow
+def test_oracles_of_new_processes_are_refused_while_a_run_is_attacked():
+    tape = record(in_a_new_process, (X, Y))
+    assert tape.outcome.startswith("UnobservedOracle an oracle cannot be observed")
+    # Nothing is left of it: processes that are started afterwards may train.
+    assert "DPCAL_OBSERVING" not in os.environ

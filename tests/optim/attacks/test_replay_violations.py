@@ -254,6 +254,89 @@ def test_a_planted_violation_is_found_by_its_name(violation, run):
     assert violation in found(run, price=violation == "price")
 
 
+# -- what was found in twelve libraries (Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026): the
+# kinds of mistakes that the examples of their package hold, and the name that each has here
+
+
+class Unclipped(FromGradients):
+    """Sums whole gradients, and says that they are clipped (SmartNoise's covariance)."""
+
+    checked = True
+
+    def clipped_sum(self, w, rows, max_norm):
+        return self._rows_of_gradients(w, rows).sum(axis=0)
+
+
+def scales_by_the_size(table):
+    """Counts the records that are there, for a number that all may see (Opacus)."""
+    return dpsgd(Logistic(*table), WHOLE, learning_rate=1 / table[0].any(axis=1).sum())
+
+
+def infers_the_domain(table):
+    """Reads the categories off the records (diffprivlib, dpmm)."""
+    levels = len(np.unique(np.round(table[0][:, 0])))
+    plan = dataclasses.replace(WHOLE, parameters={**WHOLE.parameters, "levels": levels})
+    return dpsgd(Logistic(*table), plan, learning_rate=0.5)
+
+
+def forgets_to_clip(table):
+    return dpsgd(linear(table, Unclipped), WHOLE, learning_rate=0.1)
+
+
+def silent(out, standard_deviation, generator):
+    """A sensitivity that comes out as zero, and so no noise (Synthcity's PrivBayes)."""
+
+
+def spends_twice(table):
+    """Two runs for the price of one (MOSTLY AI)."""
+    honest(table)
+    return honest(table)
+
+
+def prices_too_low(table):
+    """An accountant that leaves a term out (SmartNoise's odometer)."""
+    return honest(table, dataclasses.replace(SAMPLED, epsilon=0.9 * SAMPLED.epsilon))
+
+
+FOUND_ELSEWHERE = {
+    "data in the control flow": (scales_by_the_size, "parameters"),
+    "a domain that is inferred": (infers_the_domain, "plan"),
+    "sensitivity": (forgets_to_clip, "sensitivity"),
+    "no noise": (patched(noise_module, "add_gaussian", silent), "noise"),
+    "spent twice": (spends_twice, "ledger"),
+    "accounting": (prices_too_low, "price"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FOUND_ELSEWHERE)
+def test_what_was_found_in_other_libraries_is_found_here(name):
+    run, violation = FOUND_ELSEWHERE[name]
+    assert violation in found(run, price=violation == "price")
+
+
+def test_a_number_that_is_none_passes_by_clipping_but_not_by_the_oracle():
+    """NaN is neither above nor below a bound, so that np.clip lets it through."""
+
+    class Clipped(FromGradients):
+        checked = True
+
+        def clipped_sum(self, w, rows, max_norm):
+            return np.clip(self._rows_of_gradients(w, rows), -0.1, 0.1).sum(axis=0)
+
+    other = (X.copy(), Y)
+    other[0][7] = np.nan
+    replayed = attacks.replay(
+        lambda table: dpsgd(linear(table, Clipped), WHOLE, learning_rate=0.1),
+        (X, Y),
+        other,
+        silent=True,
+        price=False,
+    )
+    assert replayed.holds, str(replayed)
+    assert replayed.moved > 0
+
+
 def test_a_run_that_is_not_deterministic_is_no_evidence():
     def run(table):
         return dpsgd(Logistic(*table), WHOLE, learning_rate=np.random.default_rng().random())

@@ -1,0 +1,179 @@
+"""What do a run's answers say of each canary? Log-likelihood ratios, by how records are sampled.
+
+A canary adds its sign (or nothing) to one coordinate of each answer that it is in, in units of the
+bound; the noise of that coordinate has standard deviation z in the same units. How much the answers
+say of it depends on who is known to be in a batch:
+
+====================== ============================================== ==========================
+answers about          who looks knows                                log-likelihood ratio
+====================== ============================================== ==========================
+all records            that everybody is in each answer               exact
+Poisson samples        the sampling probability                       exact
+batches of a fixed     the share b / n, and not what other records    of one record by itself:
+size                   tell of the batch                              less than all that is told
+parts of a partition   the partition                                  exact
+correlated noise       the strategy C and the law of participations   exact, or estimated where
+                                                                      no engine is (particles)
+====================== ============================================== ==========================
+
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=2.0, count=2)
+>>> evidence = evidence_of(query, n=3)
+>>> for x in ([1.0, 0.0, 0.5], [1.0, 0.0, 0.5]):
+...     evidence.add(np.array(x), np.arange(3))
+>>> evidence.log_ratios().tolist()
+[0.25, -0.25, 0.0]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpcal.accountants.correlated import samplers as laws
+from dpcal.accountants.correlated.mechanism import Mechanism
+from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.correlated.table import chosen
+from dpcal.calibrate.plan import Query
+from dpcal.errors import UnsupportedEvent
+from dpcal.optim.objectives.arrays import Rows, Vector
+
+__all__ = ["KINDS", "Evidence", "evidence_of"]
+
+# Kinds of queries whose answers have a coordinate for each canary. Norms, losses and means of
+# iterates mix canaries, which are then not independent of each other.
+KINDS = ("gradient", "gradient difference")
+
+# Routes of the accountant whose participations do not interact: each round stands for itself.
+_SEPARATED = ("product", "convolved", "separated")
+
+
+class Evidence(Protocol):
+    """Adds up what the answers to one query say of each canary."""
+
+    def add(self, x: Vector, rows: Rows) -> None:
+        """Take an answer: each canary's coordinate, in units of the bound, and who was summed."""
+        ...
+
+    def log_ratios(self) -> Vector:
+        """Return log P(answers | canary is there) / P(answers | it is not), shape (n,)."""
+        ...
+
+
+def _gaussian(x: Vector, z: float) -> Vector:
+    """Return log of N(1, z^2) over N(0, z^2), at x."""
+    return (x - 0.5) / z**2
+
+
+class _Sampled:
+    """Of batches that each record is in with probability q, whoever else is."""
+
+    def __init__(self, query: Query, n: int) -> None:
+        self._q, self._z = query.expected_batch_size(n) / n, query.noise_multiplier
+        self._total = np.zeros(n)
+
+    def add(self, x: Vector, rows: Rows) -> None:
+        """See :class:`Evidence`."""
+        exponent = _gaussian(x, self._z)
+        if self._q < 1:
+            exponent = np.logaddexp(math.log1p(-self._q), math.log(self._q) + exponent)
+        self._total += exponent
+
+    def log_ratios(self) -> Vector:
+        """See :class:`Evidence`."""
+        return self._total
+
+
+class _Parted:
+    """Of parts of a partition, which is known: an answer is about its part alone."""
+
+    def __init__(self, query: Query, n: int) -> None:
+        self._z, self._total = query.noise_multiplier, np.zeros(n)
+
+    def add(self, x: Vector, rows: Rows) -> None:
+        """See :class:`Evidence`."""
+        self._total[rows] += _gaussian(x[rows], self._z)
+
+    def log_ratios(self) -> Vector:
+        """See :class:`Evidence`."""
+        return self._total
+
+
+class _Correlated:
+    """Of a whole run with noise C^-1 z: C times the answers are C times participations, plus z."""
+
+    def __init__(self, query: Query, n: int) -> None:
+        assert query.correlation is not None
+        self._strategy = query.correlation.strategy
+        self._mechanism = Mechanism.of(self._strategy, noise_multiplier=query.noise_multiplier)
+        self._law = query.participation()
+        self._answers: list[Vector] = []
+        # Of a group that is drawn, and not known, rather than of the worst one.
+        if isinstance(self._law, laws.CyclicPoisson):
+            self._law = dataclasses.replace(self._law, random_shift=True)
+
+    def add(self, x: Vector, rows: Rows) -> None:
+        """See :class:`Evidence`."""
+        self._answers.append(x.copy())
+
+    def log_ratios(self) -> Vector:
+        """See :class:`Evidence`."""
+        mechanism, taken = self._mechanism, len(self._answers)
+        if taken != mechanism.steps:
+            raise UnsupportedEvent(
+                f"of correlated noise a whole run is attacked, {mechanism.steps} answers, got one "
+                f"of {taken}."
+            )
+        answers = np.array(self._answers)
+        if isinstance(self._law, laws.Poisson) and self._law.sampling_probability == 1:
+            # One Gaussian release along C 1: entries of C of both signs are as they are.
+            C = self._strategy.matrix()
+            mean = C.sum(axis=1)
+            return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
+        a = mechanism.fields(mechanism.means(answers))
+        if isinstance(self._law, laws.BallsInBins):
+            return self._of_bins(a, self._law)
+        return self._by_engine(a)
+
+    def _of_bins(self, a: Vector, law: laws.BallsInBins) -> Vector:
+        """Of one bin among several, each as likely as any other: the mean of their ratios."""
+        patterns = law.patterns(len(a))
+        energies = np.einsum("tb,tu,ub->b", patterns, self._mechanism.gram, patterns)
+        exponents = patterns.T @ a - 0.5 * energies[:, np.newaxis]
+        return np.asarray(logsumexp(exponents, axis=0) - math.log(law.bins))
+
+    def _by_engine(self, a: Vector) -> Vector:
+        """By the engine that prices such runs."""
+        route = chosen(self._mechanism, self._law).route
+        question = Question(
+            self._mechanism,
+            self._law,
+            "separated" if route in _SEPARATED else route,
+            Options(seed=0),
+        )
+        engine = question.setting("remove").engine
+        # Estimates by particles are random, and no better known for that: any score is an attack.
+        return np.asarray(engine.log_ratio(np.ascontiguousarray(a)))
+
+
+def evidence_of(query: Query, n: int) -> Evidence:
+    """Return what adds up the answers to a query about n canaries.
+
+    Raises
+    ------
+    UnsupportedEvent
+        If an answer has no coordinate for each canary.
+    """
+    if query.kind not in KINDS:
+        raise UnsupportedEvent(
+            "likelihood ratios are for gradients and their differences, in which each canary has a "
+            f"coordinate of its own, got query {query.name!r} of kind {query.kind!r}. What such a "
+            "run tells can be bounded from its parameters alone, by optim.attacks.plant."
+        )
+    if query.correlation is not None:
+        return _Correlated(query, n)
+    return _Parted(query, n) if query.composition == "disjoint" else _Sampled(query, n)
