@@ -29,7 +29,7 @@ from dpcal import _lazy, _moved
 
 if TYPE_CHECKING:
     from dpcal import accountants, adapters, calibrate, estimators, optim, plot, report, tables
-    from dpcal.optim.budget import budget
+    from dpcal.optim.boundary.budget.shared import budget
     from dpcal.tables import load_model
 
     __version__: str
@@ -53,7 +53,7 @@ _moved.install()
 _ROOMS = ("accountants", "adapters", "calibrate", "estimators", "optim", "plot", "report", "tables")
 _HOMES = {
     **{room: f"dpcal.{room}" for room in _ROOMS},
-    "budget": "dpcal.optim.budget",
+    "budget": "dpcal.optim.boundary.budget.shared",
     "load_model": "dpcal.tables.model",
 }
 _find, __dir__ = _lazy.attributes(__name__, _HOMES)

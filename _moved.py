@@ -43,6 +43,8 @@ _ROOMS = {
         "oracle": "boundary.oracle",
         "noise": "boundary.streams",
         "ledger": "boundary.ledger",
+        "choices": "boundary.choices",
+        "boundary.estimate": "estimate",
         "robust": "objectives.robust",
         "softmax": "objectives.softmax",
         "networks": "objectives.networks",

@@ -17,6 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Self
 
@@ -33,8 +34,8 @@ from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded
 from dpcal.optim import FromGradients, Ledger, PrivateOracle, Result, Trace
+from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import Budget, in_use, prepaid
-from dpcal.optim.choices import PrivateChoices
 from dpcal.report import statement
 
 __all__ = [
@@ -51,8 +52,10 @@ Table = NDArray[np.float64]
 # What bounds are, where they are to be learned inside the budget.
 LEARN = "learn"
 
-# The neighboring relation of all estimators: their number of records is public.
-RELATION = "add-or-remove-one"
+# The neighboring relation of all estimators: a record is there, or it is blanked and contributes
+# nothing. Means are divided by the number of records, which is counted from the table: one record
+# more would change it, so that a claim about added or removed records would not hold.
+RELATION = "replace-special"
 
 # Share of an estimator's squared GDP parameter that is spent on learning classes, where none are
 # declared. Counts of labels need little; with much more the model has visibly more noise.
@@ -110,6 +113,10 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Return bounds that were learned, or else those that were declared."""
         return self.__dict__.get(f"{name}_", getattr(self, name))
 
+    def _pays(self) -> bool:
+        """Whether there is a budget that answers are paid from."""
+        return bool(in_use()) or self.__dict__.get("budget") is not None
+
     def _learns_bounds(self) -> bool:
         """Whether bounds are to be learned, or say which other texts are none."""
         given = [getattr(self, name, None) for name in ("bounds", "target_bounds")]
@@ -161,7 +168,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 "charged from here. Use n_jobs=1, or threads; or clone the estimator to fit it "
                 "outside that budget."
             )
-        with prepaid(plan.event, plan.neighboring_relation, self.budget):
+        name = plan.optimizer
+        with prepaid(plan.event, plan.neighboring_relation, self.budget, label=name):
             yield
 
     def __sklearn_tags__(self) -> Any:
@@ -171,7 +179,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
-        if in_use() or self.__dict__.get("budget") is not None:
+        if self._pays():
             state["_left_budget_of"] = os.getpid()
         return state
 
@@ -216,27 +224,14 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         at: Table | None = None,
     ) -> tuple[Table, Ledger]:
         """Return a private mean of one vector a record, shortened to the query's bound."""
-        query = plan.query(name)
-        part = Plan(
-            optimizer="sum",
-            n=plan.n,
-            queries=(query.with_count(1),),
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-        )
+        part = part_of(plan, "sum", plan.query(name).with_count(1))
         objective = FromGradients(lambda w, rows: vectors(rows), n=plan.n, dimension=dimension)
         oracle = PrivateOracle(objective, part, seed=self._seed)
         return oracle.gradient(np.zeros(dimension), name), oracle.ledger
 
     def _learned_labels(self, plan: Plan, y: NDArray[Any]) -> tuple[NDArray[Any], Ledger]:
         """Return the labels that enough records carry, and the ledger of having asked."""
-        part = Plan(
-            optimizer="labels",
-            n=plan.n,
-            queries=(plan.query("labels"),),
-            epsilon=plan.epsilon,
-            delta=plan.delta,
-        )
+        part = part_of(plan, "labels", plan.query("labels"))
         choices = PrivateChoices(y, part, seed=self._seed)
         return choices.labels("labels"), choices.ledger
 
@@ -292,6 +287,34 @@ def _one_release(epsilon: float, delta: float, failure: float) -> float:
 
     whole = noise_multiplier(event, epsilon=epsilon, delta=delta, neighboring_relation=RELATION)
     return repeated(whole, 1)
+
+
+def part_of(plan: Plan, optimizer: str, query: Query) -> Plan:
+    """Return the plan of one query of a plan, for an oracle of its own."""
+    return replace(plan, optimizer=optimizer, queries=(query,), parameters={})
+
+
+def blank_targets(estimator: Any, y: Any) -> Any:
+    """Return as many targets as there are, of which none depends on a record.
+
+    Parameters
+    ----------
+    estimator
+        A private estimator.
+    y
+        Targets, shape (n,), or None.
+
+    >>> blank_targets(PrivateEstimator(), [3.0, 7.0, 8.0]).tolist()
+    [0, 0, 0]
+    """
+    if y is None:
+        return None
+    params = estimator.get_params(deep=False)
+    if "classes" not in params:
+        return np.zeros(len(y), dtype=np.intp)
+    # Classes that are to be learned are told of by their counts: two, as large as can be.
+    declared = params["classes"]
+    return np.resize(np.asarray([0, 1] if declared is None else declared), len(y))
 
 
 def sum_query(name: str, norm: float, multiplier: float, count: int = 1) -> Query:

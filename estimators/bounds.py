@@ -31,11 +31,12 @@ from dpcal.estimators.base import (
     RELATION,
     PrivateEstimator,
     Table,
+    blank_targets,
     normal_quantile,
     single_release,
 )
+from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import collected, prepaid
-from dpcal.optim.choices import PrivateChoices
 
 __all__ = ["fit_learning_bounds"]
 
@@ -79,7 +80,8 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
     # The estimator's own plan does not depend on bounds, nor on records.
     with collected() as found:
         blank = clone(rest).set_params(**dict.fromkeys(names, (-1.0, 1.0)))
-        blank.fit(*((np.zeros_like(X),) if y is None else (np.zeros_like(X), y)))
+        zeros = np.zeros_like(X)
+        blank.fit(*((zeros,) if y is None else (zeros, blank_targets(blank, y))))
     plan = Plan(
         optimizer="bounds",
         n=len(X),
@@ -89,7 +91,7 @@ def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:
         neighboring_relation=RELATION,
     )
     whole = events.ComposedDpEvent([plan.event, *found])
-    with prepaid(whole, RELATION, estimator.budget):
+    with prepaid(whole, RELATION, estimator.budget, label=type(estimator).__name__):
         choices = PrivateChoices(_orders(columns), plan, seed=estimator._seed)
         ends = np.array([_range(choices.labels("bounds", j), j) for j in range(columns.shape[1])])
         widths = [parts[name].shape[1] for name in names]

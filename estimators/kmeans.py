@@ -22,7 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.calibrate.plans.common import repeated
-from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
+from dpcal.estimators.base import (
+    GaussianEstimator,
+    Table,
+    bounded,
+    part_of,
+    single_release,
+    sum_query,
+)
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.optim import FromGradients, PrivateOracle
 from dpcal.optim.budget import Budget
@@ -54,8 +61,8 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
     n_clusters
         Number of clusters >= 1.
     epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
-        and the number of records is public.
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
+        so that it contributes nothing (``"replace-special"``). The number of records is told.
     delta
         Privacy parameter in (0, 1).
     bounds
@@ -142,9 +149,7 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
             table[np.arange(len(some)), nearest, d] = 1.0
             return table.reshape(len(some), -1)
 
-        part = type(plan)(
-            optimizer="lloyd", n=n, queries=(query,), epsilon=plan.epsilon, delta=plan.delta
-        )
+        part = part_of(plan, "lloyd", query)
         objective = FromGradients(vectors, n=n, dimension=k * (d + 1))
         oracle = PrivateOracle(objective, part, seed=self._seed)
         few = _FEW * query.noise_multiplier * query.max_norm

@@ -38,8 +38,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):
     n_components
         Number of components, at least 1; as many as there are columns when omitted.
     epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
-        and the number of records is public.
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
+        so that it contributes nothing (``"replace-special"``). The number of records is told.
     delta
         Privacy parameter in (0, 1).
     bounds

@@ -23,8 +23,8 @@ from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
 from dpcal.estimators.base import RELATION, PrivateEstimator, Table, bounded
 from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import Budget
-from dpcal.optim.choices import PrivateChoices
 
 __all__ = ["QuantileTransformer"]
 
@@ -44,8 +44,8 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     Parameters
     ----------
     epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
-        and the number of records is public.
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
+        so that it contributes nothing (``"replace-special"``). The number of records is told.
     delta
         Privacy parameter in (0, 1).
     bounds

@@ -34,8 +34,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):
     Parameters
     ----------
     epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is added or removed,
-        and the number of records is public.
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
+        so that it contributes nothing (``"replace-special"``). The number of records is told.
     delta
         Privacy parameter in (0, 1).
     bounds

@@ -32,7 +32,16 @@ __all__ = ["PrivateAccuracy", "PrivateR2", "noisy_score"]
 
 
 class PrivateAccuracy(PrivateEstimator):
-    """Accuracy, noisy while a budget is in use."""
+    """Accuracy, noisy while a budget is in use, about folds that no label has a say in."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self._pays():
+            # By default scikit-learn cuts the folds of a classifier by the labels of all records,
+            # and one label more or less would move other records to other folds. What it does not
+            # know to be a classifier has folds by position.
+            tags.estimator_type = None
+        return tags
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: Any = None) -> float:
         """Return the share of records of shape (m, n_features) whose label is predicted.
@@ -40,7 +49,7 @@ class PrivateAccuracy(PrivateEstimator):
         While a budget is in use, the answer has Gaussian noise and is charged to it, and
         ``sample_weight`` must be None. Labels that are no classes count as wrong.
         """
-        if not (in_use() or self.budget is not None):
+        if not self._pays():
             return float(super().score(X, y, sample_weight))
         _unweighted(sample_weight)
         right = (self.predict(X) == np.asarray(y)).astype(np.float64)
@@ -62,7 +71,7 @@ class PrivateR2(PrivateEstimator):
         the first two moments of the target, within its declared bounds, is charged to the budget,
         and ``sample_weight`` must be None.
         """
-        if not (in_use() or self.budget is not None):
+        if not self._pays():
             return float(super().score(X, y, sample_weight))
         _unweighted(sample_weight)
         low, high = self._extent()

@@ -40,7 +40,7 @@ from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import UnsupportedEvent
-from dpcal.estimators.base import RELATION, PrivateEstimator
+from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets
 from dpcal.optim.budget import Budget, collected, prepaid
 
 __all__ = ["PrivateSearch", "SearchLedger"]
@@ -169,7 +169,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
-        with prepaid(ledger.event, RELATION, self.budget):
+        with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch"):
             best = self._best_of(runs, candidates, planned, (rows, targets, parts), share)
         if best is None:
             raise ValueError(
@@ -195,13 +195,19 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _planned(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> events.DpEvent:
         """What a trial of a candidate releases, found on blank records of the same number."""
+        private = _private_steps(self._candidate(candidate))
+        if not private:
+            raise ValueError("estimator must be private in every candidate, got one that is not.")
         with collected() as found, _scored(self.score_share):
-            self._trial(candidate, np.zeros(X.shape), y, parts)
+            self._trial(candidate, np.zeros(X.shape), blank_targets(private[-1], y), parts)
         return events.ComposedDpEvent(found)
+
+    def _candidate(self, candidate: dict[str, Any]) -> Any:
+        return clone(self.estimator).set_params(**clone(candidate, safe=False))
 
     def _trial(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> tuple[float, Any]:
         fitted, held = parts
-        model = clone(self.estimator).set_params(**clone(candidate, safe=False))
+        model = self._candidate(candidate)
         model.fit(X[fitted], y[fitted])
         return float(model.score(X[held], y[held])), model
 
@@ -278,8 +284,6 @@ def _private_steps(model: Any) -> list[PrivateEstimator]:
 
 def _one_for_all(planned: list[events.DpEvent]) -> events.DpEvent:
     """An event that costs as much as each of these, which must cost the same."""
-    if not all(leaves(event) for event in planned):
-        raise ValueError("estimator must be private in every candidate, got one that is not.")
     levels = [_precision(event) for event in planned]
     known = [level for level in levels if level is not None]
     if len(known) == len(planned):

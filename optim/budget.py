@@ -4,10 +4,10 @@ Every run that opens while a budget is in use is charged to it before a record i
 the process it is opened: by an optimizer, or by an estimator inside cross-validation.
 
 >>> from dpcal.accountants import events
->>> with budget(epsilon=1.0, delta=1e-6) as shared:
-...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
-...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
-...     charge(events.GaussianDpEvent(6.0), "add-or-remove-one")
+>>> with Budget(epsilon=1.0, delta=1e-6) as shared:
+...     charge(events.GaussianDpEvent(6.0), "replace-special")
+...     charge(events.GaussianDpEvent(6.0), "replace-special")
+...     charge(events.GaussianDpEvent(6.0), "replace-special")
 Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: This would bring the budget to epsilon=1.239 at delta=1e-06, \
@@ -30,7 +30,7 @@ from dpcal.accountants import events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["Budget", "budget", "charge", "in_use", "prepaid"]
+__all__ = ["Budget", "charge", "collected", "in_use", "prepaid"]
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in a
 # thread that does not know of a budget would otherwise cost nothing.
@@ -47,10 +47,11 @@ _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", de
 class Budget:
     """A privacy budget that several runs about the same records are paid from.
 
-    The price is that of all runs together, composed exactly, and not the sum of their epsilons.
-    Runs are priced as if their settings had been fixed beforehand. For Gaussian mechanisms on all
-    records the same price holds if each is chosen from what the ones before released (Smith and
-    Thakurta 2022); where others are in play, do not choose an epsilon from released values.
+    It is used in a ``with`` statement, or given to estimators as ``budget``. The price is that of
+    all runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if
+    their settings had been fixed beforehand. For Gaussian mechanisms on all records the same price
+    holds if each is chosen from what the ones before released (Smith and Thakurta 2022); where
+    others are in play, do not choose an epsilon from released values.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class Budget:
     delta
         A number in (0, 1).
     neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
-        are refused.
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the first run
+        when omitted. Runs for another one are refused.
     score_share
         In (0, 1]: while the budget is in use, ``score`` of an estimator of
         :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
@@ -69,7 +70,7 @@ class Budget:
     Attributes
     ----------
     epsilon, delta, neighboring_relation, score_share
-        As given.
+        As given; the relation is None before the first run if none was given.
 
     Raises
     ------
@@ -77,19 +78,22 @@ class Budget:
         For an argument out of range.
     """
 
+    # Whether charges are kept in a file, which others may write meanwhile.
+    shared = False
+
     def __init__(
         self,
         *,
         epsilon: float,
         delta: float,
-        neighboring_relation: str = "add-or-remove-one",
+        neighboring_relation: str | None = None,
         score_share: float = 0.1,
     ) -> None:
         self.epsilon = _validate.positive(epsilon=epsilon)
         self.delta = _validate.probability(delta=delta)
-        self.neighboring_relation = _validate.choice(
-            RELATIONS, neighboring_relation=neighboring_relation
-        )
+        if neighboring_relation is not None:
+            _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
+        self.neighboring_relation = neighboring_relation
         self.score_share = _validate.rate(score_share=score_share)
         self._charged: list[events.DpEvent] = []
         self._process = os.getpid()
@@ -102,17 +106,16 @@ class Budget:
     @property
     def spent(self) -> float:
         """Epsilon of everything that was charged, at the budget's delta, rounded up."""
-        return self._price(self._charged)
+        return self._price(self._charged, self.neighboring_relation)
 
-    def _price(self, charged: list[events.DpEvent]) -> float:
-        if not charged:
+    def _price(self, charged: list[events.DpEvent], relation: str | None) -> float:
+        if not charged or relation is None:
             return 0.0
         together = events.ComposedDpEvent(charged)
-        relation = self.neighboring_relation
         return epsilon_of(together, delta=self.delta, neighboring_relation=relation).upper
 
-    def check(self, event: events.DpEvent, neighboring_relation: str) -> None:
-        """Refuse a run that the budget does not allow, and change nothing.
+    def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+        """Refuse a run that the budget does not allow, and charge nothing.
 
         Parameters
         ----------
@@ -120,6 +123,8 @@ class Budget:
             What the run may release.
         neighboring_relation
             That the run's plan is for.
+        label
+            What the run is called where charges are written down.
 
         Raises
         ------
@@ -128,17 +133,8 @@ class Budget:
         UnsupportedEvent
             If the relation is not the budget's, or no theorem prices the event.
         """
-        if os.getpid() != self._process:
-            raise BudgetExceeded(
-                "This budget was opened in another process and cannot be charged here. Use "
-                "n_jobs=1, or threads, while a budget is in use."
-            )
-        if neighboring_relation != self.neighboring_relation:
-            raise UnsupportedEvent(
-                f"The budget is for neighboring relation {self.neighboring_relation!r}, and the "
-                f"run is for {neighboring_relation!r}."
-            )
-        price = self._price([*self._charged, event])
+        self._check_relation(neighboring_relation)
+        price = self._price([*self._charged, event], neighboring_relation)
         if price > self.epsilon:
             raise BudgetExceeded(
                 f"This would bring the budget to epsilon={price:.4g} at delta={self.delta:g}, and "
@@ -146,10 +142,24 @@ class Budget:
                 "nothing more was."
             )
 
-    def pay(self, event: events.DpEvent, neighboring_relation: str) -> None:
+    def _check_relation(self, neighboring_relation: str) -> None:
+        if os.getpid() != self._process:
+            raise BudgetExceeded(
+                "This budget was opened in another process and cannot be charged here. Use "
+                "n_jobs=1, or threads, while a budget is in use."
+            )
+        if self.neighboring_relation not in (None, neighboring_relation):
+            raise UnsupportedEvent(
+                f"The budget is for neighboring relation {self.neighboring_relation!r}, and the "
+                f"run is for {neighboring_relation!r}. Estimators are for 'replace-special', and "
+                "plans are calibrated for the one that neighboring_relation= names."
+            )
+
+    def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
         """Charge a run, or refuse it and change nothing; parameters and errors as for ``check``."""
         with _LOCK:
-            self.check(event, neighboring_relation)
+            self.check(event, neighboring_relation, label)
+            self.neighboring_relation = neighboring_relation
             self._charged.append(event)
 
     def __enter__(self) -> Self:
@@ -184,54 +194,18 @@ class Budget:
         )
 
 
-def budget(
-    *,
-    epsilon: float,
-    delta: float,
-    neighboring_relation: str = "add-or-remove-one",
-    score_share: float = 0.1,
-) -> Budget:
-    """Return a budget, to be used in a ``with`` statement or given to estimators as ``budget``.
-
-    Inside ``with dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is
-    charged before it reads a record, and the first one that the budget does not cover raises
-    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged.
-
-    Parameters
-    ----------
-    epsilon
-        A finite number > 0.
-    delta
-        A number in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
-        are refused.
-    score_share
-        In (0, 1]: which share of its epsilon an estimator's noisy ``score`` costs.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range.
-
-    >>> shared = budget(epsilon=2.0, delta=1e-6)
-    >>> shared
-    <Budget of epsilon=2 at delta=1e-06, 0 spent>
-    """
-    return Budget(
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-        score_share=score_share,
-    )
-
-
 def in_use() -> tuple[Budget, ...]:
     """Return the budgets in use, the innermost last."""
     return tuple(_IN_USE)
 
 
-def charge(event: events.DpEvent, neighboring_relation: str, also: Budget | None = None) -> None:
+def charge(
+    event: events.DpEvent,
+    neighboring_relation: str,
+    also: Budget | None = None,
+    *,
+    label: str = "run",
+) -> None:
     """Charge every budget in use, or refuse and charge none; nothing happens where there is none.
 
     Parameters
@@ -242,6 +216,8 @@ def charge(event: events.DpEvent, neighboring_relation: str, also: Budget | None
         That its plan is for.
     also
         A further budget, which is charged once even if it is in use.
+    label
+        What the run is called where charges are written down.
 
     Raises
     ------
@@ -257,14 +233,19 @@ def charge(event: events.DpEvent, neighboring_relation: str, also: Budget | None
     with _LOCK:
         budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
         for each in budgets:
-            each.check(event, neighboring_relation)
-        for each in budgets:
-            each.pay(event, neighboring_relation)
+            each.check(event, neighboring_relation, label)
+        # What is written to a file first may still be refused, by what others wrote meanwhile.
+        for each in sorted(budgets, key=lambda each: not each.shared):
+            each.pay(event, neighboring_relation, label)
 
 
 @contextmanager
 def prepaid(
-    event: events.DpEvent, neighboring_relation: str, also: Budget | None = None
+    event: events.DpEvent,
+    neighboring_relation: str,
+    also: Budget | None = None,
+    *,
+    label: str = "run",
 ) -> Iterator[None]:
     """Charge several runs at once; the ones that this thread opens inside are not charged again.
 
@@ -272,10 +253,10 @@ def prepaid(
     ----------
     event
         All that the runs inside may release, together.
-    neighboring_relation, also
+    neighboring_relation, also, label
         As for :func:`charge`.
     """
-    charge(event, neighboring_relation, also)
+    charge(event, neighboring_relation, also, label=label)
     before, noted = _PREPAID.set(True), _COLLECTED.set(None)
     try:
         yield

@@ -40,9 +40,9 @@ from dpcal._ext.spider import follow
 from dpcal._ext.walks import walk
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.estimate import Estimate, State, Stretch
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.estimate import Estimate, State, Stretch
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
 __all__ = ["Estimate", "Loops", "PairLoops", "WalkLoops"]

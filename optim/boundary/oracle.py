@@ -64,12 +64,12 @@ from dpcal.optim import budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
-from dpcal.optim.boundary.estimate import Estimate
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
+from dpcal.optim.estimate import Estimate
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
@@ -131,7 +131,7 @@ class Admitted:
         self._batches = Batches(plan, objective.dimension, streams, n=objective.n)
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():
-            budget.charge(plan.event, plan.neighboring_relation)
+            budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
         mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._lock = Lock()

@@ -35,9 +35,9 @@ import numpy as np
 from dpcal import _validate
 from dpcal._ext.walks import distance
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.estimate import State, Stretch
 from dpcal.optim.boundary.fused import WalkLoops
 from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.estimate import State, Stretch
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.run import RunOver
 

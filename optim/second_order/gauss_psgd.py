@@ -33,9 +33,9 @@ from dpcal._ext.walks import norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
-from dpcal.optim.boundary.estimate import State, Stretch
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.estimate import State, Stretch
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result

@@ -43,7 +43,8 @@ def test_what_was_spent_is_the_price_of_the_ledger_and_within_the_target(make, s
         if "classes" in model.get_params():
             model.set_params(classes=[0, 1])
         model.fit(X, y)
-        price = epsilon(model.ledger_.event, delta=1e-5)
+        relation = "replace-special"
+        price = epsilon(model.ledger_.event, delta=1e-5, neighboring_relation=relation)
         assert 0.9 * target < model.epsilon_spent_ <= target
         assert float(model.epsilon_spent_) == float(price)
 

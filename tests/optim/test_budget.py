@@ -26,7 +26,7 @@ def records(n=400, seed=0):
 def test_gaussians_cost_what_their_squares_add_up_to():
     with dpcal.budget(epsilon=5.0, delta=1e-5) as shared:
         for sigma in (3.0, 4.0, 12.0):
-            charge(events.GaussianDpEvent(sigma), "add-or-remove-one")
+            charge(events.GaussianDpEvent(sigma), "replace-special")
     together = (1 / 9 + 1 / 16 + 1 / 144) ** -0.5
     assert shared.spent == pytest.approx(epsilon(events.GaussianDpEvent(together), delta=1e-5))
     assert in_use() == ()

@@ -69,7 +69,7 @@ KNOWN_UP_FOR_TYPES = {
     "dpcal -> dpcal.adapters": "found when it is used",
     "dpcal -> dpcal.estimators": "found when it is used",
     "dpcal -> dpcal.optim": "found when it is used",
-    "dpcal -> dpcal.optim.budget": "found when it is used",
+    "dpcal -> dpcal.optim.boundary.budget.shared": "found when it is used",
     "dpcal -> dpcal.plot": "found when it is used",
     "dpcal -> dpcal.report": "found when it is used",
     "dpcal -> dpcal.tables": "found when it is used",

@@ -26,6 +26,7 @@ from dpcal.accountants.adaptive.filters import KINDS, Odometer, PrivacyFilter, r
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.together import noise_left, price_together
 from dpcal.errors import BudgetExceeded
+from dpcal.optim.boundary.budget.charge import Charge
 
 __all__ = ["COMPOSITIONS", "Account"]
 
@@ -38,7 +39,7 @@ _NO_ROOM = 1e6
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """A total, and the plans that are charged to it.
+    """A total, and the plans and other charges that are paid from it.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class Account:
     composition
         One of ``COMPOSITIONS``.
     charged
-        The plans, in order.
+        The plans, and what is charged without one, in order.
     order
         Of a Renyi filter: fixed by the first run, None before it.
     """
@@ -58,7 +59,7 @@ class Account:
     delta: float
     neighboring_relation: str
     composition: str
-    charged: tuple[Plan, ...] = ()
+    charged: tuple[Plan | Charge, ...] = ()
     order: float | None = None
 
     def spent(self) -> Epsilon:
@@ -87,7 +88,7 @@ class Account:
         event = events.GaussianDpEvent(noise)
         return epsilon(event, delta=self.delta, neighboring_relation=relation).lower
 
-    def admit(self, plan: Plan) -> None:
+    def admit(self, plan: Plan | Charge) -> None:
         """Refuse a plan that would overrun the total.
 
         Raises
@@ -113,7 +114,7 @@ class Account:
                 f"{budget.budget:.6g} is left ({budget.unit}); no record was touched."
             )
 
-    def order_for(self, plan: Plan) -> float | None:
+    def order_for(self, plan: Plan | Charge) -> float | None:
         """Return the order of a Renyi filter: the first run's, which chooses it by its plan."""
         if self.composition != "renyi" or self.order is not None:
             return self.order
@@ -124,7 +125,7 @@ class Account:
             neighboring_relation=self.neighboring_relation,
         )
 
-    def _filter(self, plan: Plan | None) -> PrivacyFilter:
+    def _filter(self, plan: Plan | Charge | None) -> PrivacyFilter:
         """Return the filter with all charged plans paid."""
         budget = PrivacyFilter(
             epsilon=self.epsilon,
@@ -137,7 +138,7 @@ class Account:
             budget.spend(paid.event)
         return budget
 
-    def _price(self, plans: tuple[Plan, ...]) -> Epsilon:
+    def _price(self, plans: tuple[Plan | Charge, ...]) -> Epsilon:
         return price_together(
             [(plan.event, plan.delta) for plan in plans],
             delta=self.delta,

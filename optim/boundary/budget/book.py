@@ -63,6 +63,7 @@ from dpcal.accountants import Epsilon
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
+from dpcal.optim.boundary.budget.charge import Charge, read
 from dpcal.optim.boundary.budget.file import BookFile, Snapshot, Statement
 from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
 from dpcal.optim.boundary.ledger import Ledger
@@ -89,9 +90,10 @@ class BookedRun:
     started, ended
         Dates and times, in ISO 8601; ``ended`` is None for a run that goes on, or was killed.
     plan
-        What it may ask; all of it is charged.
+        What it may ask, or release; all of it is charged.
     ledger
-        What it released; None as long as it has not ended.
+        What it released; None as long as it has not ended, and where the event of ``plan`` is all
+        that is known.
     charged
         False for a run that ended before it asked anything.
     """
@@ -100,15 +102,17 @@ class BookedRun:
     label: str
     started: str
     ended: str | None
-    plan: Plan
+    plan: Plan | Charge
     ledger: Ledger | None
     charged: bool
 
     @property
     def state(self) -> str:
         """How the run stands, in words."""
-        if self.ledger is None:
+        if self.ended is None:
             return "goes on, or was killed"
+        if self.ledger is None or isinstance(self.plan, Charge):
+            return "charged whole"
         if not self.charged:
             return "ended before its first answer, free"
         planned = sum(query.count for query in self.plan.queries)
@@ -244,7 +248,7 @@ class BudgetBook:
             f"run {run.number} ({run.label}, since {run.started}) goes on, or was killed: it is "
             f"charged as planned, epsilon {run.plan.epsilon:g} at delta {run.plan.delta:g}"
             for run in self.runs
-            if run.ledger is None
+            if run.ended is None
         )
 
     def spent(self) -> Epsilon:
@@ -276,7 +280,7 @@ class BudgetBook:
         """
         return self._account().left()
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: Plan | Charge) -> None:
         """Raise what :meth:`oracle` would raise on account of the budget; nothing is written.
 
         Raises
@@ -435,17 +439,14 @@ class BudgetBook:
                         "their noise give the records away. Use another seed, or seed=None. To "
                         "reproduce a run that was released, run it without the book."
                     )
-            order = _admitted(plan, now, self.path).order_for(plan)
-            number = len(now.runs) + 1
-            new = (number, label or plan.optimizer, _now(), plan.to_json(), seed, root)
-            columns = "number, label, started, plan, seed, root"
-            statements: list[Statement] = [
-                (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?)", new)
-            ]
-            if order is not None and "order" not in now.facts:
-                statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
-            if self._file.write(now.version, *statements):
+            if number := _written(self._file, now, plan, label or plan.optimizer, seed, root, None):
                 return number
+
+    def charge(self, charge: Charge) -> None:
+        """Write the row of a charge before anything is released, or refuse it as ``check`` does."""
+        file, label, ended = self._file, charge.optimizer, _now()
+        while not _written(file, file.snapshot(), charge, label, None, None, ended):
+            pass
 
     def _complete(self, number: int, ledger: Ledger) -> None:
         """Complete a run's row by its ledger; a run that asked nothing is free."""
@@ -481,7 +482,7 @@ class _BookAndStore:
 
 
 # A plan is read from its JSON once in a process: every admission composes all of them.
-_plan_of = lru_cache(maxsize=4096)(Plan.from_json)
+_plan_of = lru_cache(maxsize=4096)(read)
 
 
 def _account_of(now: Snapshot) -> Account:
@@ -528,7 +529,7 @@ def _make(
         file.make(facts, ("INSERT INTO totals VALUES (1, ?, ?, ?)", total))
 
 
-def _admitted(plan: Plan, now: Snapshot, path: Path) -> Account:
+def _admitted(plan: Plan | Charge, now: Snapshot, path: Path) -> Account:
     """Refuse a plan that does not fit; return what it would be charged to."""
     relation = now.facts["neighboring_relation"]
     if plan.neighboring_relation != relation:
@@ -539,6 +540,22 @@ def _admitted(plan: Plan, now: Snapshot, path: Path) -> Account:
     account = _account_of(now)
     account.admit(plan)
     return account
+
+
+def _written(
+    file: BookFile, now: Snapshot, plan: Plan | Charge, label: str, *keys_and_end: str | None
+) -> int:
+    """Write a row if it fits, and return its number; 0 if the book has changed meanwhile."""
+    order = _admitted(plan, now, file.path).order_for(plan)
+    number = len(now.runs) + 1
+    new = (number, label, _now(), plan.to_json(), *keys_and_end)
+    columns = "number, label, started, plan, seed, root, ended"
+    statements: list[Statement] = [
+        (f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", new)
+    ]
+    if order is not None and "order" not in now.facts:
+        statements.append(("INSERT INTO book VALUES ('order', ?)", (repr(order),)))
+    return number if file.write(now.version, *statements) else 0
 
 
 def _run_of(row: Mapping[str, Any]) -> BookedRun:

@@ -8,10 +8,10 @@ from dpcal.accountants import epsilon, events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import Logistic, PrivateOracle
-from dpcal.optim.choices import PrivateChoices
+from dpcal.optim.boundary.choices import PrivateChoices
 
 
-def plan_of(n, relation="add-or-remove-one", **query):
+def plan_of(n, relation="replace-special", **query):
     fields = {"name": "asked", "sampler": "full", "max_norm": 1.0, "count": 1, **query}
     return Plan(
         optimizer="test", n=n, queries=(Query(**fields),), epsilon=9.0, delta=1e-6,
@@ -34,6 +34,26 @@ def test_medians_are_drawn_with_the_density_that_was_promised():
     seen, _ = np.histogram(draws, edges)
     # Values are spread by half a millionth of the range, which moves no edge of note.
     assert chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-4
+
+
+def test_blanking_a_record_moves_the_density_of_medians_by_no_more_than_is_priced():
+    """Over an interval in which a record lies, by brute force: the range of the log ratio."""
+    rng, multiplier = np.random.default_rng(5), 3.0
+    points = np.linspace(0.0, 1.0, 2001)
+
+    def density(values):
+        scores = -np.abs((values[:, np.newaxis] < points).sum(axis=0) - len(values) / 2)
+        law = np.exp(scores / (multiplier * 0.5))
+        return np.log(law / law.mean())
+
+    worst = 0.0
+    for size in (1, 2, 7, 8):
+        values = rng.uniform(size=size)
+        for row in range(size):
+            ratio = density(values) - density(np.delete(values, row))
+            worst = max(worst, np.ptp(ratio))
+            assert np.abs(ratio).max() <= 2 / multiplier
+    assert worst == pytest.approx(2 / multiplier)
 
 
 def test_a_selection_costs_the_exponential_mechanism():

@@ -63,7 +63,7 @@ class PrivateChoices:
         self._streams = Streams(seed, plan, self._digest)
         self._admission = Admission(plan)
         if budget.in_use():
-            budget.charge(plan.event, plan.neighboring_relation)
+            budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
         self._spread: dict[int, Vector] = {}
 
     @property

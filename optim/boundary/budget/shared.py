@@ -1,0 +1,158 @@
+"""What may several runs cost together, in this process or in all that share a file?
+
+>>> import tempfile
+>>> from dpcal.optim.budget import charge
+>>> folder = tempfile.TemporaryDirectory()
+>>> path = folder.name + "/clinic.budget"
+>>> with budget(epsilon=2.0, delta=1e-6, book=path):
+...     charge(events.GaussianDpEvent(8.0), "replace-special", label="a scaler")
+>>> with budget(book=path) as later:
+...     print(f"{later.spent:.3f}", [(run.label, run.state) for run in later.book.runs])
+0.510 [('a scaler', 'charged whole')]
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import os
+
+from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import events
+from dpcal.optim.boundary.budget.book import BudgetBook
+from dpcal.optim.boundary.budget.charge import Charge
+from dpcal.optim.budget import Budget
+
+__all__ = ["BookedBudget", "budget"]
+
+
+class BookedBudget(Budget):
+    """A budget whose charges are in a budget book, which other processes share.
+
+    A charge is on the disk before the run reads a record, and stays there.
+
+    Parameters
+    ----------
+    book
+        The book, whose total and neighboring relation are the budget's.
+    score_share
+        As for :class:`dpcal.optim.budget.Budget`.
+
+    Attributes
+    ----------
+    book
+        As given.
+    """
+
+    shared = True
+
+    def __init__(self, book: BudgetBook, *, score_share: float = 0.1) -> None:
+        super().__init__(
+            epsilon=book.epsilon,
+            delta=book.delta,
+            neighboring_relation=book.neighboring_relation,
+            score_share=score_share,
+        )
+        self.book = book
+
+    @property
+    def event(self) -> events.DpEvent:
+        """Everything that the book charges, as one event."""
+        return events.ComposedDpEvent([run.plan.event for run in self.book.runs if run.charged])
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of everything that the book charges, rounded up."""
+        return self.book.spent().upper
+
+    def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+        """Refuse a run that the book does not allow, and write nothing.
+
+        Parameters
+        ----------
+        event, neighboring_relation, label
+            As for :meth:`dpcal.optim.budget.Budget.check`.
+
+        Raises
+        ------
+        BudgetExceeded, UnsupportedEvent
+            As for :meth:`dpcal.optim.budget.Budget.check`.
+        OSError
+            If the book cannot be read.
+        """
+        self.book.check(self._charge(event, neighboring_relation, label))
+
+    def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
+        """Write a run into the book, or refuse it; parameters and errors as for ``check``."""
+        self.book.charge(self._charge(event, neighboring_relation, label))
+
+    def _charge(self, event: events.DpEvent, neighboring_relation: str, label: str) -> Charge:
+        self._check_relation(neighboring_relation)
+        price = epsilon_of(event, delta=self.delta, neighboring_relation=neighboring_relation)
+        return Charge(
+            optimizer=label,
+            event=event,
+            epsilon=price.upper,
+            delta=self.delta,
+            neighboring_relation=neighboring_relation,
+        )
+
+
+def budget(
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighboring_relation: str | None = None,
+    score_share: float = 0.1,
+    book: str | os.PathLike[str] | None = None,
+) -> Budget:
+    """Return a budget, to be used in a ``with`` statement or given to estimators as ``budget``.
+
+    Inside ``with dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is
+    charged before it reads a record, and the first one that the budget does not cover raises
+    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged.
+
+    Parameters
+    ----------
+    epsilon
+        A finite number > 0. With a book that is there, its own, or None.
+    delta
+        A number in (0, 1). With a book that is there, its own, or None.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
+        are refused. When omitted, that of the first run, or of the book; estimators are for
+        ``"replace-special"``, and so is a new book.
+    score_share
+        In (0, 1]: which share of its epsilon an estimator's noisy ``score`` costs.
+    book
+        Path of a :class:`dpcal.optim.BudgetBook`, made if there is none: charges are rows of this
+        file, which other processes and ``dpcal budget`` share. They stay when this process ends.
+        Runs that are given the book as their store must stay outside the ``with`` statement, or
+        they are charged twice.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, or a book that says otherwise.
+
+    >>> shared = budget(epsilon=2.0, delta=1e-6)
+    >>> shared
+    <Budget of epsilon=2 at delta=1e-06, 0 spent>
+    """
+    if book is not None:
+        if neighboring_relation is None and not os.path.exists(book):
+            neighboring_relation = "replace-special"
+        opened = BudgetBook(
+            book, epsilon=epsilon, delta=delta, neighboring_relation=neighboring_relation
+        )
+        return BookedBudget(opened, score_share=score_share)
+    if epsilon is None or delta is None:
+        raise ValueError(
+            f"epsilon and delta must be numbers, got {epsilon!r} and {delta!r}: only a budget "
+            "with a book has them from elsewhere."
+        )
+    return Budget(
+        epsilon=epsilon,
+        delta=delta,
+        neighboring_relation=neighboring_relation,
+        score_share=score_share,
+    )
