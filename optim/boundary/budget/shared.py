@@ -8,7 +8,7 @@
 ...     charge(events.GaussianDpEvent(8.0), "replace-special", label="a scaler")
 >>> with budget(book=path) as later:
 ...     print(f"{later.spent:.3f}", [(run.label, run.state) for run in later.book.runs])
-0.510 [('a scaler', 'charged whole')]
+0.504 [('a scaler', 'charged whole')]
 >>> folder.cleanup()
 """
 
