@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dpcal
 from dpcal.commands._output import present
-from dpcal.commands._tuning import flag
+from dpcal.commands.training.tuning import flag
 
 if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer

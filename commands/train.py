@@ -15,8 +15,8 @@ from dpcal.commands._options import (
     number,
     whole,
 )
-from dpcal.commands._tuning import add_correlated_noise, add_minimax, add_tuning
 from dpcal.commands.training.help import add_help_all
+from dpcal.commands.training.tuning import add_correlated_noise, add_minimax, add_tuning
 
 EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 EXAMPLES = (
@@ -108,6 +108,12 @@ def _add_table(parser: ArgumentParser) -> None:
         metavar="V,W",
         help="public weights > 0 of the classes, in their order: what the loss of a record is "
         "multiplied by, before clipping (default: the schema's, or 1)",
+    )
+    table.add_argument(
+        "--silos",
+        metavar="COLUMN",
+        help="for distributed_psgd: a category of the schema that says whose record it is; each "
+        "silo adds its own noise and has its own ledger (default: one silo)",
     )
     table.add_argument(
         "--n",

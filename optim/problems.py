@@ -30,6 +30,7 @@ from dpcal.optim.objectives.arrays import (
     clipped_rows,
     digest_of,
     parameters,
+    prints_of_rows,
     records,
     shrink_factors,
 )
@@ -78,6 +79,10 @@ class _Tilted(Objective):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
         return digest_of(self._X)
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._X)
 
     @abstractmethod
     def potential(self, w: Vector) -> float:
@@ -269,6 +274,10 @@ class Trigonometric(Objective):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
         return digest_of(self._Z)
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._Z)
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""

@@ -15,13 +15,14 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
 from dpcal.report.page import statement_page
-from dpcal.report.saving import save
+from dpcal.report.saving import composed_by_silo, runs_of, save
 from dpcal.report.statement import fingerprint, privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon, verify
 
 __all__ = [
     "FORMAT",
     "check_replaceable",
+    "composed_by_silo",
     "composed_epsilon",
     "composed_reports",
     "fingerprint",
@@ -30,6 +31,7 @@ __all__ = [
     "released",
     "replace_file",
     "replacing",
+    "runs_of",
     "save",
     "software",
     "statement_page",

@@ -13,7 +13,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,12 +29,19 @@ from dpcal.optim.boundary.ledger import check_ledger
 
 __all__ = ["composed_reports"]
 
+_Priced = tuple[DpEvent, float]
+
+# So many ways to choose one silo of each report are priced one by one; where there are more, all
+# silos are taken together, which is no less. Silos that paid alike count once.
+_MOST = 16
+
 
 def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None = None) -> Epsilon:
     """Return the epsilon of all runs in all reports, as if all were about the same records.
 
     Every run costs its whole plan, or what its ledger holds where that is not within the plan. The
-    claim holds where no run was chosen with a look at another one's results.
+    claim holds where no run was chosen with a look at another one's results. A record is in one
+    silo of a report at most: of runs over silos the worst choice of one silo a report counts.
 
     Parameters
     ----------
@@ -52,9 +61,10 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
     try:
         runs = [run for document in documents for run in document["runs"]]
         # Held-out records of one report may be training records of another one.
-        runs += [each for each in map(_evaluation, documents) if each is not None]
-        priced = [(_event(run), float(run["delta"])) for run in runs]
-        relations = {run["plan"]["neighboring_relation"] for run in runs}
+        scores = [each for each in map(_evaluation, documents) if each is not None]
+        choices = [_by_silo(document["runs"]) for document in documents]
+        choices += [[[_priced(each)]] for each in scores]
+        relations = {run["plan"]["neighboring_relation"] for run in [*runs, *scores]}
     except (KeyError, TypeError, IndexError) as error:
         raise ValueError(f"document must be a report in JSON, lacks or misuses {error}.") from error
     if len(relations) != 1:
@@ -62,11 +72,35 @@ def composed_reports(documents: Iterable[Mapping[str, Any]], delta: float | None
             "reports that are composed must share one neighboring relation, got "
             f"{sorted(relations)}."
         )
-    return price_together(
-        priced,
-        delta=max(share for _, share in priced) if delta is None else delta,
-        neighboring_relation=relations.pop(),
-    )
+    if math.prod(map(len, choices)) > _MOST:
+        choices = [[[each for silo in silos for each in silo]] for silos in choices]
+    largest = max(share for silos in choices for silo in silos for _, share in silo)
+    relation = relations.pop()
+    prices = [
+        price_together(
+            [each for silo in chosen for each in silo],
+            delta=largest if delta is None else delta,
+            neighboring_relation=relation,
+        )
+        for chosen in itertools.product(*choices)
+    ]
+    return max(prices, key=lambda price: float(price.upper))
+
+
+def _by_silo(runs: Iterable[Mapping[str, Any]]) -> list[list[_Priced]]:
+    """Return what the runs of each silo cost; of silos that paid alike, one."""
+    found: dict[Any, list[_Priced]] = {}
+    for run in runs:
+        found.setdefault(run.get("silo"), []).append(_priced(run))
+    different: list[list[_Priced]] = []
+    for silo in found.values():
+        if silo not in different:
+            different.append(silo)
+    return different
+
+
+def _priced(run: Mapping[str, Any]) -> _Priced:
+    return _event(run), float(run["delta"])
 
 
 def _evaluation(document: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -115,16 +115,16 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
 
 def _claim(document: Mapping[str, Any]) -> list[str]:
     """The claim in words; of several runs, that of all of them together."""
-    runs = document["runs"]
+    runs, count = document["runs"], _models(document)
     paid = runs[0] if len(runs) == 1 else document["everything"]
     upper, delta = float(paid["epsilon"]["upper"]), float(paid["delta"])
     relation = document["privacy"]["neighboring_relation"]
     factor = math.exp(upper) if upper < 700 else math.inf
-    what = "trained model is" if len(runs) == 1 else f"{len(runs)} trained models together are"
+    what = "trained model is" if count == 1 else f"{count} trained models together are"
     words = (
         f"The {what} ({_up(upper)}, {delta:g})-differentially private. Take two worlds "
         f"that differ in {document['privacy']['unit']}: {RELATIONS[relation]}. Whatever anybody "
-        f"computes from the {'model' if len(runs) == 1 else 'models'}, and whatever they know "
+        f"computes from the {'model' if count == 1 else 'models'}, and whatever they know "
         f"already, no finding is more than {_up(factor, 3)} times as likely in one world as in the "
         f"other, apart from a probability of {delta:g}."
     )
@@ -136,6 +136,12 @@ def _claim(document: Mapping[str, Any]) -> list[str]:
             )
             parts.append(f'<p class="claim early">{escape(early)}</p>')
     return parts
+
+
+def _models(document: Mapping[str, Any]) -> int:
+    """How many models there are: silos have one in common."""
+    runs = document["runs"]
+    return 1 if all("silo" in run for run in runs) else len(runs)
 
 
 def _numbers(document: Mapping[str, Any]) -> list[str]:
@@ -156,11 +162,14 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
         ("public_training_records", "Public number of training records"),
         ("training_records", "Training records"),
         ("held_out_records", "Held-out records"),
+        ("holdout_records", "Records that candidates were tested on"),
     ):
         if key in document["data"]:
             rows.append((words, str(document["data"][key])))
     parts = ["<h2>The claim in numbers</h2>", _table(rows)]
-    if len(runs) > 1:
+    if _models(document) == 1 < len(runs):
+        parts += ["<p>Each silo pays for the answers of its own records alone.</p>"]
+    elif len(runs) > 1:
         parts += [
             "<p>Whoever sees one of these models, and no other, sees what it costs alone:</p>",
             _each_run(runs),

@@ -25,17 +25,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 from dpcal.optim import Result
+from dpcal.optim.silos import ONE_OF_A_SILO
+from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, replacing
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
-__all__ = ["save"]
+__all__ = ["composed_by_silo", "runs_of", "save"]
 
 
 class Reported(Protocol):
@@ -53,12 +55,48 @@ class Reported(Protocol):
         ...
 
 
+def runs_of(result: Reported) -> list[dict[str, Any]]:
+    """Return the runs that a report holds: those that each silo's records paid for.
+
+    Parameters
+    ----------
+    result
+        As for :func:`save`.
+    """
+    silos = result.by_silo
+    return [
+        {
+            **released(run),
+            "seed_given": run.seed_given,
+            **({"silo": number} if len(silos) > 1 else {}),
+        }
+        for number, own in enumerate(silos)
+        for run in own
+    ]
+
+
+def composed_by_silo(result: Reported, delta: float) -> dict[str, Any]:
+    """Return what all runs cost the silo that paid most; nothing is summed over silos.
+
+    Parameters
+    ----------
+    result
+        As for :func:`save`.
+    delta
+        In (0, 1).
+    """
+    prices = [composed_epsilon(own, delta) for own in result.by_silo]
+    return max(prices, key=lambda price: float(price["epsilon"]["upper"]))
+
+
 def save(
     folder: str | os.PathLike[str],
     result: Reported,
     *,
     unit: str | None = None,
     outside: Iterable[str] = (),
+    before: Iterable[Mapping[str, Any]] = (),
+    sections: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> Path:
     """Write a report of a result, for ``dpcal verify``; whole or not at all.
@@ -75,6 +113,11 @@ def save(
         of one silo.
     outside
         Sentences on what the claim leaves out.
+    before
+        Runs of other reports about the same records, as these hold them: their prices are composed
+        with the result's. Not for several silos.
+    sections
+        What else ``report.json`` says, by name.
     force
         Whether an earlier report there is replaced.
 
@@ -92,30 +135,27 @@ def save(
     """
     path = Path(folder)
     check_replaceable(path, force=force)
-    silos = result.by_silo
+    silos, runs, earlier = result.by_silo, runs_of(result), [*before]
+    if earlier and len(silos) > 1:
+        raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
     last = silos[0][-1]
     if unit is None and len(silos) > 1:
-        unit = "one record of one silo, all other records fixed"
-    runs = [
-        {
-            **released(run),
-            "seed_given": run.seed_given,
-            **({"silo": number} if len(silos) > 1 else {}),
-        }
-        for number, own in enumerate(silos)
-        for run in own
-    ]
-    delta = max(run["delta"] for run in runs)
-    prices = [composed_epsilon(own, delta) for own in silos]
+        unit = ONE_OF_A_SILO
+    delta = max(run["delta"] for run in [*earlier, *runs])
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": 1,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "privacy": privacy_statement(last, unit=unit, outside=outside),
-        "runs": runs,
-        "everything": max(prices, key=lambda price: float(price["epsilon"]["upper"])),
+        "runs": [*earlier, *runs],
+        "everything": composed_by_silo(result, delta),
         "software": software(),
+        **(sections or {}),
     }
+    if earlier:
+        price = composed_reports([document], delta)
+        count = len(document["runs"])
+        document["everything"] = {"runs": count, "delta": delta, "epsilon": price.to_dict()}
     with replacing(path, force=force) as temporary:
         text = json.dumps(document, indent=2, allow_nan=False)
         (temporary / "report.json").write_text(text + "\n")

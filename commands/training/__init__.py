@@ -9,6 +9,8 @@ and is imported when a command runs.
     What a private model says of a table's records.
 ``fit_table``
     A private linear model of a table of one's own.
+``select_model``
+    The first of several models that passes a private test of second order.
 ``demonstrate``
     The whole way on scikit-learn's breast-cancer records.
 """
@@ -22,8 +24,9 @@ if TYPE_CHECKING:
     from dpcal.commands.training.own_table import fit_table
     from dpcal.commands.training.prediction import predict_table
     from dpcal.commands.training.schema import draft_schema
+    from dpcal.commands.training.selection import select_model
 
-__all__ = ["demonstrate", "draft_schema", "fit_table", "predict_table"]
+__all__ = ["demonstrate", "draft_schema", "fit_table", "predict_table", "select_model"]
 
 __getattr__, __dir__ = _lazy.attributes(
     __name__,
@@ -32,5 +35,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "draft_schema": "dpcal.commands.training.schema",
         "fit_table": "dpcal.commands.training.own_table",
         "predict_table": "dpcal.commands.training.prediction",
+        "select_model": "dpcal.commands.training.selection",
     },
 )

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.calibrate import Constants
-from dpcal.commands._tuning import PROBLEMS
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Task
+from dpcal.commands.training.tuning import PROBLEMS
 from dpcal.optim import minimax
 from dpcal.optim.registry import Optimizer
 from dpcal.tables import REACH

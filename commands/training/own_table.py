@@ -33,11 +33,13 @@ from dpcal.commands.training.evaluation import (
 )
 from dpcal.commands.training.minimax import posed
 from dpcal.commands.training.plans import calibrated, find_optimizer
+from dpcal.commands.training.silos import check_silos, in_silos
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, progress_bar, train
 from dpcal.errors import MissingExtra
 from dpcal.optim import BudgetBook, Ledger, Result
-from dpcal.report import check_replaceable, composed_epsilon, released, software
+from dpcal.optim.silos import ONE_OF_A_SILO
+from dpcal.report import check_replaceable, composed_by_silo, runs_of, software
 from dpcal.tables import Model
 
 __all__ = ["fit_table"]
@@ -56,6 +58,10 @@ SPLIT = (
     "The split into training and held-out records is taken as fixed: a record's coin is a hash of "
     "what it holds, and under replace-one the record in its place is taken to be on the same side.",
 )
+SILOS = (
+    "Which silo a record belongs to is taken as fixed and public, and so are the sizes of the "
+    "silos. Nothing is summed over silos: a person with records in several pays in each.",
+)
 # Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
 DIVERGED, INTERRUPTED = 1, 130
 EXTRAS = ("polars", "matplotlib", "tqdm")
@@ -67,9 +73,10 @@ def fit_table(options: Namespace) -> int:
     key = _key_file(options.output, force=options.force)
     prepare(options)
     optimizer = find_optimizer(options)
+    check_silos(options, optimizer)
     check_extras()
     check_book(options.budget, options.table)
-    data = posed(options, optimizer, read(options))
+    data = in_silos(options, posed(options, optimizer, read(options)))
     plan = calibrated(options, optimizer, data)
     print_warnings(warn_before(options, plan.n))
     book = opened_book(options.budget, options.table, plan)
@@ -135,7 +142,7 @@ def _document(
 ) -> dict[str, Any]:
     """Everything that ``report.json`` says."""
     task, result = data.task, run.result
-    everything = composed_epsilon([result], result.plan.delta)
+    everything = composed_by_silo(result, result.plan.delta)
     if "epsilon" in evaluation:
         # Each record pays for training or for scores: the larger price covers both.
         prices = (everything["epsilon"], evaluation["epsilon"])
@@ -144,14 +151,14 @@ def _document(
         **opening(
             result,
             task,
-            outside=[*OUTSIDE, *(SPLIT if _replaced(result) else ())],
+            outside=_outside(result),
             name=options.table.name,
             features=data.features,
             scaling=data.scaling(),
             key=data.key,
             read_from_data=data.read_from_data,
             counts=data.counts,
-            unit=_unit(data),
+            unit=_unit(data, result),
         ),
         "training": {
             "optimizer": result.plan.optimizer,
@@ -159,9 +166,10 @@ def _document(
             "l2": task.l2,
             "averaging": averaging(result.plan.optimizer),
             **_weighting(data),
+            **task.told(),
         },
         "model": _model(data, run),
-        "runs": [{**released(result), "seed_given": options.seed is not None}],
+        "runs": runs_of(result),
         "everything": everything,
         "risk": risk([result]),
         "evaluation": evaluation,
@@ -169,8 +177,11 @@ def _document(
     }
 
 
-def _replaced(result: Result) -> bool:
-    return result.plan.neighboring_relation == "replace-one"
+def _outside(result: Result) -> list[str]:
+    """What the claim leaves out."""
+    replaced = result.plan.neighboring_relation == "replace-one"
+    silos = len(result.by_silo) > 1
+    return [*OUTSIDE, *(SPLIT if replaced else ()), *(SILOS if silos else ())]
 
 
 def _weighting(data: Data) -> dict[str, Any]:
@@ -190,8 +201,10 @@ def _weights(data: Data, run: Run) -> tuple[list[float], float]:
     return weights, intercept
 
 
-def _unit(data: Data) -> str | None:
-    """What the claim is about, where a person has one row."""
+def _unit(data: Data, result: Result) -> str | None:
+    """What the claim is about, where there are silos or a person has one row."""
+    if len(result.by_silo) > 1:
+        return ONE_OF_A_SILO
     if data.schema.person is None or data.schema.group_size > 1:
         return None
     return "one person, who has at most one training record (row of the table)"
@@ -200,7 +213,7 @@ def _unit(data: Data) -> str | None:
 def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:
     """The model with its claim, as ``model.json`` holds it."""
     weights, intercept = _weights(data, run)
-    (paid,) = document["runs"]
+    paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
     return Model(
         schema=data.schema,
         target=data.target,

@@ -18,14 +18,14 @@ from dpcal.accountants import matrix
 from dpcal.accountants.matrix import Strategy
 from dpcal.calibrate import Constants, Plan
 from dpcal.commands._output import warnings_printed
-from dpcal.commands._tuning import NOISES, flag, given_tuning
 from dpcal.commands.training.data import Data
 from dpcal.commands.training.minimax import minimax_constants
+from dpcal.commands.training.tuning import NOISES, flag, given_tuning
 from dpcal.optim.minimax import MinimaxObjective
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables import REACH
 
-__all__ = ["calibrated", "find_optimizer"]
+__all__ = ["calibrated", "find_optimizer", "public_constants"]
 
 # These options imply a constant that a theorem needs, for readers who gave too little.
 SOURCES = {
@@ -85,7 +85,7 @@ def calibrated(options: Namespace, row: Optimizer, data: Data) -> Plan:
 
 def _planned(options: Namespace, row: Optimizer, data: Data) -> Plan:
     objective, given = data.task.objective, given_tuning(options)
-    n = objective.n if options.n is None else _public_training_records(options)
+    n = data.task.n if options.n is None else _public_training_records(options)
     target = {
         "n": n,
         "epsilon": options.epsilon,
@@ -97,8 +97,8 @@ def _planned(options: Namespace, row: Optimizer, data: Data) -> Plan:
     build: Callable[..., Plan] = row.build()
     if not row.constants:
         return build(**target, **{**_defaults(n, given), **given})
-    sizes: dict[str, Any] = {"dimension": objective.dimension}
-    constants = _public_constants(options, data, row)
+    sizes: dict[str, Any] = {"dimension": objective.dimension, **data.task.sizes}
+    constants = public_constants(options, data, row)
     if isinstance(objective, MinimaxObjective):
         sizes = {"dimensions": objective.dimensions}
         constants = minimax_constants(options, data)
@@ -179,7 +179,7 @@ def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
     return defaults if "steps" in given else {**defaults, "epochs": 20.0}
 
 
-def _public_constants(options: Namespace, data: Data, row: Optimizer) -> Constants:
+def public_constants(options: Namespace, data: Data, row: Optimizer) -> Constants:
     """Return what the public ranges imply, or was said; nothing is read off the records.
 
     Scaled numbers are in [-REACH, REACH], of the indicators of a category at most one is 1, and the

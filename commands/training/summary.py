@@ -19,6 +19,7 @@ def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
     n = task.objective.n
     lines = [
         f"{result.message}" + (f", {n} training records" if not result.plan.public_n else ""),
+        *_silos(result),
         *_answers(result),
         answer("epsilon", result.epsilon(result.plan.delta), f"delta = {result.plan.delta:g}"),
     ]
@@ -40,6 +41,14 @@ def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
             f"{evaluation['baseline']:.4g}"
         )
     return "\n".join(lines)
+
+
+def _silos(result: Result) -> list[str]:
+    """Whose answers are told, where there are several silos."""
+    count = len(result.by_silo)
+    if count == 1:
+        return []
+    return [f"{count} silos, each with noise and a ledger of its own; of the first:"]
 
 
 def _answers(result: Result) -> list[str]:

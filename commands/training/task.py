@@ -54,13 +54,38 @@ class Task:
     objective: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "objective", self.of(self.X_train, self.y_train))
+
+    def of(self, X: NDArray[np.float64], y: NDArray[Any]) -> Any:
+        """Return the loss of a linear model of such records."""
         known: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         if self.classes is not None and self.class_weights:
             known["class_weights"] = dict(zip(self.classes, self.class_weights, strict=True))
-        objective = LOSSES[self.loss](
-            self.X_train, self.y_train, l2=self.l2, fit_intercept=self.intercept, **known
-        )
-        object.__setattr__(self, "objective", objective)
+        return LOSSES[self.loss](X, y, l2=self.l2, fit_intercept=self.intercept, **known)
+
+    @property
+    def n(self) -> int:
+        """Number of training records that a plan is made for."""
+        return int(self.objective.n)
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What else a plan builder must know of the records."""
+        return {}
+
+    @property
+    def asked(self) -> Any:
+        """What an optimizer is given."""
+        return self.objective
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return what else an optimizer is told of the records."""
+        return {}
+
+    def told(self) -> dict[str, Any]:
+        """Return what else a report says of the training."""
+        return {}
 
     @property
     def metric(self) -> str:
@@ -122,9 +147,9 @@ def train(
 
     optimizer = find(plan.optimizer).optimizer()
     how = averaging(plan.optimizer)
-    options = {} if how == "none" else {"averaging": how}
+    options = task.options | ({} if how == "none" else {"averaging": how})
     with stopping:
-        result = optimizer(task.objective, plan, seed=seed, store=store, callback=follow, **options)
+        result = optimizer(task.asked, plan, seed=seed, store=store, callback=follow, **options)
     return Run(result=result, scores=scores, interrupted=stopping.asked)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "numbers",
     "numbers_of",
     "parameters",
+    "prints_of_rows",
     "records",
     "row_norms",
     "shrink_factors",
@@ -158,6 +159,26 @@ def digest_of_blocks(
     for array in arrays:
         _digest_more(state, array)
     return state.digest()
+
+
+def prints_of_rows(key: bytes, *tables: NDArray[Any]) -> list[bytes]:
+    """Return a keyed digest of each row, 16 bytes; rows that are equal numbers have equal ones.
+
+    Parameters
+    ----------
+    key
+        A secret, at most 64 bytes. Whoever knows it can test guesses of a row.
+    *tables
+        Of as many rows each, shape (n,) or (n, k), which are taken together.
+    """
+    columns = [np.asarray(table, dtype=np.float64).reshape(len(table), -1) for table in tables]
+    # The two zeros are one number, and have different bytes.
+    whole = memoryview((np.concatenate(columns, axis=1) + 0.0).tobytes())
+    width = 8 * sum(table.shape[1] for table in columns)
+    return [
+        hashlib.blake2b(whole[i : i + width], key=key, digest_size=16).digest()
+        for i in range(0, len(whole), width)
+    ]
 
 
 def _digest_more(state: hashlib.blake2b, array: NDArray[Any]) -> None:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal._ext.gradients import ClippedSum
-from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters
+from dpcal.optim.objectives.arrays import Vector, clipped_rows, parameters, prints_of_rows
 
 __all__ = ["Objective"]
 
@@ -104,6 +104,24 @@ class Objective(ABC):
             total = np.asarray(self.clipped_sum(start, everyone, 1.0), dtype=np.float64)
             state.update(total.tobytes())
         return state.digest()
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """Return a keyed digest of each record, to find records that two data sets share.
+
+        Equal records of one class of objectives have equal digests. Whoever has the key can test
+        guesses of a record: the digests are a secret, like the records. Here they are of each
+        record's gradients at two fixed parameters; subclasses that hold the records take these.
+
+        Parameters
+        ----------
+        key
+            A secret, at most 64 bytes.
+        """
+        starts = (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension))
+        rows = np.arange(self.n, dtype=np.intp)[:, np.newaxis]
+        return prints_of_rows(
+            key, *(np.array([self.clipped_sum(w, row, 1.0) for row in rows]) for w in starts)
+        )
 
     def clipped_difference_sum(
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float

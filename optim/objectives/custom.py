@@ -20,7 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
-from dpcal.optim.objectives.arrays import Vector, clipped_rows, digest_of, numbers_of, parameters
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    clipped_rows,
+    digest_of,
+    numbers_of,
+    parameters,
+    prints_of_rows,
+)
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["FromGradients"]
@@ -162,6 +169,15 @@ class FromGradients(Objective):
             for block in self._blocks(np.arange(self.n, dtype=np.intp)):
                 state.update(digest_of(self._rows_of_gradients(w, block)))
         return state.digest()
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """Return keyed digests of every record's gradients at two fixed parameters."""
+        starts = (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension))
+        return [
+            each
+            for block in self._blocks(np.arange(self.n, dtype=np.intp))
+            for each in prints_of_rows(key, *(self._rows_of_gradients(w, block) for w in starts))
+        ]
 
     def loss(self, w: ArrayLike) -> float:
         """Return the regularised mean loss at ``w``, shape (dimension,). Not private."""

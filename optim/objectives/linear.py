@@ -37,6 +37,7 @@ from dpcal.optim.objectives.arrays import (
     classes_and_weights,
     numbers,
     parameters,
+    prints_of_rows,
     records,
     row_norms,
     shrink_factors,
@@ -131,6 +132,10 @@ class Linear(Objective):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
         return self.kernel.digest()
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self.kernel.features, self.kernel.targets)
 
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.

@@ -32,6 +32,7 @@ from dpcal.optim.objectives.arrays import (
     classes,
     digest_of,
     parameters,
+    prints_of_rows,
     records,
     row_norms,
     shrink_factors,
@@ -212,6 +213,10 @@ class MLP(Network):
         """See :meth:`Objective.digest`."""
         return digest_of(self._X, self._class)
 
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._X, self._class)
+
     def _layers(self, w: Vector) -> tuple[Vector, Vector, Vector, Vector]:
         """Views of the weights of both layers and of their intercepts."""
         d, m, K = self._columns, self.width, len(self.classes_)
@@ -325,6 +330,10 @@ class KAN(Network):
     def digest(self) -> bytes:
         """See :meth:`Objective.digest`."""
         return digest_of(self._H, self._class)
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._H, self._class)
 
     def _basis(self, X: Vector) -> Vector:
         """Values of the splines at every feature, shape (m, d p)."""

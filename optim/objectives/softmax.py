@@ -29,6 +29,7 @@ from dpcal.optim.objectives.arrays import (
     classes_and_weights,
     digest_of_blocks,
     parameters,
+    prints_of_rows,
     records,
     row_norms,
     shrink_factors,
@@ -200,6 +201,12 @@ class Softmax(Objective):
         if self.weights is None:
             return records
         return hashlib.blake2b(records + self.weights.tobytes(), digest_size=32).digest()
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        blocks = _blocks(np.arange(self.n, dtype=np.intp))
+        tables = [(self._features(block), self._class[block]) for block in blocks]
+        return [each for table in tables for each in prints_of_rows(key, *table)]
 
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""

@@ -41,7 +41,7 @@ from dpcal.optim.second_order.gauss_psgd import (
     spider_of,
     walk,
 )
-from dpcal.optim.silos import Silo, SiloOracle
+from dpcal.optim.silos import ONE_OF_A_SILO, Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
 
 __all__ = ["DistributedResult", "distributed_psgd"]
@@ -66,7 +66,7 @@ class DistributedResult(SecondOrderResult):
     ledgers: tuple[Ledger, ...]
     plans: tuple[Plan, ...]
     lost: tuple[int, ...] = ()
-    unit: str = "one record of one silo, all other records fixed"
+    unit: str = ONE_OF_A_SILO
 
     def verify(self) -> None:
         """Check each silo's ledger against its plan.
@@ -117,6 +117,7 @@ def distributed_psgd(
     callback_every: int | None = None,
     store: Store = None,
     noise: str = "gaussian",
+    overlap: str = "local",
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
@@ -145,6 +146,12 @@ def distributed_psgd(
     noise
         Of every silo: ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and
         discrete Gaussian noise from cryptographic bits, at the same price and slower.
+    overlap
+        A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
+        records of silos in this process are compared, by digests under a key of their own;
+        ``"all"``: those of silos elsewhere too, whose digests come here, so that this process could
+        test guesses of their records; ``"ignore"``: no record is compared, where different people
+        may look alike. What a refusal tells is outside the claim.
 
     Returns
     -------
@@ -154,7 +161,8 @@ def distributed_psgd(
     Raises
     ------
     ValueError
-        If the plan is not for this optimizer or these silos, or an argument is out of range.
+        If the plan is not for this optimizer or these silos, silos share a record, or an argument
+        is out of range.
 
     References
     ----------
@@ -169,7 +177,7 @@ def distributed_psgd(
         raise ValueError("store is for one objective: give each silo a store of its own.")
     given = [Silo(silos, store=store)] if isinstance(silos, Objective) else list(silos)
     with SiloOracle(
-        given, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise
+        given, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:
         changes: dict[str, Any] = {"learning_rate": step_size(plan, server, None)}
         settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))

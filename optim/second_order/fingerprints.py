@@ -1,25 +1,36 @@
 """Was this result about these records? What a process remembers of its own results.
 
+One record in common is enough:
+
 >>> from dpcal.optim.problems import Trigonometric
 >>> outcome, one = type("Outcome", (), {})(), Trigonometric.drawn(9, 2, seed=0)
 >>> remember(outcome, [one])
->>> about(outcome, Trigonometric.drawn(9, 2, seed=0)), about(outcome, Trigonometric.drawn(9, 2))
+>>> about(outcome, Trigonometric.drawn(4, 2, seed=0)), about(outcome, Trigonometric.drawn(9, 2))
 (True, False)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakSet
 
 from dpcal.optim.objectives.base import Objective
+from dpcal.optim.silos.overlap import share
 
 __all__ = ["about", "remember"]
 
+
+class _Known(NamedTuple):
+    """Digests of whole data sets, and the objectives, as long as anybody else keeps them."""
+
+    digests: frozenset[bytes]
+    objectives: WeakSet[Objective]
+
+
 # A digest of records is a secret: whoever guesses them could confirm the guess. It is kept beside
 # results and not in them, for results are released, and goes with the process.
-_KNOWN: WeakKeyDictionary[Any, frozenset[bytes]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 
 def remember(result: Any, objectives: Iterable[Objective]) -> None:
@@ -32,11 +43,13 @@ def remember(result: Any, objectives: Iterable[Objective]) -> None:
     objectives
         With its records.
     """
-    _KNOWN[result] = frozenset(objective.digest() for objective in objectives)
+    given = list(objectives)
+    digests = frozenset(objective.digest() for objective in given)
+    _KNOWN[result] = _Known(digests, WeakSet(given))
 
 
-def about(result: Any, objective: Objective) -> bool:
-    """Return whether a result of this process is known to be about these very records.
+def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
+    """Return whether a result of this process is known to be about any of these records.
 
     Parameters
     ----------
@@ -44,5 +57,13 @@ def about(result: Any, objective: Objective) -> bool:
         Of a run.
     objective
         With the records.
+    each
+        Whether records are compared one by one with those of the run's objectives that are still
+        in this process; whole data sets alone otherwise.
     """
-    return objective.digest() in _KNOWN.get(result, frozenset())
+    known = _KNOWN.get(result)
+    if known is None:
+        return False
+    if objective.digest() in known.digests:
+        return True
+    return each and any(share(other, objective) for other in known.objectives)

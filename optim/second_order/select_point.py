@@ -35,6 +35,8 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
+from dpcal.optim.silos.local import Silo
+from dpcal.optim.silos.overlap import check_distinct
 
 __all__ = ["Selection", "select_point"]
 
@@ -154,6 +156,7 @@ def select_point(
     *,
     training: Result | None = None,
     seed: Seed = None,
+    overlap: str = "local",
 ) -> Selection:
     """Return the first candidate that passes a private test, or the best of all.
 
@@ -168,16 +171,21 @@ def select_point(
         A plan for ``"select_point"``, as :func:`dpcal.calibrate.select_point` makes it.
     training
         The run that used the holdout's records too, if one did: the prices are composed. Candidates
-        that are a result tell whether it was about the very same records; then it is taken here.
+        that are a result tell whether it was about any of the same records, as long as its
+        objective is in this process, and about the very same ones later; then it is taken here.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.
+    overlap
+        ``"local"``: records are compared, to refuse one in two silos and to find those that
+        training used; ``"ignore"``: only whole data sets are, where different people may look
+        alike.
 
     Raises
     ------
     ValueError
-        If the plan is not for this selection, these silos or so many candidates; if silos have the
-        same records; or if training was about the records under another neighboring relation.
+        If the plan is not for this selection, these silos or so many candidates; if silos share a
+        record; or if training was about the records under another neighboring relation.
     TypeError
         If a holdout gives no Hessians.
     """
@@ -186,14 +194,13 @@ def select_point(
         raise ValueError(f"plan must be for 'select_point', got one for {plan.optimizer!r}.")
     if len(silos) != plan.parameters["silos"]:
         raise ValueError(f"plan must be for {len(silos)} silos, got {plan.parameters['silos']}.")
-    if len({silo.digest() for silo in silos}) < len(silos):
-        raise ValueError("holdout must be of silos with records of their own, got the same twice.")
+    check_distinct([Silo(silo) for silo in silos], overlap)
     points = [parameters(numbers("candidates", w), silos[0].dimension) for w in _points(candidates)]
     if not 1 <= len(points) <= int(plan.parameters["candidates"] or 0):
         raise ValueError(
             f"candidates must be 1 to {plan.parameters['candidates']}, got {len(points)}."
         )
-    training = _training(silos, candidates, training, plan)
+    training = _training(silos, candidates, training, plan, each=overlap != "ignore")
     seeds = spawned(seed, len(silos))
     oracles = [
         SecondOrderOracle(silo, plan, seed=own) for silo, own in zip(silos, seeds, strict=True)
@@ -249,10 +256,12 @@ def _training(
     candidates: Sequence[ArrayLike] | SecondOrderResult,
     training: Result | None,
     plan: Plan,
+    *,
+    each: bool,
 ) -> Result | None:
     """Return the run whose price is to be added."""
     if training is None and isinstance(candidates, SecondOrderResult):
-        same = any(about(candidates, silo) for silo in silos)
+        same = any(about(candidates, silo, each=each) for silo in silos)
         training = candidates if same else None
     if training is not None and training.plan.neighboring_relation != plan.neighboring_relation:
         raise ValueError(

@@ -6,6 +6,6 @@ workers of a Dask cluster. :class:`SiloOracle` averages, and is what optimizers 
 
 from dpcal.optim.silos.averaging import SiloOracle
 from dpcal.optim.silos.dask import DaskSilos
-from dpcal.optim.silos.local import Description, Silo, SiloLost
+from dpcal.optim.silos.local import ONE_OF_A_SILO, Description, Silo, SiloLost
 
-__all__ = ["DaskSilos", "Description", "Silo", "SiloLost", "SiloOracle"]
+__all__ = ["ONE_OF_A_SILO", "DaskSilos", "Description", "Silo", "SiloLost", "SiloOracle"]

@@ -37,6 +37,7 @@ from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.silos.local import Answerer, Silo, SiloLost
+from dpcal.optim.silos.overlap import check_distinct
 
 __all__ = ["SiloOracle", "plan_of_silo"]
 
@@ -87,6 +88,9 @@ class SiloOracle:
         Asks the silos, all at once; threads when omitted.
     noise
         Of every silo: ``"gaussian"``, or ``"discrete"`` with exact sums.
+    overlap
+        Which silos' records are compared, to refuse a record in two silos; see
+        :func:`dpcal.optim.silos.overlap.check_distinct`.
 
     Attributes
     ----------
@@ -102,7 +106,7 @@ class SiloOracle:
     ------
     ValueError
         If silos differ in their dimension or regulariser, are not as many as the plan says, have
-        fewer records than it, or hold the same records twice.
+        fewer records than it, or share a record.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class SiloOracle:
         on_lost: str = "stop",
         executor: Executor | None = None,
         noise: str = "gaussian",
+        overlap: str = "local",
     ) -> None:
         _validate.choice(tuple(MECHANISMS), noise=noise)
         self._silos = [Silo(silo) if isinstance(silo, Objective) else silo for silo in silos]
@@ -122,7 +127,7 @@ class SiloOracle:
             expected = plan.parameters.get("silos", 1)
             raise ValueError(f"silos must be as many as the plan says, {expected}, got {count}.")
         self._on_lost = _validate.choice(ON_LOST, on_lost=on_lost)
-        _check_distinct(self._silos)
+        check_distinct(self._silos, overlap)
         about = [silo.describe() for silo in self._silos]
         for name in ("dimension", "l2"):
             values = [getattr(each, name) for each in about]
@@ -227,10 +232,3 @@ class SiloOracle:
 
     def __exit__(self, *error: Any) -> None:
         self.close()
-
-
-def _check_distinct(silos: Sequence[Answerer]) -> None:
-    """Refuse silos of this process that hold the same records."""
-    digests = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
-    if len(set(digests)) < len(digests):
-        raise ValueError("silos must have records of their own, got the same records twice.")

@@ -36,7 +36,10 @@ from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.run import RunOver
 
-__all__ = ["Answerer", "Description", "Silo", "SiloLost"]
+__all__ = ["ONE_OF_A_SILO", "Answerer", "Description", "Silo", "SiloLost"]
+
+# What a claim is about where there are several silos.
+ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 
 KINDS = ("gradient", "difference")
 
@@ -157,6 +160,16 @@ class Silo:
     def ledger(self) -> Ledger:
         """Return what was released since the silo was opened."""
         return self._opened().ledger
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """Return a keyed digest of each record. Not private: for whoever may see the records.
+
+        Parameters
+        ----------
+        key
+            A secret, at most 64 bytes. Whoever has it can test guesses of a record.
+        """
+        return self.objective.fingerprints(key)
 
     def _ledger_json(self) -> str:
         """The ledger as a document, which goes from process to process."""

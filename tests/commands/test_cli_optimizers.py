@@ -11,7 +11,7 @@ from _tree import ROOT
 from dpcal import calibrate, optim
 from dpcal.calibrate import Constants
 from dpcal.cli import main
-from dpcal.commands._tuning import TUNING
+from dpcal.commands.training.tuning import TUNING
 from dpcal.errors import UnsupportedEvent
 from dpcal.optim.registry import OPTIMIZERS, SELECTIONS
 from dpcal.report import verify

@@ -16,8 +16,9 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import errors_of
 from dpcal.cli import main
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.problems import Trigonometric
+from dpcal.optim.problems import PowerNorm, Trigonometric
 from dpcal.optim.silos import Silo, SiloLost, SiloOracle
+from dpcal.optim.silos.overlap import check_distinct
 
 D, N = 3, 4_000
 SADDLE = math.pi * np.eye(D)[0]
@@ -265,6 +266,73 @@ def test_wrong_silos_are_one_sentence(silos, sentence):
         optim.distributed_psgd(silos(), planned(2))
 
 
+X = np.random.default_rng(5).uniform(-1, 1, (9, D))
+
+
+# What holds the records, made of rows of a table; every class that digests records its own way.
+@pytest.mark.parametrize(
+    "made",
+    [
+        Trigonometric,
+        lambda rows: PowerNorm(rows, power=3.0),
+        lambda rows: optim.Logistic(rows, np.resize([0.0, 1.0], len(rows))),
+        lambda rows: optim.Squared(rows, rows[:, 0]),
+        lambda rows: optim.Softmax(rows, np.resize([0, 1], len(rows))),
+        lambda rows: optim.MLP(rows, np.resize([0, 1], len(rows)), width=2),
+        lambda rows: optim.KAN(rows, np.resize([0, 1], len(rows)), width=2),
+        lambda rows: optim.FromGradients(lambda w, i: w - rows[i], n=len(rows), dimension=D),
+        lambda rows: optim.minimax.AUCMaximization(
+            rows, np.resize([0, 1], len(rows)), positive_share=0.5
+        ),
+    ],
+)
+def test_silos_that_share_a_record_are_refused(made):
+    """Row 4 of nine is the last of one silo, and the first of another one."""
+    check_distinct([Silo(made(X[:4])), Silo(made(X[4:8]))])
+    shared = [Silo(made(X[:4])), Silo(made(X[4:5].repeat(2, axis=0))), Silo(made(X[[4, 6, 7, 8]]))]
+    with pytest.raises(ValueError, match="got a record of silo 1 in silo 2 too"):
+        check_distinct(shared)
+    check_distinct(shared, "ignore")
+
+
+def test_a_digest_is_of_the_numbers_and_of_the_key():
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]])
+    first, second, third = Trigonometric(rows).fingerprints(b"key")
+    assert first == second != third
+    assert first not in Trigonometric(rows).fingerprints(b"another")
+    assert len({*Trigonometric.drawn(5_000, 2, seed=1).fingerprints(b"key")}) == 5_000
+
+
+class Elsewhere:
+    """A silo that is not in this process, as far as the server can tell."""
+
+    def __init__(self, silo):
+        self.asked, self.silo = [], silo
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return getattr(self.silo, name)
+
+
+def test_records_elsewhere_are_compared_only_where_that_is_asked_for():
+    plan, half = planned(2, steps=2), records(0)._Z[: N // 2]
+    mixed = Trigonometric(np.vstack([half, records(1)._Z[: N // 2]]))
+    given = [records(0), Elsewhere(Silo(mixed))]
+    optim.distributed_psgd(given, plan, seed=1, initial=SADDLE)
+    assert "fingerprints" not in given[1].asked
+    for silos, overlap in (([records(0), mixed], "local"), (given, "all")):
+        with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
+            optim.distributed_psgd(silos, plan, seed=2, initial=SADDLE, overlap=overlap)
+    result = optim.distributed_psgd(
+        [records(0), mixed], plan, seed=3, initial=SADDLE, overlap="ignore"
+    )
+    assert result.status == "horizon"
+    with pytest.raises(ValueError, match="silo 1 has no method of that name"):
+        check_distinct([Silo(records(0)), object()], "all")
+    with pytest.raises(ValueError, match="overlap must be one of"):
+        check_distinct([], "some")
+
+
 def test_a_file_holds_what_a_silo_released(tmp_path):
     silos = [Silo(records(j), store=tmp_path / f"{j}.db") for j in range(2)]
     plain = optim.distributed_psgd([records(0), records(1)], planned(2), seed=8, initial=SADDLE)
@@ -337,6 +405,10 @@ def test_dask_and_threads_release_the_same_numbers(cluster):
         assert there.plan.parameters["error"] == pytest.approx(
             planned(1).parameters["error"] / math.sqrt(m)
         )
+    # Digests cross the network only where that is asked for.
+    twins = optim.DaskSilos(cluster, [Maker(0), Maker(0)])
+    with pytest.raises(ValueError, match="got a record of silo 0 in silo 1 too"):
+        optim.distributed_psgd(twins, planned(2, steps=4), overlap="all")
     # On two workers in place of three.
     plan = planned(3, steps=4)
     workers = sorted(cluster.scheduler_info(n_workers=-1)["workers"])

@@ -257,6 +257,11 @@ def test_records_of_the_training_are_composed():
     assert again.epsilon(1e-6) == pytest.approx(float(both), rel=1e-4)
     said = select_point(other, [result.w], plan, training=result, seed=2)
     assert said.epsilon(1e-6) == again.epsilon(1e-6)
+    # One record of the training among the holdout's is enough, while the training's are here.
+    mixed = Trigonometric(np.vstack([other._Z[1:], objective._Z[:1]]))
+    assert select_point(mixed, result, plan, seed=3).epsilon(1e-6) == again.epsilon(1e-6)
+    alike = select_point(mixed, result, plan, seed=4, overlap="ignore")
+    assert alike.training is None
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one", "replace-special"])
@@ -322,7 +327,7 @@ def test_many_silos():
         "all runs of each silo",
     ]
     assert all(row["holds"] for row in rows)
-    with pytest.raises(ValueError, match="the same twice"):
+    with pytest.raises(ValueError, match="the same records twice"):
         select_point([*silos[:4], silos[0]], [SADDLE], plan)
     with pytest.raises(ValueError, match="plan must be for 4 silos"):
         select_point(silos[:4], [SADDLE], plan)

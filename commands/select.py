@@ -1,0 +1,101 @@
+"""``dpcal select``: which of several models is a second-order stationary point, told in private."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from dpcal.commands import training
+from dpcal.commands._options import (
+    add_output,
+    add_relation,
+    add_table,
+    add_target,
+    number,
+    whole,
+)
+
+EXAMPLE = (
+    "new.csv --candidates dpcal-report second-report --accuracy 2 --epsilon 1 --delta 1e-6 "
+    "-o selection"
+)
+EXAMPLES = (
+    EXAMPLE,
+    "patients.csv --candidates dpcal-report second-report --same-records --accuracy 2 "
+    "--method above-threshold --epsilon 1 --delta 1e-6 -o another-selection",
+)
+METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
+
+# A bar of its own, while the table is read.
+SHOWS_PROGRESS = True
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the holdout, the candidates and the test."""
+    table = parser.add_argument_group("holdout: records that the candidates are tested on")
+    add_table(table)
+    table.add_argument(
+        "--schema",
+        type=Path,
+        metavar="TOML",
+        help="of the table, where the candidates are points (default: the models')",
+    )
+    table.add_argument("--target", metavar="COLUMN", help="what points predict, of the schema")
+    points = parser.add_argument_group("candidates")
+    points.add_argument(
+        "--candidates",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="in order: reports or model.json files of 'dpcal train', or JSON files with a list of "
+        "points, each a list of the weights and the intercept",
+    )
+    points.add_argument(
+        "--same-records",
+        action="store_true",
+        help="the candidates' reports are about the holdout's records too: their prices and that "
+        "of the test are composed",
+    )
+    points.add_argument(
+        "--other-records",
+        action="store_true",
+        help="they are not, although the table has the name of a report's",
+    )
+    points.add_argument(
+        "--l2", type=number, default=0.0, help=">= 0: regulariser (default: %(default)s)"
+    )
+    points.add_argument(
+        "--no-intercept", dest="intercept", action="store_false", help="models have none"
+    )
+    test = parser.add_argument_group("test")
+    test.add_argument(
+        "--accuracy",
+        type=number,
+        metavar="ALPHA",
+        help="> 0: an ALPHA-second-order point is to be found",
+    )
+    test.add_argument(
+        "--method",
+        choices=METHODS,
+        default=METHODS[0],
+        metavar="NAME",
+        help=f"{', '.join(METHODS)} (default: %(default)s)",
+    )
+    test.add_argument(
+        "--failure-probability",
+        type=number,
+        default=0.1,
+        metavar="P",
+        help="of what is said of the outcome, in (0, 1) (default: %(default)s)",
+    )
+    add_target(parser, needed=True)
+    add_relation(parser, default=None, note="the reports' with --same-records, or replace-special")
+    parser.add_argument(
+        "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
+    )
+    add_output(parser)
+
+
+def run(options: Namespace) -> int:
+    """Test the candidates, and write the report; the exit status is 1 if none passes."""
+    return training.select_model(options)

@@ -1,0 +1,119 @@
+"""``--silos COLUMN``: one table, whose records belong to silos that are each private by themselves.
+
+The categories of a column, which its schema lists in public, are the silos. The column stays a
+feature: an indicator that is constant in a silo is an intercept of the silo's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal.commands.training.data import Data
+from dpcal.commands.training.task import Task
+from dpcal.optim import Silo
+from dpcal.optim.registry import Optimizer
+
+__all__ = ["SiloTask", "check_silos", "in_silos"]
+
+# The optimizers that average the answers of silos.
+_OVER_SILOS = ("distributed_psgd",)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SiloTask(Task):
+    """Records of several silos: what is scored is the model on all of them.
+
+    ``column`` names the silos, whose names are ``names``; ``rows`` are the training records of
+    each.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    rows: tuple[NDArray[np.intp], ...]
+
+    @property
+    def n(self) -> int:
+        """Number of training records of the smallest silo, which a plan is made for."""
+        return min(map(len, self.rows))
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What a plan builder must know of the silos."""
+        return {"silos": len(self.names)}
+
+    @property
+    def asked(self) -> Any:
+        """A silo for each category."""
+        return [Silo(self.of(self.X_train[rows], self.y_train[rows])) for rows in self.rows]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Each row of a table is a record, and belongs to one silo: two may well look alike."""
+        return {"overlap": "ignore"}
+
+    def told(self) -> dict[str, Any]:
+        """Return what a report says of the silos: their sizes are public."""
+        sizes = dict(zip(self.names, map(len, self.rows), strict=True))
+        return {"silos": {"column": self.column, "training_records": sizes}}
+
+
+def check_silos(options: Namespace, row: Optimizer) -> None:
+    """Refuse ``--silos`` where it cannot be answered, before a record is read.
+
+    Raises
+    ------
+    ValueError
+        If the optimizer knows no silos, the column is no category of a schema, or a book is kept.
+    """
+    if options.silos is None:
+        return
+    if row.name not in _OVER_SILOS:
+        raise ValueError(f"--silos is for --optimizer {_OVER_SILOS[0]}, got {row.name}.")
+    if options.budget is not None:
+        raise ValueError("--budget is for one data set, and with --silos each silo has its own.")
+    if options.given_schema is None:
+        raise ValueError("--silos needs a --schema, which lists the silos in public.")
+    column = options.given_schema.column(options.silos)
+    if column.type != "category" or column.coding != "one-hot":
+        raise ValueError(
+            f"--silos must be a column of type 'category' with coding 'one-hot', got "
+            f"{column.name!r} of type {column.type!r}."
+        )
+    if column.unknown == "ignore":
+        raise ValueError(
+            f"--silos needs a silo for each record, and the schema ignores what is no category of "
+            f"{column.name!r}: give unknown = 'refuse' or 'drop-row'."
+        )
+
+
+def in_silos(options: Namespace, data: Data) -> Data:
+    """Return the data with its training records in the silos that were asked for, if any.
+
+    Raises
+    ------
+    ValueError
+        If a silo has no training record.
+    """
+    if options.silos is None:
+        return data
+    names = data.schema.column(options.silos).categories
+    places = [data.features.index(f"{options.silos}={name}") for name in names]
+    numbers = data.task.X_train[:, places].argmax(axis=1)
+    rows = tuple(np.flatnonzero(numbers == place) for place in range(len(names)))
+    for name, own in zip(names, rows, strict=True):
+        if not len(own):
+            raise ValueError(f"--silos: every silo must hold a training record, {name!r} has none.")
+    given = {
+        each.name: getattr(data.task, each.name)
+        for each in dataclasses.fields(data.task)
+        if each.init
+    }
+    task = SiloTask(column=options.silos, names=names, rows=rows, **given)
+    told = f"number of records of each {options.silos!r}"
+    return dataclasses.replace(data, task=task, read_from_data=[*data.read_from_data, told])

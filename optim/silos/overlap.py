@@ -1,0 +1,98 @@
+"""Do two silos hold the same record? Then the claim of each would be about less than was paid.
+
+A record of two silos is in the answers of both, and pays for both: nothing may be summed over silos
+only where they share no record. So silos that share one are refused:
+
+>>> import numpy as np
+>>> from dpcal.optim.problems import Trigonometric
+>>> Z = np.random.default_rng(0).uniform(-1, 1, (7, 2))
+>>> silos = [Silo(Trigonometric(rows)) for rows in (Z[:3], Z[3:5], Z[4:])]
+>>> check_distinct(silos)
+Traceback (most recent call last):
+    ...
+ValueError: silos must have records of their own, got a record of silo 1 in silo 2 too. Where ...
+
+What is compared are keyed digests. The key is drawn afresh, and dropped when the silos have been
+compared. Silos of this process are compared here, where their records are; a silo elsewhere sends
+its digests only where that is asked for (``overlap="all"``): then the server, which has the key,
+can test guesses of its records, and learns which of them others have too. Neither is covered by the
+claim, nor is the refusal itself, which tells whoever runs the server of a record in two silos.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Sequence
+
+from dpcal import _validate
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.silos.local import Answerer, Silo
+
+__all__ = ["OVERLAPS", "check_distinct", "share"]
+
+OVERLAPS = ("local", "all", "ignore")
+
+# Bytes of a key that nobody guesses.
+_KEY = 32
+
+
+def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
+    """Refuse silos that hold the same record.
+
+    Parameters
+    ----------
+    silos
+        Any; those of a user's own take part if they have a method ``fingerprints(key)`` as
+        :class:`Silo` has.
+    overlap
+        ``"local"``: records of silos in this process are compared; ``"all"``: those of all silos,
+        whose digests come here; ``"ignore"``: only whole data sets in this process are, for records
+        of different people that look alike.
+
+    Raises
+    ------
+    ValueError
+        If two silos share a record, or a silo gives no digests where all must.
+    """
+    _validate.choice(OVERLAPS, overlap=overlap)
+    wholes = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
+    if len(set(wholes)) < len(wholes):
+        raise ValueError("silos must have records of their own, got the same records twice.")
+    if overlap == "ignore":
+        return
+    key, owner = secrets.token_bytes(_KEY), dict[bytes, int]()
+    for number, silo in enumerate(silos):
+        for each in _fingerprints(silo, number, key, everywhere=overlap == "all"):
+            first = owner.setdefault(each, number)
+            if first != number:
+                raise ValueError(
+                    f"silos must have records of their own, got a record of silo {first} in silo "
+                    f"{number} too. Where these are different people, who look alike, say so with "
+                    "overlap='ignore'."
+                )
+
+
+def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) -> Iterable[bytes]:
+    """Return the digests of a silo that is to be compared; none of another."""
+    if not (everywhere or isinstance(silo, Silo)):
+        return ()
+    own = getattr(silo, "fingerprints", None)
+    if own is None:
+        raise ValueError(
+            "overlap must be 'local' or 'ignore' where a silo gives no fingerprints, got 'all', "
+            f"and silo {number} has no method of that name."
+        )
+    prints: Iterable[bytes] = own(key)
+    return prints
+
+
+def share(one: Objective, other: Objective) -> bool:
+    """Return whether two data sets in this process have a record in common.
+
+    Parameters
+    ----------
+    one, other
+        Of one class. Objectives of different classes give different digests.
+    """
+    key = secrets.token_bytes(_KEY)
+    return not {*one.fingerprints(key)}.isdisjoint(other.fingerprints(key))
