@@ -32,6 +32,23 @@ SHOWS_PROGRESS = True
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the holdout, the candidates and the test."""
+    _add_records(parser)
+    _add_test(parser)
+    add_target(parser, needed=True)
+    add_relation(parser, default=None, note="the reports' with --same-records, or replace-special")
+    parser.add_argument(
+        "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
+    )
+    add_output(parser)
+
+
+def run(options: Namespace) -> int:
+    """Test the candidates, and write the report; the exit status is 1 if none passes."""
+    return training.select_model(options)
+
+
+def _add_records(parser: ArgumentParser) -> None:
+    """Declare what is tested, and on which records."""
     table = parser.add_argument_group("holdout: records that the candidates are tested on")
     add_table(table)
     table.add_argument(
@@ -67,6 +84,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     points.add_argument(
         "--no-intercept", dest="intercept", action="store_false", help="models have none"
     )
+
+
+def _add_test(parser: ArgumentParser) -> None:
+    """Declare what a candidate must pass."""
     test = parser.add_argument_group("test")
     test.add_argument(
         "--accuracy",
@@ -88,14 +109,3 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="P",
         help="of what is said of the outcome, in (0, 1) (default: %(default)s)",
     )
-    add_target(parser, needed=True)
-    add_relation(parser, default=None, note="the reports' with --same-records, or replace-special")
-    parser.add_argument(
-        "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
-    )
-    add_output(parser)
-
-
-def run(options: Namespace) -> int:
-    """Test the candidates, and write the report; the exit status is 1 if none passes."""
-    return training.select_model(options)
