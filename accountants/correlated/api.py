@@ -139,7 +139,8 @@ def epsilon_of(question: Question, target: float) -> CorrelatedEpsilon:
                 if isinstance(drawn, str) and drawn
                 else f"No epsilon bounds delta={target:g}."
             )
-        return CorrelatedEpsilon(found.value, **_certified(found.value, found.method, drawn))
+        lower = question.proved.lower_epsilon(target)
+        return CorrelatedEpsilon(found.value, **_certified(found.value, found.method, drawn, lower))
     return CorrelatedEpsilon(reading.upper, **_statistical(question, drawn, reading, found.value))
 
 
@@ -160,7 +161,8 @@ def delta_of(question: Question, at: float) -> CorrelatedDelta:
     bound, method = question.proved.delta(at), question.proved.log_delta(at).method
     reading, drawn = _drawn(question, Goal(epsilon=at))
     if isinstance(drawn, str) or not reading.upper < bound:
-        return CorrelatedDelta(bound, **_certified(bound, method, drawn))
+        lower = question.proved.lower_delta(at)
+        return CorrelatedDelta(bound, **_certified(bound, method, drawn, lower))
     return CorrelatedDelta(reading.upper, **_statistical(question, drawn, reading, bound))
 
 
@@ -237,10 +239,12 @@ def _drawn(question: Question, goal: Goal) -> tuple[Reading, Evidence | str]:
     return evidence.at(goal.epsilon or 0.0), evidence
 
 
-def _certified(bound: float, method: str, drawn: Evidence | str) -> dict[str, Any]:
+def _certified(
+    bound: float, method: str, drawn: Evidence | str, lower: float = 0.0
+) -> dict[str, Any]:
     """What an answer says that needs no draws."""
     return {
-        "lower": 0.0,
+        "lower": min(lower, bound),
         "method": method,
         "label": CERTIFIED,
         "estimate": bound,

@@ -22,35 +22,37 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import logsumexp, ndtr
+from scipy.special import ndtr
 
+from dpcal.accountants.correlated.bounds.allocation_cells import (
+    CUT,
+    FOURIER,
+    MARGIN,
+    AllocationBelow,
+    best_tilt,
+    cells,
+    power,
+    power_of_law,
+    reach,
+)
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 
 __all__ = ["Allocation"]
 
 Floats = NDArray[np.float64]
 
-# Standard deviations of log X to which the grid reaches. What lies beyond has a mean below 1e-38.
-_REACH = 13.0
 # Ratio of neighboring nodes, as a part of mu / sqrt(rounds). Half of it quarters the error, which
 # is below a thousandth of epsilon here, and takes four times as long.
 _FINENESS = 0.04
 # Most nodes of the grid of one exponential.
 _MOST_NODES = 6000
-# Mass, and mean, that is cut off from either end of the law of a sum; it is added to delta.
-_CUT = 1e-36
-# Relative margin for the rounding of sums, outward.
-_MARGIN = 1e-9
-# Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
-# roundings for each of up to 30 halvings of its length. Ten times as much is seen in no digit.
-_FOURIER = 2e-14
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,8 @@ class _Law:
         """Cut the ends: large numbers are lowered to the last node, small ones to 0."""
         values = ratio ** (self.first + np.arange(len(self.masses)))
         means = np.cumsum((self.masses * values)[::-1])[::-1]
-        last = max(1, int((means > _CUT).sum()))
-        start = min(last - 1, int((np.cumsum(self.masses) <= _CUT).sum()))
+        last = max(1, int((means > CUT).sum()))
+        start = min(last - 1, int((np.cumsum(self.masses) <= CUT).sum()))
         # Spread a small number x over 0 and the first node that is kept, with its mean.
         small = self.masses[:start] * values[:start] / values[start]
         kept = self.masses[start:last].copy()
@@ -80,19 +82,11 @@ class _Law:
 
 def _one(norm: float, ratio: float) -> _Law:
     """The law of exp(mu N - mu^2 / 2), larger in convex order, on the grid."""
-    step = math.log(ratio)
-    first = math.floor((-0.5 * norm * norm - _REACH * norm) / step)
-    last = math.ceil((0.5 * norm * norm + _REACH * norm) / step)
     # The masses of a polygon through E (X - k)_+ at the nodes are its changes of slope, which are
     # differences of means of X between neighbors: nothing cancels in E (X; a < X < b).
-    edges = np.arange(first, last + 1) * step
-    x = np.exp(edges)
-    z = (edges + 0.5 * norm * norm) / norm
-    chance, mean = np.diff(ndtr(z)), np.diff(ndtr(z - norm))
-    far = z[:-1] > 0
-    chance[far] = -np.diff(ndtr(-z))[far]
-    mean_far = z[:-1] - norm > 0
-    mean[mean_far] = -np.diff(ndtr(norm - z))[mean_far]
+    first, chance, mean = cells(norm, ratio)
+    edges = (first + np.arange(len(chance) + 1)) * math.log(ratio)
+    x, z = np.exp(edges), (edges + 0.5 * norm * norm) / norm
     # Within a cell, the mass goes to both ends so that its mean stays.
     share = np.clip((mean - x[:-1] * chance) / np.diff(x), 0.0, chance)
     masses = np.zeros(len(x))
@@ -132,6 +126,17 @@ def _sum(one: _Law, other: _Law, ratio: float) -> _Law:
     return _Law(low, out, one.zero * other.zero, lost).trimmed(ratio)
 
 
+@lru_cache(maxsize=4)
+def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, float, float]:
+    """The law of L, by log2(rounds) sums; one for all questions about it."""
+    total = power(_one(norm, ratio), rounds, lambda first, second: _sum(first, second, ratio))
+    places = (total.first + np.arange(len(total.masses))) * math.log(ratio)
+    nodes: Floats = np.asarray(places - math.log(rounds), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        masses: Floats = np.log(total.masses)
+    return nodes, masses, total.zero, total.lost / rounds
+
+
 @dataclass(frozen=True, eq=False)
 class Allocation(Bound):
     """Bounds on both directions for one uniformly random round an epoch, and independent noise.
@@ -153,48 +158,37 @@ class Allocation(Bound):
     method: ClassVar[str] = "convolutions on a geometric grid"
 
     @cached_property
-    def _ratio(self) -> float:
-        widest = (2 * _REACH + self.norm) * self.norm / _MOST_NODES
-        return math.exp(max(_FINENESS * self.norm / math.sqrt(self.rounds), widest))
+    def _below(self) -> AllocationBelow:
+        """The other side of the bracket, on the same grid."""
+        return AllocationBelow(self.norm, self.rounds, self.epochs, self._ratio)
 
     @cached_property
+    def _ratio(self) -> float:
+        widest = reach(self.norm) / _MOST_NODES
+        return math.exp(max(_FINENESS * self.norm / math.sqrt(self.rounds), widest))
+
+    @property
     def _epoch(self) -> tuple[Floats, Floats, float, float]:
         """Logarithms of L and of its masses, the mass at 0, and the mean that was cut off."""
-        power, left, total = _one(self.norm, self._ratio), self.rounds, None
-        while True:
-            if left & 1:
-                total = power if total is None else _sum(total, power, self._ratio)
-            left >>= 1
-            if not left:
-                break
-            power = _sum(power, power, self._ratio)
-        assert total is not None
-        places = (total.first + np.arange(len(total.masses))) * math.log(self._ratio)
-        nodes: Floats = np.asarray(places - math.log(self.rounds), dtype=np.float64)
-        with np.errstate(divide="ignore"):
-            masses: Floats = np.log(total.masses)
-        return nodes, masses, total.zero, total.lost / self.rounds
+        return _of_an_epoch(self.norm, self.rounds, self._ratio)
 
-    def _composed(self, tilt: float) -> tuple[Floats, Floats, float]:
+    @cached_property
+    def _composed(self) -> Callable[[float], tuple[Floats, Floats, float]]:
+        """The composition for a tilt; nearby epsilons share theirs."""
+        return lru_cache(maxsize=4)(self._compose)
+
+    def _compose(self, tilt: float) -> tuple[Floats, Floats, float]:
         """Nodes of the sum over epochs, its tilted masses, and the logarithm of their total."""
         nodes, masses, _, _ = self._epoch
-        tilted = masses + tilt * nodes
-        total = float(logsumexp(tilted))
-        weights = np.exp(tilted - total)
-        size = self.epochs * (len(nodes) - 1) + 1
+        weights, total = power_of_law(masses, tilt * nodes, self.epochs)
         if self.epochs > 1:
-            length = next_fast_len(size, real=True)
-            weights = irfft(rfft(weights, length) ** self.epochs, length)[:size]
-            weights = np.maximum(weights, 0.0) + _FOURIER * self.epochs
-        places = self.epochs * nodes[0] + np.arange(size) * math.log(self._ratio)
-        return places, weights, self.epochs * total
-
-    def _log_moment(self, tilt: float) -> float:
-        nodes, masses, _, _ = self._epoch
-        return self.epochs * float(logsumexp(masses + tilt * nodes))
+            weights = np.maximum(weights, 0.0) + FOURIER * self.epochs
+        places = self.epochs * nodes[0] + np.arange(len(weights)) * math.log(self._ratio)
+        return places, weights, total
 
     def _tilt(self, epsilon: float, tilts: Floats) -> float:
-        return float(min(tilts, key=lambda a: self._log_moment(float(a)) - a * epsilon))
+        nodes, masses, _, _ = self._epoch
+        return best_tilt(nodes, masses, epsilon / self.epochs, tilts)
 
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of removing and of adding a record at an epsilon >= 0."""
@@ -205,14 +199,14 @@ class Allocation(Bound):
         gain = -np.expm1(epsilon - places[above])
         exponent = total + (1 - tilt) * places[above]
         remove = float((weights[above] * gain * np.exp(np.minimum(exponent, 600.0))).sum())
-        remove = remove * (1 + _MARGIN) + self.epochs * lost * (1 + _MARGIN) * 1.01
+        remove = remove * (1 + MARGIN) + self.epochs * lost * (1 + MARGIN) * 1.01
         tilt = self._tilt(-epsilon, -np.geomspace(0.05, 200.0, 60))
         places, weights, total = self._composed(tilt)
         below = places < -epsilon
         gain = -np.expm1(epsilon + places[below])
         exponent = total - tilt * places[below]
         add = float((weights[below] * gain * np.exp(np.minimum(exponent, 600.0))).sum())
-        add = add * (1 + _MARGIN) + self.epochs * zero * 1.01
+        add = add * (1 + MARGIN) + self.epochs * zero * 1.01
         return min(1.0, remove), min(1.0, add)
 
     def delta(self, epsilon: float) -> float:
@@ -223,6 +217,14 @@ class Allocation(Bound):
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
         found = self.delta(epsilon)
         return Proof(math.log(found) if found > 0 else -math.inf, self.method)
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Return a number below delta at an epsilon >= 0."""
+        return max(self._below.directions(epsilon))
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return a number below epsilon at a delta in (0, 1)."""
+        return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)
 
     def epsilon(self, delta: float) -> Proof:
         """Return the least epsilon at which the bound is at most ``delta``."""

@@ -55,6 +55,14 @@ class Bound(ABC):
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
 
+    def lower_delta(self, epsilon: float) -> float:
+        """Return a number below delta at an epsilon >= 0; 0 where none is known."""
+        return 0.0
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return a number below epsilon at a delta in (0, 1); 0 where none is known."""
+        return 0.0
+
     def delta(self, epsilon: float) -> float:
         """Return the bound on delta itself, at most 1."""
         return min(1.0, math.exp(min(0.0, self.log_delta(epsilon).value)) * (1 + 1e-15))

@@ -132,9 +132,11 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
     if isinstance(sampler, CyclicPoisson):
         return _of_groups(mechanism, sampler)
     allocation = allocated(mechanism, sampler)
-    if allocation is not None:
+    if allocation is not None and _once_an_epoch(sampler):
         return allocation
     parts: list[Bound] = [Revealed(mechanism, sampler.automaton(mechanism.steps))]
+    if allocation is not None:
+        return Least((allocation, *parts))
     if isinstance(sampler, Poisson):
         if mechanism.bands == 1:
             return Compositions(tuple(compositions(mechanism, sampler)))
@@ -142,8 +144,20 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
     return Least(tuple(parts))
 
 
+def _once_an_epoch(sampler: Sampler) -> bool:
+    return not isinstance(sampler, RandomAllocation) or sampler.participations == 1
+
+
 def allocated(mechanism: Mechanism, sampler: Sampler) -> Allocation | None:
-    """Return the bound for one random round an epoch and independent equal noise, or None."""
+    """Return the bound for random rounds of an epoch and independent equal noise, or None.
+
+    Notes
+    -----
+    A uniform subset of k of t rounds is drawn by dividing the rounds at random into k blocks of at
+    least floor(t / k), and drawing one round of each. Whoever knows the blocks, which do not depend
+    on the record, sees one round of each of k epochs; divergences are jointly convex, so that not
+    knowing them costs no more (compare Feldman and Shenfeld 2025).
+    """
     if mechanism.bands != 1 or mechanism.column is None:
         return None
     norm, steps = float(mechanism.column[0]) / mechanism.sigma, mechanism.steps
@@ -151,10 +165,10 @@ def allocated(mechanism: Mechanism, sampler: Sampler) -> Allocation | None:
         epochs = len(sampler.patterns(steps)) // sampler.bins
         # The rounds of one bin are one observation of a longer contribution.
         return Allocation(norm * math.sqrt(epochs), sampler.bins, 1)
-    if isinstance(sampler, RandomAllocation) and sampler.participations == 1:
+    if isinstance(sampler, RandomAllocation):
         sampler.automaton(steps)
-        rounds = sampler.epoch or steps
-        return Allocation(norm, rounds, steps // rounds)
+        rounds, times = sampler.epoch or steps, sampler.participations
+        return Allocation(norm, rounds // times, times * (steps // rounds))
     return None
 
 

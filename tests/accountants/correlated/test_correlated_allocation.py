@@ -25,18 +25,25 @@ from dpcal.accountants.matrix import Identity, LambdaCGD
 )
 def test_one_epoch_of_a_hundred_rounds_lies_in_a_certified_bracket(mu, epsilon, low, high):
     # Brackets from convolving lognormals on another grid, rounded down and up.
-    assert low < Allocation(mu, 100, 1).delta(epsilon) < high
+    bound = Allocation(mu, 100, 1)
+    assert low < bound.lower_delta(epsilon) < bound.delta(epsilon) < high
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])
 @pytest.mark.parametrize("mu", [0.3, 1.0])
 def test_one_round_is_the_gaussian_mechanism(mu, epsilon):
     exact = float(accountants.delta(events.GaussianDpEvent(1 / mu), epsilon=epsilon))
-    for found in Allocation(mu, 1, 1).directions(epsilon):
+    bound = Allocation(mu, 1, 1)
+    for below, found in zip(
+        bound._below.directions(epsilon), bound.directions(epsilon), strict=True
+    ):
         assert exact * (1 - 1e-9) <= found <= 1.02 * exact + 1e-36
+        assert 0.98 * exact - 1e-30 <= below <= exact * (1 + 1e-12)
     # Epochs of one round compose to a Gaussian of a larger norm.
     exact = float(accountants.delta(events.GaussianDpEvent(1 / (2 * mu)), epsilon=epsilon))
-    assert exact * (1 - 1e-9) <= Allocation(mu, 1, 4).delta(epsilon) <= 1.02 * exact
+    bound = Allocation(mu, 1, 4)
+    assert exact * (1 - 1e-9) <= bound.delta(epsilon) <= 1.02 * exact
+    assert 0.98 * exact <= bound.lower_delta(epsilon) <= exact * (1 + 1e-12)
 
 
 def two_rounds(mu, epsilon):
@@ -52,10 +59,15 @@ def two_rounds(mu, epsilon):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.5])
 def test_two_rounds_against_quadrature(epsilon):
-    for exact, found in zip(
-        two_rounds(1.0, epsilon), Allocation(1.0, 2, 1).directions(epsilon), strict=True
+    bound = Allocation(1.0, 2, 1)
+    for exact, below, found in zip(
+        two_rounds(1.0, epsilon),
+        bound._below.directions(epsilon),
+        bound.directions(epsilon),
+        strict=True,
     ):
         assert exact * (1 - 1e-4) <= found <= 1.01 * exact + 1e-36
+        assert 0.99 * exact - 1e-30 <= below <= exact * (1 + 1e-4)
 
 
 @pytest.mark.slow
@@ -70,14 +82,16 @@ def test_several_epochs_against_draws():
     error = 4.5 * terms.std() / math.sqrt(len(terms))
     assert terms.mean() - error <= remove <= 1.02 * terms.mean() + error
     assert add < remove
+    assert 0.99 * remove < Allocation(mu, t, epochs).lower_delta(epsilon) < remove
 
 
 @pytest.mark.slow
 def test_the_front_door_answers_without_draws_at_any_delta():
     sampler = correlated.RandomAllocation(1, epoch=100)
-    for delta in (1e-6, 1e-12, 1e-30):
+    for delta in (1e-6, 1e-30):
         found = correlated.epsilon(Identity(1000), sampler, noise_multiplier=1.0, delta=delta)
         assert (found.label, found.draws) == ("certified", 0)
+        assert 0.999 * found < found.lower < found
         back = correlated.delta(Identity(1000), sampler, noise_multiplier=1.0, epsilon=float(found))
         assert back == pytest.approx(delta, rel=1e-6)
     # Below Poisson sampling at the same rate, which a uniform round is at most as bad as here.
@@ -99,3 +113,26 @@ def test_bins_of_independent_noise_are_one_epoch():
         LambdaCGD(200, 0.5), sampler, noise_multiplier=2.0, epsilon=1.0, draws=4_096, seed=1
     )
     assert "Bins" in other.method
+
+
+@pytest.mark.slow
+def test_several_rounds_an_epoch_against_draws():
+    # Two of four rounds, and two epochs: L is a product of means over six pairs of rounds.
+    rng, mu, epsilon = np.random.default_rng(1), 1.0, 1.5
+    x = np.exp(mu * (rng.standard_normal((200_000, 2, 4)) + mu * np.array([1, 1, 0, 0])) - 0.5)
+    sums, squares = x.sum(axis=2), (x * x).sum(axis=2)
+    loss = np.log((sums * sums - squares) / 12).sum(axis=1)
+    terms = np.maximum(-np.expm1(epsilon - loss), 0)
+    sampler = correlated.RandomAllocation(2, epoch=4)
+    asked = {"noise_multiplier": 1 / mu, "epsilon": epsilon}
+    found = correlated.delta(Identity(8), sampler, statistics="none", **asked)
+    assert found.label == "certified"
+    # 4.5 standard errors. Whoever knows the pairs of rounds knows more, by this much here.
+    error = 4.5 * terms.std() / math.sqrt(len(terms))
+    assert terms.mean() - error <= found <= 1.3 * terms.mean() + error
+    # Without the blocks, what is proved is what is lost if participations are known.
+    assert found < 0.9 * correlated.revealed_delta(Identity(8), sampler, **asked)
+    # Draws bracket it.
+    drawn = correlated.delta(Identity(8), sampler, draws=20_000, seed=1, **asked)
+    assert drawn.lower <= terms.mean() + error
+    assert drawn <= found
