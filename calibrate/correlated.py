@@ -133,6 +133,8 @@ class Calibration:
     options
         How to draw. The failure probability is that of all confirmations together; the seed fixes
         the search and every confirmation.
+    watch
+        Called with a line about each question, and while draws are made.
     """
 
     shape: Shape
@@ -140,10 +142,20 @@ class Calibration:
     epsilon: float
     delta: float
     options: Options
+    watch: Callable[[str], None] | None = None
 
     def question(self, sigma: float, **changes: Any) -> Question:
         """Return the run with a noise multiplier, and with other draws."""
-        return Question.of(self.shape, self.sampler, sigma, replace(self.options, **changes))
+        options, watch = replace(self.options, **changes), self.watch
+        if watch is not None:
+            asked = f"noise multiplier {sigma:.5g}"
+            watch(asked)
+            if not options.progress:
+                options = replace(
+                    options,
+                    progress=lambda done, count: watch(f"{asked}, draws {done} of {count} parts"),
+                )
+        return Question.of(self.shape, self.sampler, sigma, options)
 
     @property
     def exact(self) -> bool:

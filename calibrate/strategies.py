@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dpcal import _validate
@@ -45,6 +44,7 @@ from dpcal.accountants.matrix import (
 from dpcal.calibrate.correlated import Calibration
 from dpcal.calibrate.families import chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
+from dpcal.calibrate.watching import Teller, Watch, finished, mailbox
 from dpcal.errors import MissingExtra, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
@@ -147,6 +147,8 @@ class SampledBatches:
     executor, progress
         Who draws, and whether progress is shown; as for
         :func:`dpcal.accountants.correlated.simulate`.
+    watch
+        Called with a line about what is asked, before each question and while draws are made.
     """
 
     sampler: Sampler
@@ -156,6 +158,7 @@ class SampledBatches:
     executor: Any = None
     progress: bool = False
     failure_probability: float | None = None
+    watch: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.sampler, Sampler):
@@ -191,7 +194,9 @@ class SampledBatches:
             progress=self.progress,
             failure_probability=self.failure_probability,
         )
-        calibration = Calibration(Shape.of(strategy), self.sampler, epsilon, delta, options)
+        calibration = Calibration(
+            Shape.of(strategy), self.sampler, epsilon, delta, options, self.watch
+        )
         found = calibration.least()
         if found.confirmed is None:
             return Calibrated(found.noise_multiplier, found.method, found.label)
@@ -329,6 +334,7 @@ def compare_strategies(
     pricing: Pricing | None = None,
     executor: Any = None,
     progress: bool | Progress = False,
+    watch: Watch | None = None,
 ) -> StrategyTable:
     """Calibrate several strategies to one target, and compare their errors.
 
@@ -366,6 +372,10 @@ def compare_strategies(
     progress
         True for a bar (needs tqdm), or a function that is called after each strategy with its row,
         how many are done, and how many there are.
+    watch
+        Called about once a second while a strategy is calibrated for random batches, with its name
+        and a line that says what is asked; ``progress=True`` shows that beside the bar. From
+        threads and processes of this machine too, but not from a cluster.
 
     Returns
     -------
@@ -394,7 +404,7 @@ def compare_strategies(
         _Work(strategy, priced_by, workload, neighboring_relation, **target)
         for strategy in chosen(strategies, count, schema, workload)
     ]
-    rows = _rows(works, executor, progress)
+    rows = _rows(works, executor, progress, watch)
     if all(row.noise_multiplier is None for row in rows):
         raise UnsupportedEvent(rows[0].note)
     return StrategyTable(
@@ -442,13 +452,23 @@ class _Work:
     relation: str
     epsilon: float
     delta: float
+    tell: Any = None
+
+    def told(self, tell: Any) -> _Work:
+        """Return the work that tells what it does, where its pricing can."""
+        return replace(self, tell=tell) if isinstance(self.pricing, SampledBatches) else self
+
+    def _priced(self) -> Pricing:
+        if self.tell is None or not isinstance(self.pricing, SampledBatches):
+            return self.pricing
+        return replace(self.pricing, watch=Teller(_name(self.strategy), self.tell))
 
     def row(self) -> StrategyRow:
         """Return the strategy's row."""
         strategy, workload = self.strategy, self.workload
         memory = len(strategy.recurrence(1).buffers)
         try:
-            found = self.pricing(
+            found = self._priced()(
                 strategy,
                 epsilon=self.epsilon,
                 delta=self.delta,
@@ -469,12 +489,14 @@ class _Work:
         )
 
 
-def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[StrategyRow]:
+def _rows(
+    works: list[_Work], executor: Any, progress: bool | Progress, watch: Watch | None
+) -> list[StrategyRow]:
     """Rows in the order of the strategies; what is done is reported as it is done."""
-    report, close = _reporter(progress, len(works))
+    report, show, close = _reporter(progress, len(works))
     rows: dict[int, StrategyRow] = {}
     try:
-        for place, row in _finished(works, executor):
+        for place, row in _finished(works, executor, watch or show):
             rows[place] = row
             report(row, len(rows), len(works))
     finally:
@@ -482,27 +504,38 @@ def _rows(works: list[_Work], executor: Any, progress: bool | Progress) -> list[
     return [rows[place] for place in range(len(works))]
 
 
-def _finished(works: list[_Work], executor: Any) -> Iterator[tuple[int, StrategyRow]]:
+def _finished(
+    works: list[_Work], executor: Any, watch: Watch | None
+) -> Iterator[tuple[int, StrategyRow]]:
     """Places and rows, as they are done."""
     if executor is None:
-        yield from ((place, work.row()) for place, work in enumerate(works))
+        yield from ((place, work.told(watch).row()) for place, work in enumerate(works))
         return
-    if hasattr(executor, "get_executor"):
-        executor = executor.get_executor()
-    futures = {executor.submit(_Work.row, work): place for place, work in enumerate(works)}
-    for future in as_completed(futures):
-        yield futures[future], future.result()
+    # A cluster's workers may be on other machines, where nobody reads what they tell.
+    elsewhere = hasattr(executor, "get_executor")
+    pool = executor.get_executor() if elsewhere else executor
+    with mailbox(watch is not None and not elsewhere) as queue:
+        futures = {
+            pool.submit(_Work.row, work.told(queue)): place for place, work in enumerate(works)
+        }
+        yield from finished(futures, queue, watch)
 
 
-def _reporter(progress: bool | Progress, count: int) -> tuple[Progress, Callable[[], Any]]:
-    """What to call after each strategy, and at the end."""
+def _reporter(
+    progress: bool | Progress, count: int
+) -> tuple[Progress, Watch | None, Callable[[], Any]]:
+    """What to call after each strategy, while one is calibrated, and at the end."""
     if callable(progress):
-        return progress, lambda: None
+        return progress, None, lambda: None
     if not progress:
-        return lambda row, done, count: None, lambda: None
+        return lambda row, done, count: None, None, lambda: None
     try:
         from tqdm import tqdm
     except ImportError as error:
         raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
     bar = tqdm(total=count, unit="strategy")
-    return lambda row, done, count: bar.update(), bar.close
+    return (
+        lambda row, done, count: bar.update(),
+        lambda name, line: bar.set_postfix_str(f"{name}: {line}"),
+        bar.close,
+    )

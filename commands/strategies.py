@@ -96,7 +96,9 @@ def _add_draws(parser: ArgumentParser) -> None:
         help="processes that calibrate strategies side by side, >= 1 (default: 1)",
     )
     group.add_argument(
-        "--progress", action="store_true", help="a bar on stderr, longer with each strategy done"
+        "--progress",
+        action="store_true",
+        help="a bar on stderr, longer with each strategy done, and what the others are asked",
     )
 
 
@@ -131,6 +133,7 @@ def _compared(options: Namespace, executor: Executor | None) -> StrategyTable:
         strategies=None if options.strategies is None else options.strategies.split(","),
         executor=executor,
         progress=_report if options.progress else False,
+        watch=_watch if options.progress else None,
     )
 
 
@@ -138,7 +141,19 @@ def _report(row: StrategyRow, done: int, count: int) -> None:
     """Print a bar with the strategy that is done."""
     found = "no answer" if row.mean_error is None else f"mean error {row.mean_error:.5g}"
     bar = "#" * (_BAR * done // count)
-    print(f"[{bar:<{_BAR}}] {done}/{count} {row.name}: {found}", file=sys.stderr, flush=True)
+    line = f"[{bar:<{_BAR}}] {done}/{count} {row.name}: {found}"
+    print(f"{_over()}{line}", file=sys.stderr, flush=True)
+
+
+def _watch(name: str, asked: str) -> None:
+    """Print what a strategy is asked: on a terminal in one line that the next one replaces."""
+    end = "" if sys.stderr.isatty() else "\n"
+    print(f"{_over()}{' ' * (_BAR + 3)}{name}: {asked}", file=sys.stderr, end=end, flush=True)
+
+
+def _over() -> str:
+    """Characters that clear a terminal's line."""
+    return "\r\033[K" if sys.stderr.isatty() else ""
 
 
 def _participation(options: Namespace) -> Participation:

@@ -225,6 +225,10 @@ def test_names_and_other_processes_give_the_same_table(capsys):
         row.noise_multiplier for row in table.rows
     ]
     assert f"[{'#' * 24}] 4/4" in err
+    # Rows in other processes say what they are asked, before they are done.
+    told = [line for line in err.splitlines() if "noise multiplier" in line]
+    assert {"lambda-CGD", "banded", "BLT"} <= {line.strip().split(",")[0] for line in told}
+    assert "noise multiplier" in err.split("] 2/4")[0]
 
 
 @pytest.mark.parametrize("name", ["lambda-cgd", "banded=2.5", "tree=3", "dense"])
