@@ -70,6 +70,7 @@ __all__ = [
     "correlated",
     "delta",
     "delta_bounds",
+    "dominating_draws",
     "epsilon",
     "epsilon_bounds",
     "epsilon_profile",
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
         CharacteristicAccountant,
         RenyiAccountant,
     )
+    from dpcal.accountants.certificates.draws import dominating_draws
 
 
 # The accounts subclass dp-accounting's accountant, whose package is slow to import.
@@ -102,6 +104,7 @@ __getattr__, __dir__ = _lazy.attributes(
         "CharacteristicAccountant": _ACCOUNT,
         "RenyiAccountant": _ACCOUNT,
         "correlated": "dpcal.accountants.correlated",
+        "dominating_draws": "dpcal.accountants.certificates.draws",
         "matrix": "dpcal.accountants.matrix",
     },
 )

@@ -23,6 +23,7 @@ from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta_with_failures
+from dpcal.accountants.inversion.far_means import narrowed
 from dpcal.accountants.inversion.inversion import Inversion
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
 from dpcal.accountants.inversion.strategy import has_many_losses, invert
@@ -67,7 +68,20 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
     epsilon
         Any finite number >= 0.
     """
-    return log_delta_with_failures(direction, lambda given: _finite_log_delta(given, epsilon))
+
+    def ask(other: Direction) -> Bounds:
+        return log_delta_with_failures(other, lambda given: _finite_log_delta(given, epsilon))
+
+    def without_failures(given: Direction) -> Bounds:
+        bounds = _finite_log_delta(given, epsilon)
+        return narrowed(given, bounds, bounds.upper, ask, _distance)
+
+    return log_delta_with_failures(direction, without_failures)
+
+
+def _distance(bounds: Bounds) -> float:
+    """How far apart bounds on a logarithm are; 0 where both are minus infinity."""
+    return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
@@ -158,7 +172,18 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
     log_delta
         Negative number, of any size.
     """
-    return epsilon_with_failures(direction, log_delta, _finite_epsilon)
+
+    def without_failures(given: Direction, target: float) -> Bounds:
+        bounds = _finite_epsilon(given, target)
+        return narrowed(
+            given,
+            bounds,
+            target,
+            lambda other: epsilon_with_failures(other, target, _finite_epsilon),
+            lambda item: _distance(item) / item.upper if item.upper > 0 else 0.0,
+        )
+
+    return epsilon_with_failures(direction, log_delta, without_failures)
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:

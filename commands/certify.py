@@ -13,13 +13,19 @@ from dpcal.commands._options import add_accountant, add_relation, add_targets, n
 from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected
+from dpcal.errors import CertificateRejected, UnsupportedEvent
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
 EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o proof.json"
 EXAMPLES = (EXAMPLE, "--check proof.json")
+
+# Share of delta that an event which dominates a run may give up as failures: it costs the upper
+# bound as much, and ten times less of it makes a bound of few steps wider than that.
+_SHARE_OF_DELTA = 1e-3
+# Least delta of which such a share is taken: weights are rounded by more than less of it.
+_LEAST_DELTA = 1e-13
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,19 +59,25 @@ def run(options: Namespace) -> int:
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --epsilon and --delta must be given.")
     told = Mechanism.of(options)
-    event, subject = told.certified()
     name = "delta" if options.epsilon is None else "epsilon"
     documents, texts = [], []
     for value in getattr(options, name):
         stage(options, f"proving bounds at {name} = {value:g}")
+        failure = _failure(told, **{name: value})
+        event, subject = told.certified(failure)
         certificate = dpcal.accountants.certify(
-            event, neighboring_relation=told.relation, width=options.width, **{name: value}
+            event,
+            neighboring_relation=told.relation,
+            width=options.width,
+            sides=told.sides,
+            **{name: value},
         )
         _agree(options, certificate, event)
         about = {
             "software": f"dpcal {dpcal.report.software()['dpcal']}",
             "written": datetime.now(UTC).isoformat(timespec="seconds"),
             "sentence": f"{_claim(certificate)}, for {subject}.",
+            "run": {**told.told(), "failure_probability": failure},
         }
         documents.append({**certificate.to_dict(), "about": about})
         texts.append(f"{_text(certificate)}\n{about['sentence']}")
@@ -74,6 +86,17 @@ def run(options: Namespace) -> int:
     document = documents[0] if len(documents) == 1 else {"certificates": documents}
     present(options, document, "\n\n".join(texts))
     return 0
+
+
+def _failure(told: Mechanism, *, epsilon: float = 0.0, delta: float | None = None) -> float:
+    """A probability that delta does not show, of what an event that dominates may give up."""
+    if told.sides == "both":
+        return 1.0
+    if delta is None:
+        event = told.event()
+        found = dpcal.accountants.delta(event, epsilon=epsilon, neighboring_relation=told.relation)
+        delta = max(found.upper, _LEAST_DELTA)
+    return _SHARE_OF_DELTA * delta
 
 
 def _paths(output: Path | None, count: int) -> list[Path]:
@@ -118,7 +141,7 @@ def _check(options: Namespace) -> int:
         present(options, {"holds": False, "reason": str(error)}, f"DOES NOT HOLD: {error}")
         return 1
     about = json.loads(text).get("about")
-    if about is not None and not str(about.get("sentence")).startswith(_claim(certificate)):
+    if about is not None and not _says(about, certificate):
         reason = "its sentence says other than what is proved"
         present(options, {"holds": False, "reason": reason}, f"DOES NOT HOLD: {reason}")
         return 1
@@ -127,8 +150,24 @@ def _check(options: Namespace) -> int:
     return 0
 
 
-def _claim(certificate: Certificate) -> str:
-    """The claim in words."""
+def _says(about: Any, certificate: Certificate) -> bool:
+    """Whether words about a certificate say what is proved, of the run that it is for."""
+    sentence = str(about.get("sentence")) if isinstance(about, dict) else ""
+    if "run" not in about:
+        # Certificates of former versions say nothing of the run that can be checked.
+        return sentence.startswith((_claim(certificate), _claim(certificate, both_sides=True)))
+    try:
+        told = Mechanism.again(about["run"])
+        event, subject = told.certified(about["run"]["failure_probability"])
+    except (KeyError, TypeError, ValueError, UnsupportedEvent):
+        return False
+    same = certificate.covers(event)
+    relation = told.relation == certificate.neighboring_relation
+    return same and relation and sentence == f"{_claim(certificate)}, for {subject}."
+
+
+def _claim(certificate: Certificate, both_sides: bool = False) -> str:
+    """The claim in words; former versions named both sides always."""
     if certificate.delta is None:
         at = f"epsilon = {certificate.proofs[0].epsilon:g}"
     else:
@@ -138,8 +177,10 @@ def _claim(certificate: Certificate) -> str:
         # Bounds on epsilon are doubles, of up to a thousand decimals.
         lower = at_least(float(certificate.lower), digits=10)
         upper = at_most(float(certificate.upper), digits=10)
+    # Where nothing is proved from below, as of a run that is dominated, nothing is said of it.
+    least = f"at least {lower} and " if certificate.lower > 0 or both_sides else ""
     return (
-        f"{certificate.quantity} is at least {lower} and at most {upper} "
+        f"{certificate.quantity} is {least}at most {upper} "
         f"at {at} for data sets that are neighbors under {certificate.neighboring_relation}"
     )
 

@@ -77,6 +77,19 @@ __all__ = [
 # Relative width that is aimed at where none is asked for. Half of it takes a tenth longer; twice it
 # gives bounds of fewer than three digits.
 _WIDTH = 1e-3
+# Width that is aimed at where the upper bound alone is asked for. At a tenth of it the search takes
+# a second round, of 20 seconds, for rare large losses; at ten times, bounds have one digit.
+_WIDTH_OF_ONE_SIDE = 1e-2
+# Relative accuracies of delta that smoothed contours are chosen for in turn, if the upper bound
+# alone is asked for, always without the rarest large losses: the first is enough for most runs of
+# thousands of steps. Without the last, runs of few steps get bounds that are twice as wide.
+_AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
+# Factor by which an epsilon is moved outward for the upper bound alone.
+_FURTHER_OF_ONE_SIDE = 4.0
+# Digits to which an upper bound alone is rounded outward.
+_DIGITS_OF_ONE_SIDE = 6
+# Which bounds may be asked for.
+_SIDES = ("both", "upper")
 # How often a proof that came out too wide is chosen anew. The first attempt is mostly enough, the
 # third is for widths near 1e-15; more of them have never been of use.
 _ATTEMPTS = 3
@@ -117,6 +130,7 @@ def certify(
     delta: float | None = None,
     neighboring_relation: str = "add-or-remove-one",
     width: float | None = None,
+    sides: str = "both",
 ) -> Certificate:
     """Prove bounds on delta at an epsilon, or on epsilon at a delta, in ball arithmetic.
 
@@ -133,6 +147,10 @@ def certify(
     width
         Largest width of the bounds, relative to the upper one; in (0, 1). None aims at 1e-3, and
         takes the narrowest that can be proved.
+    sides
+        ``"both"``; or ``"upper"`` for an upper bound alone, which takes a fraction of the time. The
+        lower bound is then 0, and ``width`` is about how far the upper one may lie above the
+        accountant's.
 
     Raises
     ------
@@ -154,19 +172,22 @@ def certify(
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
-    aim = _WIDTH if width is None else _validate.probability(width=width)
+    sides = _validate.choice(_SIDES, sides=sides)
+    default = _WIDTH if sides == "both" else _WIDTH_OF_ONE_SIDE
+    aim = default if width is None else _validate.probability(width=width)
     mechanisms = mechanisms_of(event)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
         at = _validate.non_negative(epsilon=epsilon)
         certificate = Certificate(neighboring_relation, mechanisms, None, ())
-        proofs = (_Search(certificate).delta(at, aim),)
+        search = _Search(certificate, sides)
+        proofs = (search.delta(at, aim, search.enough(event, at, aim)),)
     else:
         delta = _validate.probability(delta=delta)
         certificate = Certificate(neighboring_relation, mechanisms, delta, ())
-        proofs = _Search(certificate).epsilon(delta, aim, event)
+        proofs = _Search(certificate, sides).epsilon(delta, aim, event)
     certificate = Certificate(neighboring_relation, mechanisms, delta, proofs)
-    if width is not None and certificate.width > width:
+    if width is not None and sides == "both" and certificate.width > width:
         raise TargetUnreachable(
             f"No proof of affordable size has relative width {width:g}; the best one has "
             f"{certificate.quantity} in [{certificate.lower:.6g}, {certificate.upper:.6g}], "
@@ -186,8 +207,17 @@ def _methods(certificate: Certificate) -> str:
 class _Search:
     """The search for proofs about one composition."""
 
-    def __init__(self, certificate: Certificate) -> None:
+    def __init__(self, certificate: Certificate, sides: str) -> None:
         self.composition, self.rounded = certificate.composition, certificate.rounded
+        self.sides = sides
+
+    def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
+        """Return a delta at which an upper bound alone is close; None where both are asked for."""
+        if self.sides == "both":
+            return None
+        relation = self.composition.neighboring_relation
+        answer = interface.delta(event, epsilon=epsilon, neighboring_relation=relation)
+        return Decimal(answer.upper) * Decimal(1 + width)
 
     def epsilon(self, delta: float, width: float, event: DpEvent) -> tuple[DeltaBounds, ...]:
         """Prove delta bounds on either side of the float accountant's epsilon."""
@@ -195,7 +225,9 @@ class _Search:
         answer = interface.epsilon(event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
-        margin = width * answer.upper / 4
+        both = self.sides == "both"
+        margin = width * answer.upper / (4 if both else 2)
+        further = _FURTHER if both else _FURTHER_OF_ONE_SIDE
         target = Decimal(delta)
 
         def proved(side: float) -> DeltaBounds:
@@ -204,18 +236,20 @@ class _Search:
             accuracy = abs(value - math.log(delta)) / 2
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
 
-        upper = _settled(answer.upper, margin, lambda item: item.upper <= target, proved)
+        upper = _settled(answer.upper, margin, lambda item: item.upper <= target, proved, further)
         if upper is None:
             renyi = interface.epsilon(
                 event, delta=delta, neighboring_relation=relation, accountant="renyi"
             )
-            further = renyi.upper - answer.upper
-            upper = _settled(answer.upper, further, lambda item: item.upper <= target, proved)
+            gap = renyi.upper - answer.upper
+            upper = _settled(answer.upper, gap, lambda item: item.upper <= target, proved)
         if upper is None:
             raise TargetUnreachable(
                 f"No argument proves an epsilon at delta = {delta:g}: {_TRIED} were tried, up to "
-                f"epsilon = {answer.upper + _FURTHER**_MOVES * margin:.6g}."
+                f"epsilon = {answer.upper + further**_MOVES * margin:.6g}."
             )
+        if not both:
+            return (upper,)
         lower = _settled(answer.lower, -margin, lambda item: item.lower >= target, proved)
         return (lower, upper) if lower is not None else (upper,)
 
@@ -242,12 +276,12 @@ class _Search:
         lower, upper = Decimal(0), Decimal(1)
         for_lower: Argument | None = None
         for_upper: Argument | None = None
-        for bits, candidate in _candidates(direction, epsilon, width, floor > 0):
+        for bits, candidate in _candidates(direction, epsilon, width, floor > 0, self.sides):
             if self._work(direction, bits, candidate) > MAX_WORK_OF_PROOF:
                 continue
             low, high = self._bounds(direction, epsilon, bits, candidate)
-            argument = Argument("both", bits, candidate)
-            if low > lower:
+            argument = Argument(self.sides, bits, candidate)
+            if low > lower and self.sides == "both":
                 lower, for_lower = low, argument
             if high < upper:
                 upper, for_upper = high, argument
@@ -275,8 +309,17 @@ class _Search:
         self, direction: Direction, epsilon: float, bits: int, candidate: Proof
     ) -> tuple[Decimal, Decimal]:
         """The bounds that a candidate proves, rounded outward by a hundredth of their distance."""
-        ends = enclose(candidate, direction.parts, epsilon, bits=bits, rounded=self.rounded)
+        ends = enclose(
+            candidate,
+            direction.parts,
+            epsilon,
+            bits=bits,
+            rounded=self.rounded,
+            proves=self.sides,
+        )
         outward = decimal_bounds(*ends)
+        if self.sides == "upper":
+            return outward(_DIGITS_OF_ONE_SIDE)
         gap = relative_width(*outward(_DIGITS))
         return outward(3 - math.floor(math.log10(gap)) if gap > 0 else 3)
 
@@ -286,6 +329,7 @@ def _settled(
     margin: float,
     settles: Callable[[DeltaBounds], bool],
     proved: Callable[[float], DeltaBounds],
+    further: float = _FURTHER,
 ) -> DeltaBounds | None:
     """The first bounds that settle a target, further and further from the start."""
     for _ in range(_MOVES):
@@ -297,7 +341,7 @@ def _settled(
             found = proved(max(side, 0.0))
             if settles(found):
                 return found
-        margin *= _FURTHER
+        margin *= further
     return None
 
 
@@ -306,8 +350,10 @@ def _settled(
 Candidates = Iterator[tuple[int, Proof]]
 
 
-def _candidates(direction: Direction, epsilon: float, width: float, negligible: bool) -> Candidates:
-    """Precisions and proofs to try, the most promising first.
+def _candidates(
+    direction: Direction, epsilon: float, width: float, negligible: bool, sides: str
+) -> Candidates:
+    """Precisions and proofs to try for one or both sides, the most promising first.
 
     ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
     bound may do.
@@ -322,15 +368,23 @@ def _candidates(direction: Direction, epsilon: float, width: float, negligible: 
     if negligible:
         yield from _chosen(bits, lambda: choose_chernoff(parts, epsilon, width=width))
     yield from _two_sided(parts, epsilon, width, bits)
-    smoothed = list(_chosen(0, lambda: choose_smoothed(parts, epsilon, width=width))) or list(
-        _chosen(0, lambda: choose_smoothed(parts, epsilon, width=width, cut=True))
-    )
-    yield from ((_bits_of_contour(parts, width, item), item) for _, item in smoothed)
+    aims = ((width, False), (width, True)) if sides == "both" else _AIMS_OF_ONE_SIDE
+    for accuracy, cut in aims:
+        found = list(_smoothed(parts, epsilon, accuracy, cut))
+        yield from found
+        if found and sides == "both":
+            break
     yield from _chosen(bits, lambda: choose_threshold(parts, epsilon))
     yield from _chosen(bits, lambda: choose_chernoff(parts, epsilon, width=width))
     yield from _chosen(bits, lambda: choose_cut_chernoff(parts, epsilon))
     yield from _chosen(bits, lambda: choose_convexity(parts, epsilon))
     yield _BITS_OF_CLOSED_FORMS, SamplingProof()
+
+
+def _smoothed(parts: Parts, epsilon: float, width: float, cut: bool) -> Candidates:
+    """A smoothed contour, perhaps without the rarest large losses."""
+    for _, item in _chosen(0, lambda: choose_smoothed(parts, epsilon, width=width, cut=cut)):
+        yield _bits_of_contour(parts, width, item), item
 
 
 def _two_sided(parts: Parts, epsilon: float, width: float, bits: int) -> Candidates:

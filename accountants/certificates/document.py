@@ -32,6 +32,7 @@ from dpcal.accountants.certificates.mechanisms import (
     MECHANISM,
     Mechanism,
     has_rounded_probabilities,
+    mechanisms_of,
 )
 from dpcal.accountants.certificates.proofs import MAX_PARTS, PROOFS, Proof
 from dpcal.accountants.certificates.schema import (
@@ -48,7 +49,7 @@ from dpcal.accountants.certificates.schema import (
     whole,
 )
 from dpcal.accountants.directions import RELATIONS, Composition
-from dpcal.accountants.events import ComposedDpEvent, SelfComposedDpEvent
+from dpcal.accountants.events import ComposedDpEvent, DpEvent, SelfComposedDpEvent
 from dpcal.accountants.mechanisms.decompose import decompose
 
 __all__ = [
@@ -210,6 +211,13 @@ class Certificate:
         """The dominating pairs that the mechanisms compose."""
         events = [SelfComposedDpEvent(item.event, item.count) for item in self.mechanisms]
         return decompose(ComposedDpEvent(events), self.neighboring_relation)
+
+    def covers(self, event: DpEvent) -> bool:
+        """Return whether an event composes exactly the mechanisms of the certificate."""
+        # Lists of a document are tuples elsewhere.
+        return [item.to_dict() for item in mechanisms_of(event)] == [
+            item.to_dict() for item in self.mechanisms
+        ]
 
     @property
     def rounded(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import attr
@@ -58,8 +59,6 @@ _MOST_COMPONENTS = 1 << 8
 # Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings. Half or
 # twice it changes nothing that anybody needs.
 _MOST_USES = 1 << 62
-# Events whose sampling probability or weights are quotients or sums that were rounded.
-_WITH_ROUNDED_PROBABILITIES = (SampledWithoutReplacementDpEvent, MixtureOfGaussiansDpEvent)
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,15 @@ def mechanisms_of(event: DpEvent) -> tuple[Mechanism, ...]:
 
 def has_rounded_probabilities(mechanisms: tuple[Mechanism, ...]) -> bool:
     """Whether sampling probabilities or weights of a composition are known to a rounding only."""
-    return any(isinstance(item.event, _WITH_ROUNDED_PROBABILITIES) for item in mechanisms)
+    return any(_is_rounded(item.event) for item in mechanisms)
+
+
+def _is_rounded(event: DpEvent) -> bool:
+    """Whether a sampling probability is a quotient, or weights must be scaled to sum to 1."""
+    if isinstance(event, MixtureOfGaussiansDpEvent):
+        distinct = len(set(event.sensitivities)) == len(event.sensitivities)
+        return not distinct or sum(Fraction(weight) for weight in event.sampling_probs) != 1
+    return isinstance(event, SampledWithoutReplacementDpEvent)
 
 
 def values_of(event: DpEvent) -> int:

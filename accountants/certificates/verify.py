@@ -143,7 +143,14 @@ def _check_bounds(
     """Recompute the bounds of one direction and compare them with the claim."""
     proved = {"lower": Decimal(0), "upper": Decimal(1)}
     for item in claim.arguments:
-        ends = enclose(item.proof, direction.parts, epsilon, bits=item.bits, rounded=rounded)
+        ends = enclose(
+            item.proof,
+            direction.parts,
+            epsilon,
+            bits=item.bits,
+            rounded=rounded,
+            proves=item.proves,
+        )
         lower, upper = decimal_bounds(*ends)(_DIGITS)
         if item.proves != "upper":
             proved["lower"] = max(proved["lower"], lower)

@@ -42,7 +42,7 @@ from dpcal.accountants.losses.lattice import (
 from dpcal.accountants.losses.quadrature import QuadratureTilt, complex_log1p, exponents_of
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["GaussianMixtures", "mixture_of_gaussians", "replaced_record"]
+__all__ = ["GaussianMixtures", "Mixture", "mixture_of_gaussians", "replaced_record"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -246,8 +246,11 @@ class _Side:
 
     def mean_mills_ratio(self, x: float) -> float:
         """Mean Mills ratio at x of the component that x came from; infinite far on the left."""
-        ratios = math.sqrt(math.pi / 2) * erfcx((x - self.means) / math.sqrt(2))
-        return float(self._posterior(x) @ ratios)
+        shares = self._posterior(x)
+        # Far below a mean that x cannot come from, the ratio overflows.
+        kept = shares > 0
+        ratios = math.sqrt(math.pi / 2) * erfcx((x - self.means[kept]) / math.sqrt(2))
+        return float(shares[kept] @ ratios)
 
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
         """Log of the density ratio at x, keeping the digits of small values."""

@@ -146,8 +146,18 @@ class Mechanism:
         told = Mechanism(**{**vars(self), **instead})
         return SAMPLERS[self.sampler].event(told)
 
-    def certified(self) -> tuple[DpEvent, str]:
+    @property
+    def sides(self) -> str:
+        """Which bounds are proved of the event that is certified."""
+        return SAMPLERS[self.sampler].sides
+
+    def certified(self, failure: float) -> tuple[DpEvent, str]:
         """Return the event that a certificate is about, and what it is about in words.
+
+        Parameters
+        ----------
+        failure
+            Probability > 0 of what a dominating event may count as a failure, in the whole run.
 
         Raises
         ------
@@ -155,14 +165,31 @@ class Mechanism:
             If a parameter that the sampler needs is missing, or no proof covers the run.
         """
         sampler = SAMPLERS[self.sampler]
-        if sampler.uncertified is not None:
-            raise UnsupportedEvent(
-                f"No certificate covers --sampler {self.sampler}: {sampler.uncertified}."
-            )
         if sampler.dominated is None:
             return self.event(), self.sentence()
-        event, words = sampler.dominated(self)
+        event, words = sampler.dominated(self, failure)
         return event, f"{words}. The upper bound holds for {self.sentence()}, which it dominates"
+
+    def told(self) -> dict[str, Any]:
+        """Return everything that was told, as JSON values from which :meth:`again` reads it."""
+        values = {name: getattr(self, name) for name in _TOLD}
+        exact = {name: None if values[name] is None else str(values[name]) for name in _EXACT}
+        return values | exact
+
+    @classmethod
+    def again(cls, told: Mapping[str, Any]) -> Mechanism:
+        """Return the run that :meth:`told` wrote down.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it did not write this.
+        """
+        values = {name: told[name] for name in _TOLD}
+        if values["sampler"] not in SAMPLERS:
+            raise ValueError(f"sampler must be one of {sorted(SAMPLERS)}.")
+        exact = {name: None if values[name] is None else Fraction(values[name]) for name in _EXACT}
+        return cls(**values | exact)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what is run as JSON values."""
@@ -182,7 +209,7 @@ class Mechanism:
 
     def missing(self, *names: str) -> list[str]:
         """Return the options that would tell what is not known of these."""
-        return [_OPTIONS[name] for name in names if getattr(self, name) is None]
+        return list(dict.fromkeys(_OPTIONS[name] for name in names if getattr(self, name) is None))
 
     def sentence(self) -> str:
         """Say what is run, in words."""
@@ -202,9 +229,13 @@ class Mechanism:
         return tuple(getattr(self, name) for name in names)
 
 
+# What a run is told by, and which of it is exact.
+_TOLD = ("sampler", "n", "batch_size", "rate", "steps", "epochs", "noise_multiplier", "relation")
+_EXACT = ("rate", "epochs")
 _OPTIONS = {
     "rate": "--sampling-probability (or --n and --batch-size)",
     "n": "--n and --batch-size",
+    "batch_size": "--n and --batch-size",
     "steps": "--steps (or --epochs)",
     "noise_multiplier": "--noise-multiplier",
 }
@@ -228,19 +259,19 @@ class _Sampler:
     says
         What a batch is, in words.
     dominated
-        From what was told to an event that is certified in place of the run's, because it dominates
-        it, and what it stands for, in words. None where the run's own event is certified.
-    uncertified
-        Why no proof in ball arithmetic covers the run, and what can be asked in its place; None
-        where one does.
+        From what was told, and a probability of failure, to an event that is certified in place of
+        the run's, because it dominates it, and what it stands for, in words. None where the run's
+        own event is certified.
+    sides
+        Which bounds are proved of the event that is certified: ``"both"`` or ``"upper"``.
     """
 
     event: Callable[[Mechanism], DpEvent]
     relation: str
     assumes: str
     says: Callable[[Mechanism], str]
-    dominated: Callable[[Mechanism], tuple[DpEvent, str]] | None = None
-    uncertified: str | None = None
+    dominated: Callable[[Mechanism, float], tuple[DpEvent, str]] | None = None
+    sides: str = "both"
 
 
 def _poisson(run: Mechanism) -> DpEvent:
@@ -276,10 +307,29 @@ def _allocated(run: Mechanism) -> DpEvent:
     return accountants.events.CorrelatedGaussianDpEvent(independent, once_a_pass, sigma)
 
 
-def _told_batches(run: Mechanism) -> tuple[DpEvent, str]:
+def _told_batches(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
     # A mixture of runs against one run, or against a mixture of the same shares, is no easier to
     # tell apart than the worst of them: hockey-stick divergences are jointly convex.
     return _shuffled(run), "a run that also tells in which batch of a pass each record is"
+
+
+def _told_draws(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
+    n, batch, sigma, steps = run._all_known("n", "batch_size", "noise_multiplier", "steps")
+    if run.relation != ADD_OR_REMOVE:
+        raise UnsupportedEvent(
+            f"No certificate covers --sampler {run.sampler} under {run.relation!r}: the event that "
+            f"dominates its draws is known for {ADD_OR_REMOVE!r} alone. 'dpcal epsilon' gives the "
+            "price, in floating point rounded outward."
+        )
+    event = dpcal.accountants.dominating_draws(
+        n, batch, noise_multiplier=sigma, steps=steps, failure=failure / steps
+    )
+    words = (
+        "steps that move a sum by twice the number of a record's draws, and reveal the record if "
+        f"it is drawn more often than is told apart, in any step with a probability below "
+        f"{failure:.3g}"
+    )
+    return event, words
 
 
 def _each(words: str) -> Callable[[Mechanism], str]:
@@ -317,10 +367,8 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
             _each("{run.steps} batches of {run.batch_size} draws from {run.n} records"),
-            uncertified="how often a batch holds one record is random, and proofs in ball "
-            "arithmetic of mixtures with so unequal weights are far too wide. 'dpcal epsilon' "
-            "gives the price, in floating point rounded outward. --sampler without-replacement "
-            "can be certified, if batches of distinct records are drawn in its place",
+            _told_draws,
+            "upper",
         ),
         "shuffled-epochs": _Sampler(
             _shuffled,

@@ -127,17 +127,11 @@ def test_all_commands_take_every_sampler(capsys, tmp_path, sampler, monkeypatch)
         solved = ask(capsys, "calibrate", *words, "--epsilon", repr(epsilon), *delta)
         assert solved["noise_multiplier"] == pytest.approx(2.0, rel=1e-2)
         assert solved["epsilon"]["upper"] <= epsilon
-    proved = ["certify", *words, *NOISE, *delta, "--width", "0.1"]
-    if sampler == "with-replacement":
-        message = refuse(capsys, *proved)
-        assert f"No certificate covers --sampler {sampler}" in message
-        assert "--sampler without-replacement" in message
-    else:
-        made = ask(capsys, *proved)
-        assert float(made["upper"]) >= epsilon * (1 - 1e-9)
-        dominates = "which it dominates" in made["about"]["sentence"]
-        assert dominates == (sampler == "random-allocation")
-        assert dominates or float(made["lower"]) <= epsilon
+    made = ask(capsys, "certify", *words, *NOISE, *delta, "--width", "0.1")
+    assert float(made["upper"]) >= epsilon * (1 - 1e-9)
+    dominates = "which it dominates" in made["about"]["sentence"]
+    assert dominates == (sampler in ("random-allocation", "with-replacement"))
+    assert dominates or float(made["lower"]) <= epsilon
     picture = ["plot", "profile", *words, *NOISE, *delta, "-o", tmp_path / "p.png"]
     if sampler != "with-replacement":
         told = ask(capsys, *picture)
@@ -178,7 +172,7 @@ def test_calibration_by_another_accountant_meets_the_target_by_it(capsys):
 def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(capsys, tmp_path):
     path = tmp_path / "proof.json"
     made = ask(capsys, "certify", *RUN, *NOISE, "--delta", "1e-5", "--width", "0.1", "-o", path)
-    assert set(made["about"]) == {"software", "written", "sentence"}
+    assert set(made["about"]) == {"software", "written", "sentence", "run"}
     assert "add-or-remove-one" in made["about"]["sentence"]
     assert ask(capsys, "certify", "--check", path)["certificate"] == made
     without = {name: value for name, value in made.items() if name != "about"}
@@ -189,6 +183,37 @@ def test_a_certificate_says_who_when_and_what_and_no_more_than_is_proved(capsys,
     capsys.readouterr()
     assert main(["certify", "--check", str(path)]) == 1
     assert "sentence says other than what is proved" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_certificate_of_draws_with_replacement_is_an_upper_bound_of_its_own_run(capsys, tmp_path):
+    path = tmp_path / "proof.json"
+    words = ["--n", "6000", "--batch-size", "60", "--noise-multiplier", "4", "--steps", "100"]
+    words += ["--sampler", "with-replacement", "--delta", "1e-6"]
+    made = ask(capsys, "certify", *words, "-o", path)
+    priced = ask(capsys, "epsilon", *words)["epsilon"]
+    assert priced["lower"] <= float(made["upper"]) <= 1.02 * priced["upper"]
+    sentence = made["about"]["sentence"]
+    assert sentence.startswith("epsilon is at most ")
+    assert "The upper bound holds for Gaussian noise of 4.0" in sentence
+    assert "under add-or-remove-one" in sentence
+    assert ask(capsys, "certify", "--check", path)["certificate"] == made
+    # Words about another run than the mixture is for, a smaller epsilon, and a smaller delta.
+    other = {**made["about"], "run": {**made["about"]["run"], "batch_size": 30}}
+    proof = made["proofs"][0]
+    changed = (
+        {"about": other},
+        {"about": {**made["about"], "sentence": sentence.replace("100 batches", "10 batches")}},
+        {"about": {**made["about"], "run": {}}},
+        {"proofs": [{**proof, "epsilon": proof["epsilon"] / 2}]},
+        {"delta": 1e-7},
+    )
+    for change in changed:
+        path.write_text(json.dumps({**made, **change}))
+        assert main(["certify", "--check", str(path)]) == 1
+        assert "DOES NOT HOLD" in capsys.readouterr().out
+    message = refuse(capsys, "certify", *words, "--neighboring-relation", "replace-one")
+    assert "under 'replace-one'" in message
 
 
 @pytest.mark.parametrize(
