@@ -33,7 +33,7 @@ from dpcal.accountants.losses.discrete import LatticeLoss, convolve
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.gaussian import Gaussian
 from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
-from dpcal.accountants.losses.laplace import IntervalLoss
+from dpcal.accountants.losses.laplace import BoundedRange, Laplace
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.rounding import UNIT
 
@@ -44,7 +44,8 @@ _ACCEPTED_ERROR = 1e-11
 # Contours improve little on the closed forms of laws with corners, and of laws whose closed form
 # moves as much as the rounding of its arguments makes it.
 _ACCEPTED_ERRORS: dict[type, float] = {
-    IntervalLoss: 1e-3,
+    Laplace: 1e-3,
+    BoundedRange: 1e-3,
     Gaussian: 1e-6,
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,

@@ -73,6 +73,17 @@ def _kernel(k, shift, epsilon, top):
     return piece(half) - mpmath.exp(epsilon) * piece(-half)
 
 
+@pytest.mark.parametrize("scale", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("target", [1e-3, 1e-5, 1e-9])
+def test_one_laplace_mechanism_costs_its_closed_form(scale, target):
+    # delta = 1 - exp((epsilon - 1 / b) / 2), near its end.
+    epsilon = accountants.epsilon(events.LaplaceDpEvent(scale), delta=target)
+    with mpmath.workdps(40):
+        truth = 1 / mpmath.mpf(scale) + 2 * mpmath.log(1 - mpmath.mpf(target))
+        assert epsilon.lower <= truth <= epsilon.upper
+    assert epsilon.upper - epsilon.lower < 1e-12 * epsilon.upper
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("scale", "times"), [(2.0, 1), (2.0, 2), (0.7, 3), (5.0, 6), (1.0, 9)])
 @pytest.mark.parametrize("share", [0.0, 0.21, 0.6, 0.93])
