@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -46,7 +48,7 @@ class LinearClippedSum(ClippedSum):
     def __init__(
         self,
         loss: PointLoss,
-        X: NDArray[np.float64],
+        X: Any,
         targets: NDArray[np.float64],
         *,
         intercept: bool,

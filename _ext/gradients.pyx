@@ -63,6 +63,7 @@ cdef extern from "rows.h":
 
 cdef enum:
     LANES = 8  # numbers in a cache line; rows are padded to whole lines, so the loops have no tail
+    BLOCK = 512  # rows that are copied at a time, so that what makes them takes little room
     AHEAD = 8  # rows fetched before their turn; many more evict one another from the nearest cache
     FOUR = 4  # rows that are taken at once where they are long
     LONG = 64  # numbers from which on a row is
@@ -388,7 +389,7 @@ cdef class LinearClippedSum(ClippedSum):
     loss
         The loss of one score.
     X
-        Records, shape (n, d), finite.
+        Records, shape (n, d), finite: an array, or what has its shape and its rows ``X[a:b]``.
     targets
         Shape (n,), finite.
     intercept
@@ -412,7 +413,8 @@ cdef class LinearClippedSum(ClippedSum):
         self.stride = (self.dimension + LANES - 1) // LANES * LANES
         rows = aligned_zeros(n * self.stride)
         table = rows.reshape(n, self.stride)
-        table[:, :d] = X
+        for first in range(0, n, BLOCK):
+            table[first : first + BLOCK, :d] = X[first : first + BLOCK]
         if intercept:
             table[:, d] = 1.0
         pairs = aligned_zeros(2 * n)
@@ -448,8 +450,10 @@ cdef class LinearClippedSum(ClippedSum):
 
     @property
     def features(self):
-        """The records, shape (n, dimension), with the constant feature if there is one."""
-        return self.owner[0].reshape(self.n, self.stride)[:, : self.dimension].copy()
+        """The records, shape (n, dimension), with the constant feature; cannot be written to."""
+        table = self.owner[0].reshape(self.n, self.stride)[:, : self.dimension]
+        table.flags.writeable = False
+        return table
 
     @property
     def targets(self):

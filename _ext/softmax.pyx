@@ -96,7 +96,8 @@ cdef class SoftmaxClippedSum(ClippedSum):
     X
         Records, shape (n, d), finite. Copied, so that norms cannot come apart from rows.
     labels
-        Class of each record, in [0, K), shape (n,).
+        Class of each record, in [0, K), shape (n,). Labels and norms that cannot be written to are
+        kept, others are copied.
     classes
         K, at least 2 and at most ``MOST_CLASSES``.
     norms
@@ -135,8 +136,8 @@ cdef class SoftmaxClippedSum(ClippedSum):
         self.stride = (self.dimension + 2 * LANES - 1) // LANES * LANES
         rows = aligned_zeros(self.n * self.padded_d)
         rows.reshape(self.n, self.padded_d)[:, : self.d] = X
-        own_labels = np.array(labels, dtype=np.intp)
-        own_norms = np.array(norms, dtype=np.float64)
+        own_labels = np.array(labels, dtype=np.intp, copy=labels.flags.writeable or None)
+        own_norms = np.array(norms, dtype=np.float64, copy=norms.flags.writeable or None)
         cdef const double[::1] rows_view = rows
         cdef const Py_ssize_t[::1] labels_view = own_labels
         cdef const double[::1] norms_view = own_norms
@@ -169,8 +170,10 @@ cdef class SoftmaxClippedSum(ClippedSum):
 
     @property
     def features(self):
-        """The records, shape (n, d), without the constant feature."""
-        return self.owner[0].reshape(self.n, self.padded_d)[:, : self.d].copy()
+        """The records, shape (n, d), without the constant feature; cannot be written to."""
+        table = self.owner[0].reshape(self.n, self.padded_d)[:, : self.d]
+        table.flags.writeable = False
+        return table
 
     cdef void scores(self, const double* w, Py_ssize_t row, double* out) noexcept nogil:
         cdef Py_ssize_t k

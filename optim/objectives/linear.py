@@ -48,6 +48,21 @@ from dpcal.optim.objectives.base import Objective
 __all__ = ["Linear", "Logistic", "Squared", "TwoClass"]
 
 
+class _Embedded:
+    """Embedded records ``A x``, made a block at a time when they are copied."""
+
+    def __init__(self, features: Vector, matrix: Vector) -> None:
+        self._features, self._matrix = features, matrix
+        self.shape = len(features), len(matrix)
+
+    def __getitem__(self, some: slice) -> Vector:
+        features = self._features[some]
+        table = features @ self._matrix.T
+        allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
+        shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
+        return np.asarray(table * shrink[:, np.newaxis])
+
+
 class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target."""
 
@@ -150,11 +165,7 @@ class Linear(Objective):
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
-        features, targets = self.kernel.features, self.kernel.targets
-        table = features @ matrix.T
-        allowed, norms = math.sqrt(2) * row_norms(features), row_norms(table)
-        shrink = np.divide(allowed, norms, out=np.ones_like(norms), where=norms > allowed)
-        table *= shrink[:, np.newaxis]
+        table, targets = _Embedded(self.kernel.features, matrix), self.kernel.targets
         small = copy.copy(self)
         small.fit_intercept = False
         small.dimension = small.penalized = len(matrix)

@@ -116,10 +116,13 @@ class Softmax(Objective):
         self.penalized = len(self.classes_) * self._columns
         self.dimension = self.penalized + len(self.classes_) * self.fit_intercept
         self._own: Vector | None = X
-        everyone = np.arange(self.n, dtype=np.intp)
-        norms = [row_norms(self._features(block)) for block in _blocks(everyone)]
-        self._norms = np.concatenate(norms)
+        self._norms = np.empty(self.n)
+        for first in range(0, self.n, BLOCK):
+            block = np.arange(first, min(first + BLOCK, self.n), dtype=np.intp)
+            self._norms[block] = row_norms(self._features(block))
         self._class = np.searchsorted(self.classes_, labels)
+        for shared in (self._norms, self._class):  # with the kernel
+            shared.flags.writeable = False
         classes_count = len(self.classes_)
         if classes_count <= MOST_CLASSES and classes_count * (self._columns + 1) <= WIDEST_KERNEL:
             self.kernel = SoftmaxClippedSum(

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from _recording import Sum, check_promises, record
+from _recording import check_promises, record
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events
@@ -82,8 +82,8 @@ def fixed_size_plan():
 
 def test_fixed_size_batches_are_fresh_and_of_their_size():
     result = check_promises(dpsgd, OBJECTIVE, fixed_size_plan(), seed=2)
-    _, happened = record(dpsgd, OBJECTIVE, fixed_size_plan(), seed=2)
-    batches = [tuple(sorted(event.rows)) for event in happened if isinstance(event, Sum)]
+    _, tape = record(dpsgd, OBJECTIVE, fixed_size_plan(), seed=2)
+    batches = [tuple(sorted(answer.rows)) for answer in tape.answers]
     assert result.complete
     assert len(set(batches)) == 40
 
@@ -91,9 +91,9 @@ def test_fixed_size_batches_are_fresh_and_of_their_size():
 @pytest.mark.parametrize(
     ("cheat", "sentence"),
     [
-        ({"noise_multiplier": 0.9}, "is not the plan's"),
-        ({"max_norm": 1.1}, "is not the plan's"),
-        ({"count": 24}, "asked 24 times"),
+        ({"noise_multiplier": 0.9}, "noise_multiplier=8.6"),
+        ({"max_norm": 1.1}, "max_norm=1.1,"),
+        ({"count": 24}, "24 times"),
     ],
 )
 def test_the_recorder_catches_optimizers_that_break_their_plan(cheat, sentence):
@@ -112,7 +112,7 @@ def test_the_recorder_catches_an_oracle_that_breaks_its_promise(monkeypatch):
     monkeypatch.setattr(
         PrivateOracle, "_noisy_mean", lambda self, total, q, b: honest(self, total, q, b / 2)
     )
-    with pytest.raises(AssertionError, match="noise of standard deviation"):
+    with pytest.raises(AssertionError, match="the noise was in units of"):
         check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)
     monkeypatch.undo()
     monkeypatch.setattr(
@@ -120,16 +120,6 @@ def test_the_recorder_catches_an_oracle_that_breaks_its_promise(monkeypatch):
     )
     with pytest.raises(AssertionError, match="a record is sampled twice"):
         check_promises(noisy_gd, OBJECTIVE, plan_for(steps=3), seed=0)
-
-
-def test_the_recorder_catches_a_look_at_the_records():
-    def peeking(objective, plan, *, seed):
-        result = noisy_gd(objective, plan, seed=seed)
-        objective.clipped_sum(result.w, np.arange(N), 1.0)
-        return result
-
-    with pytest.raises(AssertionError, match="without an entry in the ledger"):
-        check_promises(peeking, OBJECTIVE, plan_for(steps=5), seed=0)
 
 
 # -- calibration

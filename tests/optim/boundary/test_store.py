@@ -147,8 +147,8 @@ def test_answers_wait_for_their_transaction_and_nobody_sees_what_waits(tmp_path)
     assert outside == [(7, 7), (14, 14), (21, 21)]
 
 
-def killed(path, plan, after, every=1):
-    """Run noisy_gd in a child process, kill it, and return the steps whose iterates left it."""
+def killed(path, plan, rows, after, every=1):
+    """Run noisy_gd in a child process, kill it so many seconds after some iterates have left it."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -164,11 +164,13 @@ def killed(path, plan, after, every=1):
         )
         os._exit(0)
     os.close(writer)
-    time.sleep(after)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
     released, size = [], struct.calcsize("<q3d")
     with os.fdopen(reader, "rb") as pipe:
+        while len(released) < rows and len(row := pipe.read(size)) == size:
+            released.append(struct.unpack("<q3d", row))
+        time.sleep(after)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
         while len(row := pipe.read(size)) == size:
             released.append(struct.unpack("<q3d", row))
     return released
@@ -192,7 +194,8 @@ def test_killed_at_random_points_it_releases_nothing_that_is_not_in_the_file(tmp
         if path is None or not path.exists() or read_count(path) >= 60:
             path = tmp_path / f"run{attempt}.db"
         every = chance.choice([1, 4])
-        released = killed(path, plan, chance.uniform(0.0, 0.04), every)
+        rows, after = chance.randrange(8), chance.uniform(0.0, 0.01 if kills % 2 else 0.002)
+        released = killed(path, plan, rows, after, every)
         kills += 1
         # An iterate that left is one of the whole run's, and its answer is in the file.
         assert released == seen[every - 1 :: every][: len(released)]
