@@ -30,4 +30,5 @@ class Follower:
         inner_steps: int,
         ascent_rate: float,
         project: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        asking: Callable[[], None],
     ) -> NDArray[np.float64] | None: ...

@@ -13,7 +13,7 @@ sums of pairs of gradients: samples, sums, noise and ascent in y, without arrays
 >>> estimate = np.zeros(4)  # of (x2 coupled with y, x - y) at x = (1, 0), y = 0, and then at y = x
 >>> y = follower.track(np.array([1.0, 0, 0, 0]), np.zeros(4), estimate, refreshed=True,
 ...                    literal=False, shortest=False, inner_steps=2, ascent_rate=1.0,
-...                    project=np.copy)
+...                    project=np.copy, asking=lambda: None)
 >>> y.tolist(), estimate.tolist()
 ([1.0, 0.0], [1.0, 0.0, 0.0, 0.0])
 """
@@ -121,18 +121,22 @@ cdef class Follower:
             l2 = self.primal_l2 if j < self.d1 else -self.dual_l2
             self.estimate[j] = self.total[j] / self.refresh_size + l2 * w[j]
 
-    cdef bint correct(self, const double* w, const double* v) noexcept nogil:
-        """Add a noisy difference between ``w`` and ``v``; false if their distance overflows."""
-        cdef Py_ssize_t count, j
-        cdef double l2
+    cdef double bound_between(self, const double* w, const double* v) noexcept nogil:
+        """Return the bound on a record's difference; -1 if the distance overflows."""
+        cdef Py_ssize_t j
         cdef double squares = 0
-        cdef double bound = self.difference_norm
         for j in range(self.kernel.dimension):
             squares += (w[j] - v[j]) * (w[j] - v[j])
-        if self.proportional:
-            bound = fmin(self.difference_norm * sqrt(squares), self.cap)
         if not isfinite(squares):
-            return False
+            return -1.0
+        if self.proportional:
+            return fmin(self.difference_norm * sqrt(squares), self.cap)
+        return self.difference_norm
+
+    cdef void correct(self, const double* w, const double* v, double bound) noexcept nogil:
+        """Add a noisy difference between ``w`` and ``v``, in which a record's is bounded."""
+        cdef Py_ssize_t count, j
+        cdef double l2
         self.total[:] = 0.0
         self.batch.begin()
         count = self.batch.block()
@@ -152,7 +156,6 @@ cdef class Follower:
         for j in range(self.kernel.dimension):
             l2 = self.primal_l2 if j < self.d1 else -self.dual_l2
             self.estimate[j] += self.total[j] / self.difference_size + (l2 * w[j] - l2 * v[j])
-        return True
 
     def track(
         self,
@@ -166,6 +169,7 @@ cdef class Follower:
         Py_ssize_t inner_steps,
         double ascent_rate,
         project,
+        asking,
     ):
         """Take the K estimates of an outer step, and return where y was for the one that is kept.
 
@@ -189,6 +193,8 @@ cdef class Follower:
             K, and the step size of y.
         project
             Function that returns the point of Y nearest to its argument, shape (d2,).
+        asking
+            Function without arguments, called before each answer: no record is read before.
 
         Returns
         -------
@@ -197,8 +203,7 @@ cdef class Follower:
         """
         cdef Py_ssize_t d = self.kernel.dimension
         cdef Py_ssize_t k, j
-        cdef bint finite = True
-        cdef double length
+        cdef double bound, length
         cdef double least = -1.0
         cdef double[::1] climbed
         if at.shape[0] != d or before.shape[0] != d or estimate.shape[0] != d:
@@ -207,13 +212,17 @@ cdef class Follower:
         sampling, noise = self.locks
         y, kept, chosen = np.array(at[self.d1 :]), None, None
         for k in range(inner_steps):
-            with sampling.lock, noise.lock, nogil:
-                if k == 0 and refreshed:
+            if k == 0 and refreshed:
+                asking()
+                with sampling.lock, noise.lock, nogil:
                     self.refresh(&at[0])
-                if k or literal or not refreshed:
-                    finite = self.correct(&at[0], &before[0])
-            if not finite:
-                return None
+            if k or literal or not refreshed:
+                bound = self.bound_between(&at[0], &before[0])
+                if bound < 0:
+                    return None
+                asking()
+                with sampling.lock, noise.lock, nogil:
+                    self.correct(&at[0], &before[0], bound)
             climbed = moved = project(y + ascent_rate * np.asarray(estimate[self.d1 :]))
             for j in range(self.d2):
                 if not isfinite(climbed[j]):

@@ -5,6 +5,7 @@
 * ``saddle``: the trigonometric saddle (n = 100,000, d = 10): escape rates, counts of answers,
   gradients at the candidate and at the last iterate, at epsilon 1 and 0.25, for each reset.
 * ``silos``: the error, gradients and certificates over 1 to 10 silos, at fixed n and fixed total.
+* ``slopes``: alpha of the plan, and gradients of runs, as n grows, beside the theorem's exponents.
 * ``digits``: a network on the digits of scikit-learn in ten passes, with the counts of answers.
 * ``speed``: differences a second in the compiled loop, and step by step, beside the same sums and
   noise in plain numpy; rounds a second over eight silos on threads and on Dask, beside the bare
@@ -121,6 +122,24 @@ def silos(seeds):
             means = np.mean(np.array(rows, dtype=float), axis=0)
             error = plan.parameters["error"]
             print(f"{n:7} each {m:3} {error:.3f}", " ".join(f"{each:.3f}" for each in means))
+
+
+def slopes(seeds):
+    """Fit log alpha of plans, and log of the gradients of their runs, against log n."""
+    sizes, rows = (25_000, 100_000, 400_000), []
+    print("       n  alpha  candidate  end  certified")
+    for n in sizes:
+        objective = problem(n)
+        plan = calibrate.gauss_psgd(
+            objective.constants, n=n, dimension=10, epsilon=1.0, delta=1e-6, escape_rounds=4
+        )
+        runs = [optim.gauss_psgd(objective, plan, seed=s, initial=start(10)) for s in range(seeds)]
+        at, end = (np.median([slope(getattr(run, w)) for run in runs]) for w in ("w", "end"))
+        certified = np.mean([run.status == "certified" for run in runs])
+        rows.append((plan.parameters["accuracy"], at, end))
+        print(f"{n:8} {rows[-1][0]:.3f} {at:.3f} {end:.3f} {certified:.2f}")
+    for name, values in zip(("alpha", "candidate", "end"), zip(*rows, strict=True), strict=True):
+        print(f"slope of {name} in n: {np.polyfit(np.log(sizes), np.log(values), 1)[0]:.2f}")
 
 
 def digits(seeds):
@@ -287,7 +306,13 @@ def figures(folder):
     fig.savefig(Path(folder) / "second-order.png", dpi=110)
 
 
-STUDIES = {"saddle": saddle, "silos": silos, "digits": digits, "speed": speed}
+STUDIES = {
+    "saddle": saddle,
+    "silos": silos,
+    "slopes": slopes,
+    "digits": digits,
+    "speed": speed,
+}
 
 
 def main():

@@ -115,6 +115,23 @@ class Plan:
         raise ValueError(f"query must be one of {known}, got {name!r}.")
 
     @property
+    def accuracy_kind(self) -> str | None:
+        """What ``parameters["accuracy"]`` is, and so ``parameters["vacuous"]``; None without one.
+
+        A ``"guarantee"`` is a bound with all its constants: of a theorem, or what holds of the
+        point that a private test with explicit thresholds accepts, but with its failure
+        probability. An ``"order"`` has hidden constants or logarithms taken as 1, or is what a
+        setting aims at: that of ``gauss_psgd`` and of the practical ``dp_rgda``. Plans that do not
+        say it in their parameters are told apart here: a parameter more would give another noise
+        to every seed that was used with them.
+        """
+        if "accuracy" not in self.parameters:
+            return None
+        explicit = self.parameters.get("thresholds") == "explicit"
+        said = self.parameters.get("accuracy_kind", "guarantee" if explicit else "order")
+        return str(said)
+
+    @property
     def event(self) -> events.DpEvent:
         """The ``DpEvent`` of asking every query as often as it may be asked."""
         return self._composed(self.neighboring_relation)

@@ -80,6 +80,6 @@ def run(options: Namespace) -> int:
         plan = dpcal.calibrate.schedules.plan_of(
             options.schedule, n=options.n, epsilon=options.epsilon, delta=options.delta, **given
         )
-    document = json.loads(plan.to_json())
-    print(json.dumps({**document, "priced_epsilon": float(plan.price())}, indent=2))
+    document = {**json.loads(plan.to_json()), "priced_epsilon": float(plan.price())}
+    print(json.dumps({**document, "accuracy_kind": plan.accuracy_kind}, indent=2))
     return 0

@@ -5,6 +5,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.minimax import SADDLE
 from dpcal import calibrate
 from dpcal.calibrate.plans.minimax.releases import Releases
 from dpcal.optim.boundary import noise as noise_module
@@ -33,27 +34,8 @@ def toy(n=20_000, **more):
 
 def acceptance(**changes):
     """Return the plan of the acceptance problem: a saddle between two minima."""
-    asked = {
-        "n": 20_000,
-        "dimensions": (2, 2),
-        "epsilon": 2.0,
-        "delta": 1e-6,
-        "steps": 400,
-        "inner_steps": 4,
-        "period": 20,
-        "batch_size": 2_000,
-        "max_norm": 2.5,
-        "value_smoothness": 5.0,
-        "ascent_rate": 0.3,
-        "accuracy": 0.1,
-        "step_length": 0.05,
-        "escape_rate": 0.2,
-        "perturbation": 0.05,
-        "escape_steps": 40,
-        "movement": 4e-4,
-        "split": "common",
-    }
-    return calibrate.dp_rgda(ToySaddle.constants, **{**asked, **changes})
+    asked = {**SADDLE, "n": 20_000, "batch_size": 2_000, "max_norm": 2.5, **changes}
+    return calibrate.dp_rgda(ToySaddle.constants, **asked)
 
 
 def curvature(problem, x):

@@ -26,7 +26,7 @@ from dpcal.report import (
     statement_page,
 )
 
-__all__ = ["add_pages", "opening", "risk", "write", "write_secret"]
+__all__ = ["add_pages", "claim_of", "opening", "risk", "write", "write_secret"]
 
 
 def opening(
@@ -148,6 +148,25 @@ def add_pages(
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
     page = statement_page(document, pictures=drawn)
     replace_file(folder / "statement.html", page.encode())
+
+
+def claim_of(document: Mapping[str, Any], paid: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the claim that a model's file holds.
+
+    Parameters
+    ----------
+    document
+        What ``report.json`` says.
+    paid
+        The run, or all of them together, whose price is the model's.
+    """
+    privacy = document["privacy"]
+    return {
+        "epsilon": paid["epsilon"]["upper"],
+        "delta": paid["delta"],
+        "neighboring_relation": privacy["neighboring_relation"],
+        "unit": privacy["unit"],
+    }
 
 
 def _about(document: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from dpcal.commands.training.booking import check_book, opened_book
 from dpcal.commands.training.data import Data, prepare, read
 from dpcal.commands.training.documents import (
     add_pages,
+    claim_of,
     opening,
     risk,
     write,
@@ -222,12 +223,7 @@ def _model_file(data: Data, run: Run, document: Mapping[str, Any]) -> Model:
         intercept=intercept,
         about={
             "loss": data.task.loss,
-            "claim": {
-                "epsilon": paid["epsilon"]["upper"],
-                "delta": paid["delta"],
-                "neighboring_relation": run.result.plan.neighboring_relation,
-                "unit": document["privacy"]["unit"],
-            },
+            "claim": claim_of(document, paid),
             "complete": paid["complete"],
             "message": paid["message"],
             "plan": paid["plan"],

@@ -22,7 +22,7 @@ from dpcal.calibrate import Plan
 from dpcal.commands._options import required
 from dpcal.commands._output import answer, present, warnings_printed
 from dpcal.commands.training.data import Data, read
-from dpcal.commands.training.documents import add_pages
+from dpcal.commands.training.documents import add_pages, claim_of
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.commands.training.plans import public_constants
 from dpcal.optim import Selection
@@ -320,7 +320,6 @@ def _model(data: Data, selection: Selection, document: dict[str, Any]) -> Model:
     weights, intercept = selection.w, 0.0
     if data.task.intercept:
         weights, intercept = selection.w[:-1], float(selection.w[-1])
-    price = document["everything"]
     return Model(
         schema=data.schema,
         target=data.target,
@@ -329,12 +328,7 @@ def _model(data: Data, selection: Selection, document: dict[str, Any]) -> Model:
         intercept=intercept,
         about={
             "loss": data.task.loss,
-            "claim": {
-                "epsilon": price["epsilon"]["upper"],
-                "delta": price["delta"],
-                "neighboring_relation": selection.plan.neighboring_relation,
-                "unit": document["privacy"]["unit"],
-            },
+            "claim": claim_of(document, document["everything"]),
             "selection": document["selection"],
             "written": document["written"],
             "software": document["software"],

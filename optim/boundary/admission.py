@@ -20,7 +20,7 @@ dpcal.errors.BudgetExceeded: query 'gradient' may be asked 3 times, 2 are spent,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dpcal.calibrate.plan import Plan, Query, compose
@@ -176,6 +176,28 @@ class Admission:
             If the plan's counts or the filter do not allow all of them.
         """
         answers = list(answers)
+        self._admit(answers)
+        for query, count in answers:
+            self.ledger.record(query, count)
+
+    def in_turn(self, answers: Iterable[tuple[Query, int]]) -> Callable[[], None]:
+        """Return what writes these answers, one a call in their order, or refuse them all.
+
+        For a loop that may end before it has asked for all of them: the ledger then holds those
+        that were asked for. A filter is paid for all of them at once.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the plan's counts or the filter do not allow all of them.
+        """
+        answers = list(answers)
+        self._admit(answers)
+        turn = iter([query for query, count in answers for _ in range(count)])
+        return lambda: self.ledger.record(next(turn))
+
+    def _admit(self, answers: list[tuple[Query, int]]) -> None:
+        """Check answers to several sequential queries, and pay the filter."""
         totals: dict[Query, int] = {}
         for query, count in answers:
             totals[query] = totals.get(query, 0) + count
@@ -184,8 +206,6 @@ class Admission:
         if self._filter is not None:
             plan = self.plan
             self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
-        for query, count in answers:
-            self.ledger.record(query, count)
 
     def unused(self, query: Query) -> Rows:
         """Return the records of a disjoint query's partition that are in no answer, in order."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from itertools import groupby
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,11 +65,7 @@ class Loops:
     """
 
     def __init__(self, oracle: Oracle) -> None:
-        if (
-            not isinstance(oracle, PrivateOracle)
-            or oracle.objective.kernel is None
-            or not oracle._mechanism.fused
-        ):
+        if not _compiled(oracle):
             raise TypeError(
                 "oracle must be a PrivateOracle about an objective with a kernel, with "
                 f"noise='gaussian', got {type(oracle).__name__}."
@@ -92,9 +88,7 @@ class Loops:
         names
             Of queries in its plan.
         """
-        if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
-            return False
-        if not oracle._mechanism.fused:
+        if not _compiled(oracle):
             return False
         queries = [oracle.plan.query(name) for name in names]
         plain = all(q.composition != "disjoint" and q.correlation is None for q in queries)
@@ -404,7 +398,7 @@ class PairLoops:
             If fewer answers remain than the step needs; no record is touched, nothing is spent.
         NonFiniteAnswer
             If y would not be finite, or an iterate is too far from the one before; the ledger holds
-            all answers of the step.
+            the answers that were given until then.
         """
         at, before, estimate = (numbers("w", w).copy() for w in (at, before, estimate))
         refresh, difference = self._queries
@@ -413,7 +407,7 @@ class PairLoops:
         if differences:
             answers.append((difference, differences))
         with self._lock:
-            self._admission.spend_in_order(answers)
+            asking = self._admission.in_turn(answers)
             y = self._follower.track(
                 at,
                 before,
@@ -424,6 +418,7 @@ class PairLoops:
                 inner_steps=inner_steps,
                 ascent_rate=ascent_rate,
                 project=project,
+                asking=asking,
             )
         if y is None:
             raise NonFiniteAnswer(TOO_FAST)
@@ -444,9 +439,7 @@ class WalkLoops(Loops):
         names
             Of queries in its plan, on disjoint batches.
         """
-        if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
-            return False
-        if not oracle._mechanism.fused or oracle._admission.filtered:
+        if not _compiled(oracle) or oracle._admission.filtered:
             return False
         queries = [oracle.plan.query(name) for name in names]
         return all(query.answers_per_part == 1 for query in queries)
@@ -545,6 +538,13 @@ class WalkLoops(Loops):
             **_described(query, self._n),
             "left": 0 if name is None else self._admission.remaining(name),
         }
+
+
+def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
+    """Return whether an oracle's answers can be summed, and get their noise, in a compiled loop."""
+    if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
+        return False
+    return oracle._mechanism.fused
 
 
 def _state(told: tuple[Vector, Vector, float] | None) -> State | None:

@@ -50,6 +50,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal.calibrate.query import Query
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.sums import gradient_sum, norm_of
@@ -92,13 +93,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "hessian")
-        with self._lock:
-            self._admission.spend(asked, 1)
-            rows = self._batches.sample(asked)
-            sums = _Triangles(self.objective)
-            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
-            triangle = self._noisy_mean(total, asked, asked.max_norm)
-        H = symmetric(triangle, self.dimension)
+        H = symmetric(self._answer(_Triangles(self.objective), w, asked), self.dimension)
         H[np.diag_indices(self.objective.penalized)] += self.objective.l2
         return H
 
@@ -120,12 +115,7 @@ class SecondOrderOracle(PrivateOracle):
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "hessian vector")
-        with self._lock:
-            self._admission.spend(asked, 1)
-            rows = self._batches.sample(asked)
-            sums = _Products(self.objective, v)
-            total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
-            mean = self._noisy_mean(total, asked, asked.max_norm)
+        mean = self._answer(_Products(self.objective, v), w, asked)
         return mean + self.objective.regularizer_gradient(v)
 
     def saddle_score(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> float:
@@ -149,12 +139,16 @@ class SecondOrderOracle(PrivateOracle):
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "saddle score")
-        sums = _Scores(self, thresholds, norms)
+        (score,) = self._answer(_Scores(self, thresholds, norms), w, asked)
+        return float(score) / asked.max_norm
+
+    def _answer(self, sums: Objective, w: Vector, asked: Query) -> Vector:
+        """Pay for a query's answer, and return the noisy mean of its sums."""
         with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
             total = self._mechanism.gradient_sum(sums, w, rows, asked.max_norm)
-            return float(self._noisy_mean(total, asked, asked.max_norm)[0]) / asked.max_norm
+            return self._noisy_mean(total, asked, asked.max_norm)
 
     def accepts(self, w: ArrayLike, query: str, *, thresholds: Pair, norms: Pair) -> bool:
         """Return whether the noisy saddle score of a point is below a noisy threshold.

@@ -83,8 +83,12 @@ def test_every_schedule_that_help_names_prints_a_plan(name, capsys):
     assert main(["schedule", name, *sizes, *SCHEDULED[name].split()]) == 0
     document = json.loads(capsys.readouterr().out)
     assert 0 < document["priced_epsilon"] <= 1
-    if "vacuous" in document["parameters"]:
-        assert document["parameters"]["accuracy_kind"] in ("guarantee", "order")
+    # What a plan promises is a bound or an order, and the two are told apart.
+    promised = {"accuracy", "vacuous"} & {*document["parameters"]}
+    assert document["accuracy_kind"] in (("guarantee", "order") if promised else (None,))
+    with_constants = {"spiderboost", "tree_spider", "kl_condition", "proximal_point", "adaptive_gd"}
+    guaranteed = name in {*with_constants, "select_point"}
+    assert (document["accuracy_kind"] == "guarantee") == guaranteed
 
 
 def test_help_names_each_schedule_with_the_constants_that_it_takes():

@@ -1,5 +1,6 @@
 """Compiled sums of pairs and the fused inner loop: to the bit what single answers give."""
 
+import contextlib
 import threading
 from unittest import mock
 
@@ -9,7 +10,7 @@ from _minimax import START, acceptance, toy
 
 from dpcal import calibrate, optim
 from dpcal._ext.samples import drawn
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim import attacks
 from dpcal.optim.boundary.fused import PairLoops
 from dpcal.optim.boundary.noise import GaussianMechanism
@@ -211,6 +212,32 @@ def test_an_observer_sees_every_answer_of_a_fused_problem():
     )
     assert found.holds, str(found)
     assert found.answers == sum(query.count for query in plain.ledger.totals)
+
+
+@pytest.mark.parametrize("difference_norm", [None, 0.3], ids=["rule B", "rule A"])
+def test_a_step_that_overflows_on_the_way_is_charged_as_far_as_it_went(difference_norm):
+    """Y climbs by 1e200 in its first step, and the next distance has no square."""
+    problem = toy(200)
+    plan = acceptance(
+        n=200, batch_size=40, steps=8, period=4, epsilon=30.0, difference_norm=difference_norm
+    )
+    given = {"literal": False, "shortest": False, "inner_steps": 4, "project": np.copy}
+    for rate, differences in ((1e200, 0), (1e308, 0), (0.1, 3)):
+        oracle = optim.PrivateOracle(problem, plan, seed=0)
+        loops = PairLoops.over(oracle, "refresh", "difference")
+        w = np.full(4, 0.5)
+        ends = pytest.raises(NonFiniteAnswer) if rate > 1 else contextlib.nullcontext()
+        with ends:
+            loops.track(w, w, np.zeros(4), refreshed=True, ascent_rate=rate, **given)
+        assert oracle.ledger.count("refresh") == 1
+        assert oracle.ledger.count("difference") == differences
+    # So does a projection that fails: what was answered before is in the ledger.
+    oracle = optim.PrivateOracle(problem, plan, seed=0)
+    loops = PairLoops.over(oracle, "refresh", "difference")
+    given["project"] = mock.Mock(side_effect=[np.zeros(2), np.ones(2), KeyboardInterrupt])
+    with pytest.raises(KeyboardInterrupt):
+        loops.track(w, w, np.zeros(4), refreshed=True, ascent_rate=0.1, **given)
+    assert (oracle.ledger.count("refresh"), oracle.ledger.count("difference")) == (1, 2)
 
 
 def test_a_step_beyond_the_plan_spends_nothing():

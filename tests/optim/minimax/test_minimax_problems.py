@@ -184,6 +184,45 @@ def test_no_record_moves_a_sum_by_more_than_the_bound(name):
         assert np.linalg.norm(problem.clipped_difference_sum(w, v, alone, 0.01)) <= 0.01
 
 
+@pytest.mark.parametrize("shares", [None, (1.0, 2.0)])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_clip_is_the_nearest_point_of_a_ball(name, shares):
+    """Norm at most C, the identity inside, 0 at 0, and no pair is moved farther apart.
+
+    Jointly over both blocks; with shares each block has a ball of its own, and so has the pair.
+    """
+    problem, C = PROBLEMS[name](shares), 0.6
+    rng = np.random.default_rng(8)
+    points = 10.0 ** rng.uniform(-3, 2, (40, 1)) * rng.standard_normal((40, problem.dimension))
+    rows = rng.integers(0, problem.n, 40)
+
+    def each(bound):
+        return np.array(
+            [
+                problem.clipped_sum(w, np.array([row]), bound)
+                for w, row in zip(points, rows, strict=True)
+            ]
+        )
+
+    raw, clipped = each(np.inf), each(C)
+    d1 = problem.dimensions[0]
+    blocks = [slice(None)] if shares is None else [slice(d1), slice(d1, None)]
+    bounds = [C] if shares is None else list(C * np.array(shares) / np.linalg.norm(shares))
+    assert (np.linalg.norm(clipped, axis=1) <= C).all()
+    for block, bound in zip(blocks, bounds, strict=True):
+        before, after = raw[:, block], clipped[:, block]
+        sizes = np.linalg.norm(before, axis=1)
+        inside = sizes <= bound * (1 - 1e-9)
+        assert inside.any() or not (sizes < bound).any()
+        np.testing.assert_allclose(after[inside], before[inside], rtol=1e-12, atol=1e-300)
+        nearest = before * np.minimum(1, bound / np.maximum(sizes, 1e-300))[:, np.newaxis]
+        np.testing.assert_allclose(after, nearest, rtol=1e-9, atol=1e-12)
+        # 1-Lipschitz, on all pairs.
+        apart = np.linalg.norm(before[:, np.newaxis] - before, axis=2)
+        moved = np.linalg.norm(after[:, np.newaxis] - after, axis=2)
+        assert (moved <= apart * (1 + 1e-9) + 1e-12).all()
+
+
 def test_the_averaged_clip_moves_as_far_for_any_number_of_records():
     """One unbounded record takes the clipped average from one side of the ball to the other."""
     batch = 50
