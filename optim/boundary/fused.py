@@ -33,7 +33,6 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.follower import Follower
-from dpcal._ext.gradients import ClippedSum
 from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
@@ -73,7 +72,8 @@ class Loops:
         # The loops are a part of the boundary: they use the oracle's own admission and streams.
         self._admission, self._streams = oracle._admission, oracle._streams
         self._lock = oracle._lock
-        self._kernel: ClippedSum = oracle.objective.kernel
+        assert oracle.objective.kernel is not None
+        self._kernel = oracle.objective.kernel
         self._l2, self._penalized = oracle.objective.l2, oracle.objective.penalized
         self._n = oracle.plan.n
 
