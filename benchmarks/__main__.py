@@ -29,7 +29,7 @@ STUDIES = {
     "adapters": "tests of the adapters beside PyTorch, Opacus, Flower and JAX",
     "sklearn_releases": "check_estimator on four releases of scikit-learn",
     "tables": "a million rows by twenty, from the file to the objective: time and memory",
-    "demo_settings": "cross-validation behind the demonstration's settings",
+    "demo_settings": "what tuning would bring the demonstration, and what it would cost",
 }
 # Studies that are in a folder of their own, or are another module's with other arguments.
 COMMANDS = {

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import tomllib
 import venv
 from pathlib import Path
 
@@ -44,18 +45,33 @@ ROOT = Path(dpcal.__file__).resolve().parent
 PACKAGES = ("torch", "opacus>=1.6", "flwr>=1.41", "jax", "optax")
 TESTS = (
     "tests/adapters",
-    "--ignore=tests/adapters/test_installed.py",
     "tests/estimators/test_notebooks.py::test_notebook_runs[05_torch]",
 )
+
+
+def make(place):
+    """Make the adapters' environment, in which a wheel of the tree can be built and used."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    needed = (
+        *PACKAGES,
+        *project["build-system"]["requires"],
+        "build",
+        *project["project"]["dependencies"],
+        *extras["sklearn"],
+    )
+    venv.create(place, with_pip=True)
+    index = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
+    subprocess.run(
+        [place / "bin" / "python", "-m", "pip", "install", "--quiet", *index, *needed], check=True
+    )
 
 
 def adapters(place):
     """Run the adapters' tests, in an environment that is made where there is none."""
     python = place / "bin" / "python"
     if not place.exists():
-        venv.create(place, with_pip=True)
-        index = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *index, *PACKAGES], check=True)
+        make(place)
     # What the environment lacks (pytest, scipy, dp-accounting) comes after its own packages.
     begin = (
         f"import site, sys; site.addsitedir({sysconfig.get_path('purelib')!r}); import pytest; "

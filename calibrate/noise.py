@@ -26,10 +26,11 @@ from dpcal.accountants import characteristic
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
-from dpcal.accountants.events import DpEvent
+from dpcal.accountants.events import DpEvent, RepeatAndSelectDpEvent
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.mechanisms.decompose import decompose
+from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_probability", "steps"]
@@ -220,7 +221,8 @@ def noise_multiplier(
     Parameters
     ----------
     event_of_sigma
-        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows.
+        Maps a noise multiplier > 0 to an event whose epsilon falls as it grows. The best of many
+        runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
     epsilon
         Target, >= 0.
     delta
@@ -342,6 +344,8 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
         return target(event_of_sigma(sigma), moved, _CHANGE)
 
     epsilon, delta = target.epsilon, target.delta
+    if _is_a_selection(event_of_sigma(1.0)):
+        return _by_epsilon(event_of_sigma, target)
     if target.met_by_sampling(event_of_sigma(1.0)):
         raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
     lowest, highest = math.log(_LEAST), math.log(_MOST)
@@ -366,6 +370,32 @@ def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | N
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
     return sigma
+
+
+def _is_a_selection(event: DpEvent) -> bool:
+    """Whether the best of many runs is in an event: it has a price, and no derivatives of it."""
+    return any(isinstance(leaf, RepeatAndSelectDpEvent) for leaf in leaves(event))
+
+
+def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
+    """Solve for one target by asking for epsilon alone, with slopes from earlier answers."""
+    wanted, known = target.epsilon, (0.0, math.inf)
+
+    def excess(x: float) -> tuple[float, float]:
+        nonlocal known
+        event = event_of_sigma(math.exp(x))
+        found = epsilon_of(event, delta=target.delta, neighboring_relation=target.relation).upper
+        value = math.log(found / wanted) if min(found, wanted) > 0 else found - wanted
+        slope = (value - known[1]) / (x - known[0]) if x != known[0] else math.nan
+        known = x, value
+        # Where nothing is known, epsilon is taken as in proportion to 1 / sigma.
+        return value, slope if -math.inf < slope < 0 else -1.0
+
+    miss, meet = safe_root(excess, 0.0, math.log(_LEAST), math.log(_MOST), _RELATIVE_WIDTH)
+    if math.isnan(miss) or math.isnan(meet):
+        reason = _TOO_LITTLE_NOISE if math.isnan(miss) else _TOO_MUCH_BESIDES
+        raise TargetUnreachable(reason.format(epsilon=wanted, delta=target.delta))
+    return math.exp(meet)
 
 
 def _near_root(excess: Callable[[float], tuple[float, float | None]], start: float) -> float | None:

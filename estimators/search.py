@@ -9,12 +9,15 @@ number of trials, the other runs and their scores are neither kept nor told.
 >>> rng = np.random.default_rng(0)
 >>> X = rng.standard_normal((4_000, 3))
 >>> y = X[:, 0] + X[:, 1] > 0
->>> one = LogisticRegression(epsilon=0.5, classes=[False, True])
->>> search = PrivateSearch(one, {"steps": [20, 60], "learning_rate": [0.1, 1.0, 3.0]}).fit(X, y)
+>>> one = LogisticRegression(classes=[False, True])
+>>> grid = {"steps": [20, 60], "learning_rate": [0.1, 1.0, 3.0]}
+>>> search = PrivateSearch(one, grid, epsilon=1.0).fit(X, y)
 >>> bool(search.score(X, y) > 0.9), sorted(search.best_params_)
 (True, ['learning_rate', 'steps'])
->>> print(f"{search.epsilon_spent_:.2f} for the best of {search.ledger_.mean:.0f} trials")
-0.68 for the best of 6 trials
+>>> print(f"{search.epsilon_spent_:.4f} for the best of {search.ledger_.mean:.0f} trials")
+1.0000 for the best of 6 trials
+>>> print(f"{search.best_estimator_.epsilon:.2f} would be the epsilon of one fit")
+0.74 would be the epsilon of one fit
 """
 
 from __future__ import annotations
@@ -38,9 +41,10 @@ from dpcal import _validate
 from dpcal.accountants import Epsilon, events
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.accountants.mechanisms.leaves import leaves
+from dpcal.calibrate import noise_multiplier
 from dpcal.calibrate.selection import number_of_runs
-from dpcal.errors import UnsupportedEvent
-from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets, single_release
 from dpcal.optim.budget import Budget, collected, prepaid
 
 __all__ = ["PrivateSearch", "SearchLedger"]
@@ -91,10 +95,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     estimator
         A private classifier or regressor, or a pipeline that ends in one. Its epsilon is that of
-        one fit.
+        one fit, unless ``epsilon`` is given.
     param_grid
         As for scikit-learn's ``GridSearchCV``. All candidates must cost the same noise; do not put
         ``epsilon`` into the grid.
+    epsilon
+        Total > 0 of the whole search, at ``delta``: the epsilons of all private steps are then
+        multiplied by one factor, the largest with which all trials together cost no more. When
+        omitted, steps have their own, and the search costs what it costs.
     trials
         Mean number of trials >= 1; when omitted, that of candidates.
     shape
@@ -122,6 +130,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ------
     UnsupportedEvent
         By ``fit``, if candidates cost different noise.
+    TargetUnreachable
+        By ``fit``, if no factor meets ``epsilon``.
     BudgetExceeded
         By ``fit``, if a budget does not cover the search; no record was read.
 
@@ -138,6 +148,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         estimator: Any,
         param_grid: Any,
         *,
+        epsilon: float | None = None,
         trials: float | None = None,
         shape: float = 0.0,
         score_share: float = 0.2,
@@ -147,6 +158,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
+        self.epsilon = epsilon
         self.trials = trials
         self.shape = shape
         self.score_share = score_share
@@ -165,18 +177,21 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
         parts = self._parts(len(rows))
-        planned = [self._planned(each, rows, targets, parts) for each in candidates]
+        factor = self._factor(candidates[0], mean, delta, share)
+        tried = [self._candidate(each, factor) for each in candidates]
+        planned = [self._planned(each, rows, targets, parts) for each in tried]
         ledger = SearchLedger(_one_for_all(planned), mean, float(self.shape))
         runs = number_of_runs(mean, ledger.shape, self._rng())
         epsilon = ledger.epsilon(delta)
         with prepaid(ledger.event, RELATION, self.budget, label="PrivateSearch"):
-            best = self._best_of(runs, candidates, planned, (rows, targets, parts), share)
+            best = self._best_of(runs, tried, planned, (rows, targets, parts), share)
         if best is None:
             raise ValueError(
                 "The number of trials was 0, as a Poisson number may be: nothing was released. Fit "
                 "again, which costs the same again, or choose a finite shape."
             )
-        self.best_score_, self.best_params_, self.best_estimator_ = best
+        self.best_score_, place, self.best_estimator_ = best
+        self.best_params_ = candidates[place]
         self.ledger_, self.epsilon_spent_ = ledger, epsilon
         for step in _private_steps(self.best_estimator_):
             # What a step claims of its own fit does not hold for a run that was chosen.
@@ -193,39 +208,66 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         order = self._rng().permutation(n)
         return order[held:], order[:held]
 
-    def _planned(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> events.DpEvent:
-        """What a trial of a candidate releases, found on blank records of the same number."""
-        private = _private_steps(self._candidate(candidate))
-        if not private:
+    def _factor(self, candidate: dict[str, Any], mean: float, delta: float, share: float) -> float:
+        """By how much the epsilons of all steps are multiplied, so that the search costs its total.
+
+        What a fit costs is known from its target alone, and so is what its score costs.
+        """
+        if self.epsilon is None:
+            return 1.0
+        # A little less, for the rounding of noise multipliers.
+        total = _validate.positive(epsilon=self.epsilon) * (1 - 1e-9)
+
+        def search(noise: float) -> events.DpEvent:
+            steps = _private_steps(self._candidate(candidate, 1 / noise))
+            parts = [step._cost(*step._target()) for step in steps]
+            epsilon, least = steps[-1]._target()
+            parts.append(events.GaussianDpEvent(*single_release(share * epsilon, least, [1.0])))
+            return SearchLedger(events.ComposedDpEvent(parts), mean, float(self.shape)).event
+
+        try:
+            found = noise_multiplier(
+                search, epsilon=total, delta=delta, neighboring_relation=RELATION
+            )
+        except TargetUnreachable as error:
+            raise TargetUnreachable(
+                f"epsilon={self.epsilon!r} cannot be met at delta={delta:g} by {mean:g} trials: "
+                "declare classes and bounds, so that all noise is Gaussian, or choose another."
+            ) from error
+        return 1 / found
+
+    def _candidate(self, candidate: dict[str, Any], factor: float) -> Any:
+        """The model of a candidate, with the epsilons of its private steps times a factor."""
+        model = clone(self.estimator).set_params(**clone(candidate, safe=False))
+        steps = _private_steps(model)
+        if not steps:
             raise ValueError("estimator must be private in every candidate, got one that is not.")
+        for step in steps:
+            step.set_params(epsilon=step.epsilon * factor)
+        return model
+
+    def _planned(self, model: Any, X: Any, y: Any, parts: Any) -> events.DpEvent:
+        """What a trial of a candidate releases, found on blank records of the same number."""
+        blank = blank_targets(_private_steps(model)[-1], y)
         with collected() as found, _scored(self.score_share):
-            self._trial(candidate, np.zeros(X.shape), blank_targets(private[-1], y), parts)
+            _trial(model, np.zeros(X.shape), blank, parts)
         return events.ComposedDpEvent(found)
 
-    def _candidate(self, candidate: dict[str, Any]) -> Any:
-        return clone(self.estimator).set_params(**clone(candidate, safe=False))
-
-    def _trial(self, candidate: dict[str, Any], X: Any, y: Any, parts: Any) -> tuple[float, Any]:
-        fitted, held = parts
-        model = self._candidate(candidate)
-        model.fit(X[fitted], y[fitted])
-        return float(model.score(X[held], y[held])), model
-
     def _best_of(
-        self, runs: int, candidates: Any, planned: Any, records: Any, share: float
-    ) -> tuple[float, dict[str, Any], Any] | None:
+        self, runs: int, tried: Any, planned: Any, records: Any, share: float
+    ) -> tuple[float, int, Any] | None:
         rng, best = self._rng(), None
         for _ in range(runs):
-            chosen = int(rng.integers(len(candidates)))
+            chosen = int(rng.integers(len(tried)))
             with collected() as found, _scored(share):
-                score, model = self._trial(candidates[chosen], *records)
+                score, model = _trial(tried[chosen], *records)
             if events.ComposedDpEvent(found) != planned[chosen]:
                 raise UnsupportedEvent(
                     "A trial released other than its candidate does on blank records: its plan "
                     "depends on the records, and so would the price of the search. Nothing leaves."
                 )
             if best is None or score > best[0]:
-                best = score, candidates[chosen], model
+                best = score, chosen, model
         return best
 
     def __sklearn_tags__(self) -> Any:
@@ -268,6 +310,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Return the best estimator's score; noisy, and paid, while a budget is in use."""
         check_is_fitted(self)
         return float(self.best_estimator_.score(X, y))
+
+
+def _trial(candidate: Any, X: Any, y: Any, parts: Any) -> tuple[float, Any]:
+    """Fit a copy of a candidate on one part of the records, and score it on the other."""
+    fitted, held = parts
+    model = clone(candidate)
+    model.fit(X[fitted], y[fitted])
+    return float(model.score(X[held], y[held])), model
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """The demonstration's records: the Wisconsin diagnostic breast-cancer table in scikit-learn.
 
 The ranges are those that the table's published description states, rounded outward to one digit.
-They are written here as constants, taken as public, and not read off the records at run time. The
-features are lengths, areas, shape indices and their standard errors: positive and right-skewed,
-hence the square root.
+They are written here as constants, taken as public, and not read off the records at run time.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from dpcal.errors import MissingExtra
 __all__ = ["HELD_OUT", "RANGES", "breast_cancer"]
 
 HELD_OUT = 114
-L2 = 1e-3
 RANGES = {
     "mean radius": (6, 30),
     "mean texture": (9, 40),
@@ -62,7 +59,7 @@ def breast_cancer() -> tuple[Task, Ranges]:
         ) from error
     table = load_breast_cancer()
     ends = np.array([RANGES[str(name)] for name in table.feature_names], dtype=float)
-    ranges = Ranges(ends[:, 0], ends[:, 1], power=0.5)
+    ranges = Ranges(ends[:, 0], ends[:, 1])
     X, y = ranges.scale(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)
     task = Task(
@@ -71,6 +68,7 @@ def breast_cancer() -> tuple[Task, Ranges]:
         y_train=y[training],
         X_test=X[held_out],
         y_test=y[held_out],
-        l2=L2,
+        # scikit-learn's default, C = 1, in these units: a function of n, which is told.
+        l2=1 / len(training),
     )
     return task, ranges

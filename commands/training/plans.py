@@ -25,7 +25,7 @@ from dpcal.optim.minimax import MinimaxObjective
 from dpcal.optim.registry import Optimizer, find
 from dpcal.tables import REACH
 
-__all__ = ["calibrated", "find_optimizer", "public_constants"]
+__all__ = ["calibrated", "default_sizes", "find_optimizer", "public_constants"]
 
 # These options imply a constant that a theorem needs, for readers who gave too little.
 SOURCES = {
@@ -96,7 +96,7 @@ def _planned(options: Namespace, row: Optimizer, data: Data) -> Plan:
         return _correlated_plan(options, row, target, given)
     build: Callable[..., Plan] = row.build()
     if not row.constants:
-        return build(**target, **{**_defaults(n, given), **given})
+        return build(**target, **{**default_sizes(n, given), **given})
     sizes: dict[str, Any] = {"dimension": objective.dimension, **data.task.sizes}
     constants = public_constants(options, data, row)
     if isinstance(objective, MinimaxObjective):
@@ -137,7 +137,7 @@ def _correlated_plan(
 ) -> Plan:
     """Calibrate a matrix mechanism for the number of steps that was asked for."""
     n, sampler = target["n"], options.sampler or "poisson"
-    chosen = {**_defaults(n, given), **given}
+    chosen = {**default_sizes(n, given), **given}
     if sampler == "full":
         chosen["batch_size"] = given.get("batch_size", n)
     epochs, steps = chosen.pop("epochs", None), chosen.pop("steps", None)
@@ -173,8 +173,8 @@ def _strategy(options: Namespace, steps: int) -> Strategy:
     return strategies[options.noise]()
 
 
-def _defaults(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What DP-SGD is run with where nothing else is asked for."""
+def default_sizes(n: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What DP-SGD is run with where nothing else is asked for: functions of n alone."""
     defaults = {"batch_size": min(n, max(64, math.ceil(3 * math.sqrt(n)))), "max_norm": 1.0}
     return defaults if "steps" in given else {**defaults, "epochs": 20.0}
 

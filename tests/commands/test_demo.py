@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from _tree import ROOT
 
+from dpcal import calibrate
+from dpcal.accountants import epsilon, events
 from dpcal.cli import main
 from dpcal.commands.training import demonstration
 from dpcal.commands.training.breast_cancer import RANGES, breast_cancer
+from dpcal.commands.training.plans import default_sizes
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +101,31 @@ def test_the_report_says_what_it_must(printed, report):
 
 
 @pytest.mark.slow
+def test_nothing_was_tuned_and_the_price_of_tuning_is_told(printed, report):
+    """Settings are those that any other table of this size would have."""
+    n = report["runs"][0]["plan"]["n"]
+    sizes = default_sizes(n, {})
+    assert {name: report["training"][name] for name in sizes} == sizes
+    assert report["training"]["l2"] == 1 / n
+    assert any("Nothing was tuned on these records" in s for s in report["privacy"]["not_covered"])
+    assert "cross-validation" not in json.dumps(report)
+    told = report["training"]["tuning"]["instead"]
+    plan = calibrate.dpsgd(
+        n=n, epsilon=1.0, delta=1e-5, neighboring_relation="replace-special", **sizes
+    )
+    # The best of a random number of runs costs more than one, and less than all together.
+    run = epsilon(plan.event, delta=1e-5, neighboring_relation="replace-special")
+    all_runs = events.SelfComposedDpEvent(plan.event, told["candidates"])
+    everything = epsilon(all_runs, delta=1e-5, neighboring_relation="replace-special")
+    assert told["single"] == pytest.approx(run, rel=1e-9)
+    assert told["all_released"] == pytest.approx(everything, rel=1e-9)
+    best = events.RepeatAndSelectDpEvent(plan.event, told["candidates"], 0.0)
+    checked = epsilon(best, delta=1e-5, accountant="pld", neighboring_relation="replace-special")
+    assert run < checked.lower <= told["best_released"] < everything
+    assert f"{told['best_released']:.3f}"[:4] in printed[0]
+
+
+@pytest.mark.slow
 def test_utility_is_near_the_optimum(report):
     means = [row["mean"] for row in report["accuracy"]]
     assert report["non_private_optimum"] > 0.95
@@ -115,9 +143,8 @@ def test_the_accuracies_can_be_drawn_again(printed, tmp_path):
 @pytest.mark.slow
 @pytest.mark.study
 def test_json_only(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(demonstration, "EPSILONS", (8.0,))
+    monkeypatch.setattr(demonstration, "EPSILONS", (1.0,))
     monkeypatch.setattr(demonstration, "SEEDS", (0,))
-    monkeypatch.setattr(demonstration, "EPOCHS", 1)
     assert main(["demo", "--json", "-o", str(tmp_path / "report")]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document == json.loads((tmp_path / "report" / "report.json").read_text())
