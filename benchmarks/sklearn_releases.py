@@ -4,9 +4,10 @@
 of scikit-learn, which borrows everything else from the one that runs it, runs ``check_estimator``,
 and prints a line an estimator.
 
-``python -m benchmarks.sklearn_releases --adapters [FOLDER]`` makes one with PyTorch for the
-processor, Opacus, Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch``
-there. A folder that exists is an environment that is used as it is.
+``python -m benchmarks.sklearn_releases --adapters [FOLDER]`` makes one with PyTorch, Opacus,
+Flower, JAX and optax, and runs ``tests/adapters`` and the notebook ``05_torch`` there. A folder
+that exists is an environment that is used as it is. Where pip's own index would give PyTorch for a
+graphics card, set ``PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu``.
 """
 
 import argparse
@@ -61,9 +62,8 @@ def make(place):
         *extras["sklearn"],
     )
     venv.create(place, with_pip=True)
-    index = ("--extra-index-url", "https://download.pytorch.org/whl/cpu")
     subprocess.run(
-        [place / "bin" / "python", "-m", "pip", "install", "--quiet", *index, *needed], check=True
+        [place / "bin" / "python", "-m", "pip", "install", "--quiet", *needed], check=True
     )
 
 

@@ -27,7 +27,7 @@ MAKERS = {
 }
 
 
-def table(n=3000):
+def table(n=5000):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(1000, 100, n), rng.normal(0, 1e-3, n), rng.uniform(-9, -5, n)])
     return X, (X[:, 0] > 1000).astype(int)

