@@ -245,7 +245,7 @@ def figure(rows, path):
     names = list(dict.fromkeys(row[0] for row in rows))
     drawn, axes = plt.subplots(2, 3, figsize=(9, 5), sharex=True)
     for axis, name in zip(axes.flat, names, strict=False):
-        for method in METHODS:
+        for number, method in enumerate(METHODS):
             found = [row for row in rows if row[:2] == (name, method)]
             if method == "not private":
                 for row in found:
@@ -254,7 +254,7 @@ def figure(rows, path):
                 # Scores below -0.5 say no more than that they are.
                 shown = [row for row in found if row[3] > -0.5]
                 columns = ([row[place] for row in shown] for place in (2, 3, 4))
-                axis.errorbar(*columns, marker="o", label=method)
+                axis.errorbar(*columns, marker="o", color=f"C{number}", label=method)
         axis.set(title=name, xscale="log", xticks=EPSILONS)
         if axis.get_ylim()[0] < -0.5:
             axis.set_ylim(-0.5, 1.0)
