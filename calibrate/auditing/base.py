@@ -15,8 +15,15 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.auditing.formulas import signs_of, term_of
-from dpcal.calibrate.auditing.kernel.terms import Term
-from dpcal.calibrate.auditing.ranges import Range, Replace, assignments, end_of_range, relations
+from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, minus, require, symbols
+from dpcal.calibrate.auditing.ranges import (
+    Goal,
+    Range,
+    Replace,
+    assignments,
+    end_of_range,
+    relations,
+)
 
 __all__ = ["Claim"]
 
@@ -61,6 +68,8 @@ class Claim:
     at: Any = field(default_factory=dict, kw_only=True, hash=False)
     points: Any = field(default=(), kw_only=True, hash=False)
     domain: Mapping[str, Range] = field(default_factory=dict, kw_only=True, hash=False)
+
+    proved = "PROVED"  # the status of a claim of this kind that is proved
 
     def __post_init__(self) -> None:
         try:
@@ -121,6 +130,35 @@ class Claim:
     def all_terms(self) -> tuple[Term, ...]:
         """Return the terms of the claim and of its conditions."""
         return (*self.expressions(), *(side for pair in self.where for side in pair[:2]))
+
+    def used_symbols(self) -> set[str]:
+        """Return the names of all symbols that occur in the claim."""
+        return {name for term in self.all_terms() for name in symbols(term)}
+
+    def ranges(self) -> dict[str, Range]:
+        """Return the ranges of all symbols of the claim's goals."""
+        missing = self.used_symbols() - self.domain.keys()
+        require(not missing, f"ranges of {', '.join(sorted(missing))}.")
+        return dict(self.domain)
+
+    def facts(self) -> list[tuple[Term, bool]]:
+        """Return what the domain says: terms that are nonnegative, or positive (flag set)."""
+        found = [fact for name, values in self.ranges().items() for fact in values.facts(name)]
+        return found + [(minus(large, small), strict) for small, large, strict in self.where]
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return the inequalities and equations that the claim amounts to.
+
+        Parameters
+        ----------
+        given
+            Terms that a proof may choose: the claim says that some exist for which all goals hold.
+        """
+        raise Undecided(f"a {self.kind} is not decided by goals.")
+
+    def necessary(self) -> list[Goal]:
+        """Return goals that must hold whatever a proof chooses; a point refutes them."""
+        return self.goals()
 
     def substitute(self, change: Replace) -> Claim:
         """Return the claim with ``change`` applied to each of its terms."""

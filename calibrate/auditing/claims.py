@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -24,16 +25,23 @@ import sympy
 from dpcal.calibrate.auditing.base import Claim
 from dpcal.calibrate.auditing.formulas import relation, show, term_of, to_latex, to_sympy
 from dpcal.calibrate.auditing.kernel.terms import (
+    ONE,
+    ZERO,
     Term,
+    Undecided,
+    minus,
+    negative,
     number,
     over,
     plus,
     power,
+    require,
+    substitute,
     symbol,
     symbols,
     times,
 )
-from dpcal.calibrate.auditing.ranges import Range, Relation, Replace, relations
+from dpcal.calibrate.auditing.ranges import Goal, Range, Relation, Replace, relations
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
@@ -56,7 +64,10 @@ __all__ = [
     "Release",
     "SoftRate",
     "Units",
+    "gaussian_delta",
 ]
+
+_POSITIVE = Range(Fraction(0), None, True)
 
 
 @dataclass(frozen=True)
@@ -94,6 +105,9 @@ class _TwoSided(Claim):
     def expressions(self) -> tuple[Term, ...]:
         return (self.left, self.right)
 
+    def goals(self, *given: Term) -> list[Goal]:
+        return [Goal(self.left, self.relation, self.right)]
+
     def substitute(self, change: Replace) -> Claim:
         moved = super().substitute(change)
         return moved.changed(left=change(self.left), right=change(self.right))
@@ -114,6 +128,8 @@ class Identity(_TwoSided):
 @dataclass(frozen=True)
 class Definition(Identity):
     """An identity that repeats a definition on purpose: it locks a formula against changes."""
+
+    proved = "DEFINITION"
 
 
 @dataclass(frozen=True)
@@ -140,6 +156,24 @@ class Balance(_TwoSided):
     def _settle(self) -> None:
         super()._settle()
         self._set("of", str(self.of))
+
+    def ranges(self) -> dict[str, Range]:
+        raw = {self.of, f"scale_{self.of}", *(s for side in self.raw or () for s in symbols(side))}
+        return {**dict.fromkeys(sorted(raw), _POSITIVE), **super().ranges()}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the sides are equal, and scale by the given powers of opposite sign."""
+        require(self.raw and len(given) == 2 and not any(map(symbols, given)), "two powers.")
+        scale = symbol(f"scale_{self.of}")
+        table = {self.of: times(symbol(self.of), scale)}
+        scaled = [
+            Goal(substitute(side, table), "=", times(side, power(scale, exponent)))
+            for side, exponent in zip(self.raw or (), given, strict=True)
+        ]
+        return [*self.necessary(), Goal(times(*given), "<", ZERO), *scaled]
+
+    def necessary(self) -> list[Goal]:
+        return [Goal(self.left, "=", self.right)]
 
 
 @dataclass(frozen=True)
@@ -177,9 +211,15 @@ class Loose(Bound):
 
     factor: Any = field(kw_only=True)
 
+    proved = "LOOSE"
+
     def _settle(self) -> None:
         super()._settle()
         self._set("factor", term_of(self.factor))
+
+    def goals(self, *given: Term) -> list[Goal]:
+        smaller = Goal(times(self.factor, self.left), "<=", self.right)
+        return [Goal(ONE, "<", self.factor), Goal(ZERO, "<=", self.left), smaller]
 
 
 @dataclass(frozen=True)
@@ -212,6 +252,48 @@ class Rate(_TwoSided):
     def all_terms(self) -> tuple[Term, ...]:
         return (*super().all_terms(), *map(symbol, self.growth), *self.growth.values())
 
+    def before(self) -> Claim:
+        """Return what the claim says about the symbols before they grow: their domain."""
+        return Claim(self.name).changed(domain=self.domain, where=self.where, points=self.points)
+
+    def _size(self) -> str:
+        """Return the name of t, which no symbol of the claim has."""
+        return "t".ljust(1 + max(map(len, self.domain), default=0), "_")
+
+    def ranges(self) -> dict[str, Range]:
+        """Return the ranges of t, from 3 on, and of symbols that do not grow; others are powers."""
+        found = super().ranges()
+        for name, exponent in self.growth.items():
+            values = found.pop(name)
+            size = exponent[1] if exponent[0] == "num" else None
+            rises, falls = size is None or size > 0, size is None or size < 0
+            require(values.low is not None and values.low >= 0, "positive growing symbols.")
+            require(values.high is None or not rises, "growing symbols without an upper bound.")
+            require(values.low == 0 or not falls, "falling symbols that come near zero.")
+        held = {name for pair in self.where for side in pair[:2] for name in symbols(side)}
+        require(not held & self.growth.keys(), "conditions that do not stop the growth.")
+        return {**found, self._size(): Range(Fraction(3))}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the left side is at most a constant times the right one, for large t.
+
+        Given are the constant, the scale of t, and a power of log(t), which a rate does not have.
+        """
+        constant, scale, logs = given
+        require(
+            not (symbols(constant) | symbols(scale)) & {self._size(), *self.growth}, "constants."
+        )
+        soft = isinstance(self, SoftRate) and logs[0] == "num" and logs[1] >= 0
+        require(logs == ZERO or soft, "no more logarithms than the claim allows.")
+        t = symbol(self._size())
+        table = {name: power(times(scale, t), e) for name, e in self.growth.items()}
+        left, right = (substitute(side, table) for side in (self.left, self.right))
+        most = times(constant, right, power(("log", t), logs) if logs != ZERO else ONE)
+        return [Goal(ONE, "<=", scale), Goal(left, "<=", most), Goal(negative(left), "<=", most)]
+
+    def necessary(self) -> list[Goal]:
+        raise Undecided("a rate is not refuted at a point.")
+
 
 @dataclass(frozen=True)
 class SoftRate(Rate):
@@ -240,6 +322,9 @@ class Feasible(Claim):
 
     def expressions(self) -> tuple[Term, ...]:
         return tuple(side for pair in self.conditions for side in pair[:2])
+
+    def goals(self, *given: Term) -> list[Goal]:
+        return [Goal(a, "<" if strict else "<=", b) for a, b, strict in self.conditions]
 
     def substitute(self, change: Replace) -> Claim:
         conditions = tuple(pair.map(change) for pair in self.conditions)
@@ -288,6 +373,19 @@ class Units(Claim):
         units = [self.unit, *(self.scales.get(name, {}) for name in symbols(self.expression))]
         return (*super().all_terms(), *(power for unit in units for power in unit.values()))
 
+    def ranges(self) -> dict[str, Range]:
+        bases = {base for unit in (self.unit, *self.scales.values()) for base in unit}
+        return {**super().ranges(), **{f"scale_{base}": _POSITIVE for base in bases}}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the expression, its symbols rescaled, is rescaled as its unit says."""
+        names = symbols(self.expression)
+        missing = names - self.scales.keys()
+        require(not missing, f"units of {', '.join(sorted(missing))}.")
+        table = {name: times(symbol(name), _scale(self.scales[name])) for name in names}
+        moved = substitute(self.expression, table)
+        return [Goal(moved, "=", times(self.expression, _scale(self.unit)))]
+
     def substitute(self, change: Replace) -> Claim:
         return super().substitute(change).changed(expression=change(self.expression))
 
@@ -296,6 +394,10 @@ class Units(Claim):
 
     def latex(self) -> str:
         return rf"\left[{to_latex(self.expression)}\right] = \text{{{_unit_name(self.unit)}}}"
+
+
+def _scale(unit: Mapping[str, Term]) -> Term:
+    return times(*(power(symbol(f"scale_{base}"), exponent) for base, exponent in unit.items()))
 
 
 def _unit_name(unit: Mapping[str, Term]) -> str:
@@ -389,6 +491,15 @@ class Private(Claim):
             )
         )
 
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that deviations are positive, counts not negative, and the cost in budget."""
+        found = [Goal(ZERO, "<", release.std) for release in self.releases]
+        found += [Goal(ZERO, "<=", release.count) for release in self.releases]
+        if self.rho is not None:
+            return [*found, Goal(over(self.squared_mu, number(2)), "<=", self.rho)]
+        spent = gaussian_delta(self.epsilon, power(self.squared_mu, number("1/2")))
+        return [*found, Goal(ZERO, "<=", self.epsilon), Goal(spent, "<=", self.delta)]
+
     @property
     def squared_mu(self) -> Term:
         """The squared Gaussian-DP parameter of all releases."""
@@ -397,11 +508,22 @@ class Private(Claim):
         )
 
     def formula(self) -> str:
-        cost = to_sympy(over(self.squared_mu, number(2)), dict.fromkeys(used_symbols(self), "+"))
+        cost = to_sympy(over(self.squared_mu, number(2)), dict.fromkeys(self.used_symbols(), "+"))
         budget = ", ".join(map(show, self.budget()))
         kind = f"{budget}-zCDP" if self.rho is not None else f"({budget})-DP"
         fits = f"{sympy.simplify(cost)}-zCDP fits {kind}"
         return f"{fits}, {self.neighboring_relation}{self.conditions_text()}"
+
+
+def gaussian_delta(epsilon: Term, mu: Term) -> Term:
+    """Return the delta of mu-Gaussian-DP at epsilon (Dong, Roth and Su 2022, Corollary 2.13)."""
+    half, ratio = over(mu, number(2)), over(epsilon, mu)
+    first = _normal_tail(minus(ratio, half))
+    return minus(first, times(("exp", epsilon), _normal_tail(plus(ratio, half))))
+
+
+def _normal_tail(x: Term) -> Term:
+    return times(number("1/2"), ("erfc", times(x, power(number(2), number("-1/2")))))
 
 
 @dataclass(frozen=True)
@@ -452,6 +574,12 @@ class Enumeration(Claim):
         if not self.cases:
             raise ValueError(f"claim {self.name!r} says nothing: it has no case.")
 
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that no case fails, where the cases are all there is."""
+        require(self.complete, "cases that are all there is.")
+        failed = sum(self.holds(case) is not True for case in self.cases)
+        return [Goal(number(failed), "<=", ZERO)]
+
     def formula(self) -> str:
         return f"{self.holds.__name__.lstrip('_')}, {len(self.cases)} cases"
 
@@ -470,8 +598,3 @@ class Prose(Claim):
 
     def formula(self) -> str:
         return self.reason
-
-
-def used_symbols(claim: Claim) -> set[str]:
-    """Return the names of all symbols that occur in a claim."""
-    return {name for term in claim.all_terms() for name in symbols(term)}

@@ -20,7 +20,7 @@ from typing import Any
 
 import sympy
 
-from dpcal.calibrate.auditing.kernel.balls import exact
+from dpcal.calibrate.auditing.kernel.rings import exact
 from dpcal.calibrate.auditing.kernel.terms import (
     ARITY,
     Term,

@@ -42,7 +42,6 @@ from dpcal.calibrate.auditing.claims import (
     Release,
     SoftRate,
     Units,
-    used_symbols,
 )
 from dpcal.calibrate.auditing.content import restated
 from dpcal.calibrate.auditing.errata import Erratum, errata_of, erratum
@@ -322,7 +321,7 @@ class Schedule:
     def _domain(self, claim: Claim) -> dict[str, Range]:
         ranges = self.ranges()
         domain = {}
-        for name in sorted(used_symbols(claim)):
+        for name in sorted(claim.used_symbols()):
             known = claim.domain.get(name)
             declared = ranges.get(name)
             if known is None and declared is None:
@@ -363,7 +362,7 @@ class Schedule:
 def standalone(claim: Claim) -> Claim:
     """Return a claim without settings with the ranges of its symbols filled in."""
     domain = dict(claim.domain)
-    for name in sorted(used_symbols(claim) - domain.keys()):
+    for name in sorted(claim.used_symbols() - domain.keys()):
         if name not in claim.on:
             raise ValueError(
                 f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
@@ -375,7 +374,7 @@ def standalone(claim: Claim) -> Claim:
         domain={
             name: values.meet(ranges.get(name, Range()))
             for name, values in sorted(domain.items())
-            if name in used_symbols(claim)
+            if name in claim.used_symbols()
         }
     )
 

@@ -24,9 +24,10 @@ from typing import Any
 from dpcal.accountants import epsilon
 from dpcal.calibrate.auditing import claims
 from dpcal.calibrate.auditing.formulas import show
+from dpcal.calibrate.auditing.growth import Orders
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.goals import Goal, goals
-from dpcal.calibrate.auditing.kernel.goals import context_of as facts_of
+from dpcal.calibrate.auditing.kernel.checker import context_of as facts_of
+from dpcal.calibrate.auditing.kernel.rings import exact
 from dpcal.calibrate.auditing.kernel.rules import Context as Facts
 from dpcal.calibrate.auditing.kernel.terms import (
     ZERO,
@@ -36,20 +37,18 @@ from dpcal.calibrate.auditing.kernel.terms import (
     minus,
     negative,
     number,
-    over,
     plus,
-    power,
+    require,
     symbol,
-    symbols,
-    times,
 )
 from dpcal.calibrate.auditing.language import standalone
+from dpcal.calibrate.auditing.ranges import Goal
 from dpcal.calibrate.auditing.recheck import shown, verdict_of
 from dpcal.calibrate.auditing.search import certificate
 from dpcal.calibrate.auditing.search.context import Context, context_of
 from dpcal.calibrate.auditing.search.engine import Search
-from dpcal.calibrate.auditing.search.orders import order
 from dpcal.calibrate.auditing.search.points import points, witness
+from dpcal.calibrate.auditing.search.rates import by_constant, terms_of, ways
 from dpcal.calibrate.auditing.verdicts import STATUSES, Verdict
 
 __all__ = ["STATUSES", "Verdict", "prove"]
@@ -58,7 +57,6 @@ SAMPLES = 60
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
-_PROVED: dict[type, str] = {claims.Loose: "LOOSE", claims.Definition: "DEFINITION"}
 Wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}
 
 
@@ -111,20 +109,20 @@ def _decide(claim: claims.Claim, deadline: float) -> Verdict:
 
 
 def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
-    found = goals(claim)
+    found = claim.necessary()
     refuted, held = _counterexample(claim, found, FIRST_POINTS, 0)
     if refuted is not None:
         return refuted
     where = witness(claim)
     if where is None:
         return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
-    proofs = _proofs(claim, found, deadline)
+    given = _opposite(claim) if isinstance(claim, claims.Balance) else []
+    proofs = _proofs(claim, claim.goals(*given), deadline)
     if proofs is not None:
         evidence = {"witness": _plain(where), "proofs": proofs}
-        if isinstance(claim, claims.Balance):
-            evidence["powers"] = _opposite(claim)
-        status = _PROVED.get(type(claim), "PROVED")
-        return Verdict(status, _method(proofs), _why(claim, proofs), evidence)
+        if given:
+            evidence["given"] = [encode(term) for term in given]
+        return Verdict(claim.proved, _method(proofs), _why(claim, proofs), evidence)
     refuted, more = _counterexample(claim, found, MORE_POINTS, 1)
     if refuted is not None:
         return refuted
@@ -177,25 +175,17 @@ def _equation(search: Search, context: Context, facts: Facts, goal: Goal) -> Any
         return None if below is None or above is None else {"below": below, "above": above}
 
 
-def _opposite(claim: claims.Balance) -> list[Any]:
-    """Return the power of the parameter in both sides, and what is left of them without it."""
+def _opposite(claim: claims.Balance) -> list[Term]:
+    """Return the powers of the parameter in both sides."""
+    normal, of = context_of(claim).normal, symbol(claim.of)
     rows = []
-    context, facts = context_of(claim), facts_of(claim)
-    of = symbol(claim.of)
     for side in claim.raw or ():
-        fresh = dict.fromkeys(symbols(side) - context.signs.keys(), "+")
-        normal = Context({**fresh, **context.signs, claim.of: "+"}).normal
-        total = normal.clear(normal.sum(side))
-        found = {dict(monomial).get(of, Fraction(0)) for monomial in total}
-        if len(found) != 1 or not isinstance(exponent := found.pop(), Fraction):
+        found = {dict(monomial).get(of, Fraction(0)) for monomial in normal.clear(normal.sum(side))}
+        exponent = found.pop()
+        if found or not isinstance(exponent, Fraction):
             raise Undecided("a side is no power of the parameter")
-        pairs = {frozenset(p for p in m if p[0] != of): v for m, v in total.items()}
-        rest = normal.term(pairs)
-        names = facts.names | fresh.keys()
-        known = [(symbol(name), True) for name in {*fresh, claim.of}]
-        form = minus(side, times(rest, power(of, number(exponent))))
-        step = certificate.equals(Facts(names, (*facts.facts.items(), *known)), form, ZERO)
-        rows.append([str(exponent), encode(rest), step])
+        rows.append(number(exponent))
+    require(rows[0][1] * rows[1][1] < 0, "powers of opposite sign")
     return rows
 
 
@@ -279,42 +269,35 @@ def _steps(proof: Any) -> int:
 
 
 def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
-    context = context_of(claim)
-    lefts, rights = (_terms(context, side) for side in (claim.left, claim.right))
-    soft = isinstance(claim, claims.SoftRate)
-    exact = [order(context, row, claim.growth, exactly=True) for row in rights]
-    facts = facts_of(claim)
-    where = witness(claim)
-    if where is None:
+    before = claim.before()
+    context = context_of(before)
+    if witness(before) is None or (where := witness(claim)) is None:
         return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
-    conjugated = _conjugated(context, claim.left)
-    for parts in filter(None, (lefts, conjugated)):
-        refuted = _outgrown(claim, context, facts, parts, rights)
+    rights = terms_of(context, claim.right)
+    for lefts in ways(context, claim.left):
+        refuted = _outgrown(claim, context, lefts, rights)
         if refuted is not None:
             return refuted
-    outgrown = lefts[0]
-    for parts in filter(None, (lefts, conjugated)):
-        rows: list[Any] = []
-        for term in parts:
-            here = order(context, term, claim.growth, exactly=False)
-            row = _row_below(Search(deadline - time.monotonic()), context, facts, here, exact, soft)
-            if row is None:
-                outgrown = term
-                break
-            rows.append(row)
-        if len(rows) == len(parts):
-            reason = f"all {len(rows)} terms stay within the claimed order"
-            evidence = {"witness": _plain(where), "within": rows}
-            shown = _sides(claim, context, facts, parts, rights)
-            return Verdict("PROVED", "orders", reason, {**evidence, **shown})
-    return Verdict("OPEN", "none", f"the order of {show(outgrown)} was not decided")
+    reason = ""
+    for lefts in ways(context, claim.left):
+        try:
+            search = Search(deadline - time.monotonic())
+            given, proofs = by_constant(claim, lefts, search)
+        except Undecided as undecided:
+            reason = reason or str(undecided)
+            continue
+        evidence = {"witness": _plain(where), "given": [encode(term) for term in given]}
+        shown = f"at most {show(given[0])} times the right side, for large t"
+        return Verdict("PROVED", "a constant", shown, {**evidence, "proofs": proofs})
+    return Verdict("OPEN", "none", f"no constant was found: {reason}")
 
 
 def _sides(
-    claim: claims.Rate, context: Context, facts: Facts, lefts: list[Term], rights: list[Term]
+    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
 ) -> dict[str, Any]:
     """Return the terms of both sides, and that they add up to them."""
     shown: dict[str, Any] = {"same": []}
+    facts = facts_of(claim.before())
     for name, side, rows in (("left", claim.left, lefts), ("right", claim.right, rights)):
         gap = minus(side, plus(*rows))
         found = {"rule": "equal", "defined": Search(SECONDS).definedness(context, gap) or ()}
@@ -323,51 +306,24 @@ def _sides(
     return shown
 
 
-def _conjugated(context: Context, side: Term) -> list[Term]:
-    """Return the terms of (P^2 - N^2)/(P + N), where the side is P - N with positive terms."""
-    normal = context.normal
-    total = normal.clear(normal.sum(side))
-    rises = normal.term({m: v for m, v in total.items() if v > 0})
-    falls = normal.term({m: -v for m, v in total.items() if v < 0})
-    if falls == ZERO or rises == ZERO:
-        return []
-    squares = minus(power(rises, number(2)), power(falls, number(2)))
-    return [over(term, plus(rises, falls)) for term in _terms(context, squares)]
-
-
-def _row_below(
-    search: Search, context: Context, facts: Facts, here: Any, exact: list[Any], soft: bool
-) -> list[Any] | None:
-    for index, other in enumerate(exact):
-        strict = not soft and here[1] > other[1]
-        proof = _inequality(search, context, facts, minus(other[0], here[0]), strict)
-        if proof is not None:
-            return [index, proof]
-    return None
-
-
-def _terms(context: Context, side: Term) -> list[Term]:
-    normal = context.normal
-    return [normal.term({m: v}) for m, v in normal.clear(normal.sum(side)).items()]
-
-
 def _outgrown(
-    claim: claims.Rate, context: Context, facts: Facts, lefts: list[Term], rights: list[Term]
+    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
 ) -> Verdict | None:
     """Find a term of a sum of positive terms whose order exceeds all orders on the right."""
+    orders = Orders(facts_of(claim.before()), claim.growth)
     try:
-        heres = [order(context, row, claim.growth, exactly=True) for row in lefts]
-        above = [order(context, row, claim.growth, exactly=False) for row in rights]
+        heres = [orders.of(row, exactly=True) for row in lefts]
+        above = [orders.of(row, exactly=False) for row in rights]
     except Undecided:
         return None
     soft = isinstance(claim, claims.SoftRate)
-    for point in points(claim, FIRST_POINTS):
+    for point in points(claim.before(), FIRST_POINTS):
         for k, here in enumerate(heres):
-            gaps = [balls.exact(minus(here[0], other[0]), point) for other in above]
+            gaps = [exact(minus(here[0], other[0]), point) for other in above]
             more = [here[1] > other[1] and not soft for other in above]
             rows = zip(gaps, more, strict=True)
             if all(g is not None and (g > 0 or (g == 0 and logs)) for g, logs in rows):
-                shown = _sides(claim, context, facts, lefts, rights)
+                shown = _sides(claim, context, lefts, rights)
                 evidence = {"witness": _plain(point), "term": k, **shown}
                 power = min(gap for gap in gaps if gap is not None)
                 by = f"the power {power}" if power else "a logarithm"
@@ -385,7 +341,8 @@ def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
             return Verdict("REFUTED", "failing case", reason, {"case": k})
     count = len(claim.cases)
     if claim.complete:
-        return Verdict("PROVED", "all cases", f"all {count} cases checked", {"cases": count})
+        evidence = {"witness": {}, "proofs": [{"rule": "plain"}]}
+        return Verdict("PROVED", "all cases", f"all {count} cases checked", evidence)
     return Verdict("SAMPLED", "cases", f"true in {count} exact cases", {"cases": count})
 
 

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import sympy
 
 from dpcal.calibrate.auditing.formulas import relation, show, term_of
-from dpcal.calibrate.auditing.kernel.terms import Term
+from dpcal.calibrate.auditing.kernel.terms import Term, minus, number, symbol
 
 __all__ = [
+    "Goal",
     "Range",
     "Relation",
     "Replace",
@@ -29,6 +30,14 @@ __all__ = [
 ]
 
 Replace = Callable[[Term], Term]
+
+
+class Goal(NamedTuple):
+    """``left relation right``, where the relation is ``<=``, ``<`` or ``=``."""
+
+    left: Term
+    relation: str
+    right: Term
 
 
 class Range(NamedTuple):
@@ -49,6 +58,17 @@ class Range(NamedTuple):
             (self.high, self.open_high), (other.high, other.open_high), lambda a, b: a < b
         )
         return Range(low, high, open_low, open_high, self.whole or other.whole)
+
+    def facts(self, name: str) -> list[tuple[Term, bool]]:
+        """Return the terms that are nonnegative, or positive where the flag is set."""
+        x, found = symbol(name), []
+        if self.low is not None:
+            found.append((minus(x, number(self.low)), self.open_low))
+            if self.low > 0:
+                found.append((x, True))
+        if self.high is not None:
+            found.append((minus(number(self.high), x), self.open_high))
+        return found
 
     @classmethod
     def parse(cls, text: str, whole: bool = False) -> Range:

@@ -19,11 +19,10 @@ from typing import Any
 
 from dpcal.accountants import epsilon
 from dpcal.calibrate.auditing import claims
+from dpcal.calibrate.auditing.growth import check_outgrown
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.checker import SECONDS, refusal
-from dpcal.calibrate.auditing.kernel.goals import contains, goals
-from dpcal.calibrate.auditing.kernel.rules import require
-from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, decode, minus
+from dpcal.calibrate.auditing.kernel.checker import SECONDS, contains, point_of, refusal
+from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, minus, require
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 __all__ = ["recheck", "shown", "verdict_of"]
@@ -46,20 +45,19 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
 
 def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
     """Return an empty text where the evidence is sound, or else what is missing."""
-    priced = isinstance(claim, claims.Priced) and verdict.status != "OPEN"
-    if verdict.status != "SAMPLED" and not priced:
-        return refusal(claim, verdict.status, verdict.evidence, seconds) or _misprint(
-            claim, verdict
-        )
+    if verdict.status == claim.proved and not isinstance(claim, claims.Priced):
+        return refusal(claim, verdict.status, verdict.evidence, seconds)
     try:
-        if isinstance(claim, claims.Priced):
+        if verdict.status == "OPEN":
+            require(not verdict.evidence, "an open verdict has no evidence.")
+        elif isinstance(claim, claims.Priced):
             _check_price(claim, verdict)
-        elif isinstance(claim, claims.Enumeration):
-            _check_cases(claim, verdict)
         else:
-            _check_points(claim, verdict)
+            checks = {"REFUTED": _check_refuted, "SAMPLED": _check_sampled}
+            require(verdict.status in checks, f"a {claim.kind} that is proved is {claim.proved}.")
+            checks[verdict.status](claim, verdict.evidence)
     except Undecided as reason:
-        return str(reason)
+        return str(reason) or "the evidence does not show it."
     except Exception as error:  # a document may break any step, and then it shows nothing
         return f"the evidence is malformed: {type(error).__name__}."
     return ""
@@ -74,36 +72,50 @@ def shown(side: Term, point: Mapping[str, Fraction]) -> str:
     return f"{float(middle):.6g}"
 
 
-def _misprint(claim: claims.Claim, verdict: Verdict) -> str:
-    """Return what is wrong with the values that an accepted counterexample shows."""
-    if verdict.status != "REFUTED" or "goal" not in verdict.evidence:
-        return ""
-    goal = goals(claim)[verdict.evidence["goal"]]
-    point = {name: Fraction(value) for name, value in verdict.evidence["point"].items()}
-    values = {"left": shown(goal.left, point), "right": shown(goal.right, point)}
-    good = all(verdict.evidence.get(name) == value for name, value in values.items())
-    return "" if good else "the values shown are those of the sides."
+def _check_refuted(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    if isinstance(claim, claims.Enumeration):
+        index = evidence["case"]
+        require(isinstance(index, int) and 0 <= index < len(claim.cases), "the case exists.")
+        require(claim.holds(claim.cases[index]) is False, "the case fails.")
+    elif isinstance(claim, claims.Rate):
+        check_outgrown(claim, evidence)
+    else:
+        _check_counterexample(claim, evidence)
 
 
-def _check_points(claim: claims.Claim, verdict: Verdict) -> None:
+def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    """Check that a goal fails at a point of the domain, and the values that are shown."""
+    require("point" in evidence and "goal" in evidence, "a counterexample has a goal and a point.")
+    found, index = claim.necessary(), evidence["goal"]
+    require(isinstance(index, int) and 0 <= index < len(found), "the goal exists.")
+    (left, relation, right), point = found[index], point_of(evidence["point"])
+    require(contains(claim, point), "the point lies in the domain.")
+    sign = balls.sign_at(minus(right, left), point)
+    wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[relation]
+    require(sign in wrong, "the sides are in the wrong order.")
+    good = evidence["left"] == shown(left, point) and evidence["right"] == shown(right, point)
+    require(good, "the values shown are those of the sides.")
+
+
+def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    if isinstance(claim, claims.Enumeration):
+        require(not claim.complete, "cases that are all there is are a proof.")
+        require(evidence["cases"] == len(claim.cases), "all cases.")
+        require(all(claim.holds(case) is True for case in claim.cases), "every case holds.")
+    else:
+        _check_points(claim, evidence)
+
+
+def _check_points(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
     """Check that every goal certainly holds at the points listed, which are many and distinct."""
-    points = [
-        {str(name): decode(["num", value])[1] for name, value in point.items()}
-        for point in verdict.evidence["points"]
-    ]
+    points = [point_of(point) for point in evidence["points"]]
     distinct = {tuple(sorted(point.items())) for point in points}
     require(len(distinct) == len(points) >= 30, "thirty distinct points.")
     for point in points:
         require(contains(claim, point), "points in the domain.")
-        for left, relation, right in goals(claim):
+        for left, relation, right in claim.goals():
             good = {"<=": (0, 1), "<": (1,), "=": (0,)}[relation]
             require(balls.sign_at(minus(right, left), point) in good, "the claim at each point.")
-
-
-def _check_cases(claim: claims.Enumeration, verdict: Verdict) -> None:
-    require(not claim.complete, "cases that are all there is are a proof.")
-    require(verdict.evidence["cases"] == len(claim.cases), "all cases.")
-    require(all(claim.holds(case) is True for case in claim.cases), "every case holds.")
 
 
 def _check_price(claim: claims.Priced, verdict: Verdict) -> None:

@@ -27,7 +27,7 @@ from dpcal.calibrate.auditing.recheck import recheck, verdict_of
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 DOCUMENTS = 10_000
-LINES_OF_CODE = 1_050  # of the kernel, without docstrings, comments and blank lines
+LINES_OF_CODE = 600  # of the kernel, without docstrings, comments and blank lines
 PLAIN = Schedule(
     name="plain",
     title="",
@@ -126,7 +126,14 @@ VALUES = [
     {"rule": "plain"},
     {"rule": "plain", "as": ["num", "0"]},
     {"rule": "plain", "as": ["num", "1"]},
-    {"rule": "plain", "as": ["sym", "x"], "bases": [["sym", "x"], ["sym", "y"]]},
+    {"rule": "plain", "as": ["sym", "x"], "by": [[["sym", "x"], ["sym", "y"]]]},
+    {
+        "rule": "plain",
+        "as": ["num", "1"],
+        "by": [[["pow", ["sym", "t"], ["num", "2"]], ["sym", "t"]], [["sym", "x"], ["num", "1"]]],
+    },
+    [["sym", "x"], ["num", "1"]],
+    [["pow", ["sym", "x"], ["num", "1/2"]], ["sym", "x"]],
     {"rule": "absurd", "fact": ["sym", "x"]},
     {"rule": "balls", "box": {}, "tree": "."},
     {"rule": "balls", "box": {"x": ["0", "1"]}, "tree": "x"},
@@ -266,7 +273,7 @@ def test_the_kernel_is_small():
             ):
                 lines -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
         count += len(lines)
-    assert count <= LINES_OF_CODE
+    assert count < LINES_OF_CODE
 
 
 def test_the_checker_knows_nothing_of_the_search():

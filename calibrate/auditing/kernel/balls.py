@@ -4,40 +4,39 @@
 >>> root = power(symbol("x"), number("1/2"))
 >>> value(root, {"x": (Fraction(9, 4), Fraction(9, 4))}).str(10, radius=False)
 '1.500000000'
->>> sign(value(root, {"x": (Fraction(1), Fraction(4))}))
-1
+>>> value(root, {"x": (Fraction(1), Fraction(4))}) > 0
+True
 """
 
 from __future__ import annotations
 
 import functools
-import math
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import flint
 
-from dpcal.calibrate.auditing.kernel.terms import Term, Undecided
+from dpcal.calibrate.auditing.kernel import terms as t
+from dpcal.calibrate.auditing.kernel.rings import exact
 
-__all__ = ["exact", "sign", "sign_at", "value"]
+__all__ = ["sign_at", "value"]
 
 BITS = 256
-LARGEST_POWER = 4096  # whole powers of an exact point beyond it are left to balls
-MOST_BITS = 200_000  # of one exact number
+_PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min": flint.arb.min}
+
+_NAMES = {"abs": "__abs__"}
 
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
 
 def _interval(low: Fraction, high: Fraction) -> Any:
-    return _rational(low) if low == high else _rational(low).union(_rational(high))
+    ends = [flint.arb(flint.fmpq(*end.as_integer_ratio())) for end in (low, high)]
+    return ends[0] if low == high else ends[0].union(ends[1])
 
 
-def _rational(number: Fraction) -> Any:
-    return flint.arb(flint.fmpq(number.numerator, number.denominator))
-
-
-def value(term: Term, box: Box, bits: int = BITS) -> Any:
+def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
     """Return an enclosure of a term over a box.
 
     Raises
@@ -47,127 +46,48 @@ def value(term: Term, box: Box, bits: int = BITS) -> Any:
     """
     with flint.ctx.workprec(bits):
         result = _value(term, {name: _interval(*ends) for name, ends in box.items()})
-    if not result.is_finite():
-        raise Undecided("no finite enclosure")
+    t.require(result.is_finite(), "a finite enclosure")
     return result
 
 
-def sign(ball: Any) -> int | None:
-    """Return the sign of all numbers in a ball, or None when signs differ."""
-    if ball > 0:
-        return 1
-    if ball < 0:
-        return -1
-    return 0 if ball.is_exact() and ball == 0 else None
-
-
-def _value(term: Term, box: Mapping[str, Any]) -> Any:
-    head = term[0]
+def _value(term: t.Term, box: Mapping[str, Any]) -> Any:
+    head, *parts = term
     if head == "num":
-        return _rational(term[1])
+        return _interval(parts[0], parts[0])
     if head == "sym":
-        if term[1] not in box:
-            raise Undecided(f"no range is given for {term[1]}")
-        return box[term[1]]
-    if head == "pi":
-        return flint.arb.pi()
+        t.require(parts[0] in box, f"a range of {parts[0]}")
+        return box[parts[0]]
     if head == "pow":
-        return _power(term, box)
-    values = [_value(part, box) for part in term[1:]]
-    if head == "add":
-        return functools.reduce(lambda a, b: a + b, values)
-    if head == "mul":
-        return functools.reduce(lambda a, b: a * b, values)
-    if head in ("max", "min"):
-        return functools.reduce(lambda a, b: _extremum(head, a, b), values)
-    return _function(head, values)
+        return _power(parts[0], parts[1], box)
+    values = [_value(part, box) for part in parts]
+    if head in _PAIRS:
+        return functools.reduce(_PAIRS[head], values)
+    if head in ("log", "gamma", "uppergamma"):
+        t.require(all(entry > 0 for entry in values), f"positive arguments of {head}")
+    if head in ("floor", "ceiling"):
+        steps = values[0].floor() if head == "floor" else values[0].ceil()
+        return steps if steps.is_exact() else steps.lower().floor().union(steps.upper().ceil())
+    if head == "uppergamma":
+        return flint.arb.gamma_upper(values[1], values[0])
+    return flint.arb.pi() if head == "pi" else getattr(flint.arb, _NAMES.get(head, head))(values[0])
 
 
-def _power(term: Term, box: Mapping[str, Any]) -> Any:
-    base, exponent = _value(term[1], box), term[2]
-    if exponent[0] == "num" and exponent[1].denominator == 1:
-        count = int(exponent[1])
-        if count < 0 and base.contains(0):
-            raise Undecided("division by what may be zero")
-        return base**count
-    if exponent[0] == "num" and exponent[1] > 0 and not base > 0:
-        if not base >= 0:
-            raise Undecided("root of what may be negative")
-        top = base.abs_upper()
-        return flint.arb(0).union(top ** _value(exponent, box))
-    if not base > 0:
-        raise Undecided("power of what may be negative or zero")
+def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:
+    base, count = _value(low, box), exponent[1] if exponent[0] == "num" else None
+    if count is not None and count.denominator == 1:
+        t.require(count >= 0 or not base.contains(0), "no division by what may be zero")
+        return base ** int(count)
+    if count is not None and count > 0 and base >= 0 and not base > 0:
+        return flint.arb(0).union(base.abs_upper() ** _value(exponent, box))
+    t.require(base > 0, "no power of what may be negative or zero")
     return (_value(exponent, box) * base.log()).exp()
 
 
-def _function(head: str, values: list[Any]) -> Any:
-    first = values[0]
-    if head in ("log", "gamma", "uppergamma") and not all(entry > 0 for entry in values):
-        raise Undecided(f"{head} of what may be negative or zero")
-    if head == "uppergamma":
-        return flint.arb.gamma_upper(values[1], values[0])
-    if head == "abs":
-        return _extremum("max", first, -first)
-    if head in ("floor", "ceiling"):
-        steps = first.floor() if head == "floor" else first.ceil()
-        if steps.is_exact():
-            return steps
-        low, high = steps.lower().floor(), steps.upper().ceil()
-        return low.union(high)
-    return getattr(first, head)()
-
-
-def _extremum(head: str, left: Any, right: Any) -> Any:
-    pick = max if head == "max" else min
-    if left < right or left > right:
-        return right if (left < right) == (head == "max") else left
-    low, high = pick(left.lower(), right.lower()), pick(left.upper(), right.upper())
-    return low.union(high)
-
-
-def exact(term: Term, point: Mapping[str, Fraction]) -> Fraction | None:
-    """Return the exact value at a point where only rational operations occur, or else None."""
-    head = term[0]
-    if head == "num":
-        return Fraction(term[1])
-    if head == "sym":
-        return point.get(term[1])
-    values = [exact(part, point) for part in term[1:]]
-    if not values or any(entry is None for entry in values):
-        return None
-    numbers = [entry for entry in values if entry is not None]
-    if head == "pow":
-        return _exact_power(*numbers)
-    return Fraction(_EXACT[head](numbers)) if head in _EXACT else None
-
-
-_EXACT: dict[str, Any] = {
-    "add": lambda numbers: sum(numbers, Fraction(0)),
-    "mul": math.prod,
-    "max": max,
-    "min": min,
-    "floor": lambda numbers: math.floor(numbers[0]),
-    "ceiling": lambda numbers: math.ceil(numbers[0]),
-    "abs": lambda numbers: abs(numbers[0]),
-}
-
-
-def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    if exponent.denominator != 1 or abs(exponent) > LARGEST_POWER:
-        return None
-    if base == 0 and exponent < 0:
-        raise Undecided("division by zero")
-    if abs(exponent) * max(part.bit_length() - 1 for part in base.as_integer_ratio()) > MOST_BITS:
-        raise Undecided("a number with too many digits")
-    return Fraction(base ** int(exponent))
-
-
-def sign_at(term: Term, point: Mapping[str, Fraction]) -> int | None:
+def sign_at(term: t.Term, point: Mapping[str, Fraction]) -> int | None:
     """Return the certain sign of a term at an exact point; zero only when exactly zero."""
     try:
-        number = exact(term, point)
-        if number is not None:
-            return (number > 0) - (number < 0)
-        return sign(value(term, {name: (x, x) for name, x in point.items()}))
-    except Undecided:
+        ball = value(term, {name: (x, x) for name, x in point.items()})
+        number = ball if ball > 0 or ball < 0 else exact(term, point)
+    except t.Undecided:
         return None
+    return None if number is None else int(number > 0) - int(number < 0)

@@ -29,6 +29,7 @@ __all__ = [
     "plus",
     "power",
     "replace",
+    "require",
     "substitute",
     "subterms",
     "symbol",
@@ -38,17 +39,13 @@ __all__ = [
 
 Term = tuple[Any, ...]
 
+_UNARY = ("exp", "log", "abs", "floor", "ceiling", "erf", "erfc", "sin", "cos", "gamma")
 ARITY: dict[str, tuple[int, int]] = {
-    "add": (1, 400),
-    "mul": (1, 400),
-    "pow": (2, 2),
-    "max": (1, 20),
-    "min": (1, 20),
-    "uppergamma": (2, 2),
+    **dict.fromkeys(("add", "mul"), (1, 400)),
+    **dict.fromkeys(("max", "min"), (1, 20)),
+    **dict.fromkeys(("pow", "uppergamma"), (2, 2)),
+    **dict.fromkeys(_UNARY, (1, 1)),
     "pi": (0, 0),
-    **dict.fromkeys(
-        ("exp", "log", "abs", "floor", "ceiling", "erf", "erfc", "sin", "cos", "gamma"), (1, 1)
-    ),
 }
 DEEPEST = 60  # levels of a term or a proof; deeper ones are refused before Python's stack is
 LONGEST = 400  # digits of one number
@@ -56,6 +53,12 @@ LONGEST = 400  # digits of one number
 
 class Undecided(ArithmeticError):  # noqa: N818
     """A rule does not apply, a value is not enclosed well enough, or a limit is reached."""
+
+
+def require(held: Any, what: str) -> None:
+    """Raise Undecided, naming what does not hold."""
+    if not held:
+        raise Undecided(what)
 
 
 def number(value: Any) -> Term:

@@ -43,7 +43,8 @@ from dpcal.calibrate.auditing.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.auditing.search.context import Context, chosen_case, equals
+from dpcal.calibrate.auditing.search.context import Context, chosen_case
+from dpcal.calibrate.auditing.search.identities import equals
 from dpcal.calibrate.auditing.search.normal import Sum
 from dpcal.calibrate.auditing.search.slopes import by_slope
 
@@ -95,7 +96,8 @@ class Step:
 
     def closed(self, step: Proof) -> Proof:
         """Return the step with its lemmas."""
-        return {"have": self.rows, **step} if self.rows else step
+        rows = [*self.rows, *step.get("have", ())]
+        return {**step, "have": rows} if rows else step
 
     def have(self, term: Term, strict: bool, step: Proof) -> None:
         """Add a lemma, unless it is a fact."""

@@ -10,27 +10,21 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from dpcal.calibrate.auditing import claims
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.goals import domain_of
-from dpcal.calibrate.auditing.kernel.identities import Forms
-from dpcal.calibrate.auditing.kernel.rules import Context as Facts
 from dpcal.calibrate.auditing.kernel.rules import obligations
 from dpcal.calibrate.auditing.kernel.terms import (
     Term,
     Undecided,
-    encode,
     minus,
     negative,
     number,
     replace,
     substitute,
-    subterms,
     symbol,
     symbols,
 )
@@ -41,7 +35,6 @@ __all__ = [
     "chosen_case",
     "context_of",
     "enclosed_sign",
-    "equals",
     "is_outside",
     "is_plainly",
 ]
@@ -140,7 +133,7 @@ def _bound_of_symbol(term: Term) -> tuple[str, Fraction, bool] | None:
 def context_of(claim: claims.Claim) -> Context:
     """Return signs and facts of a claim's domain."""
     signs, facts = {}, []
-    for name, values in domain_of(claim).items():
+    for name, values in claim.ranges().items():
         x = symbol(name)
         low, high = values.low, values.high
         sign = "?"
@@ -202,28 +195,3 @@ def is_outside(context: Context, part: balls.Box) -> bool:
             if ball < 0 or (strict and ball <= 0):
                 return True
     return False
-
-
-def equals(facts: Facts, goal: Term, form: Term) -> dict[str, Any]:
-    """Return a plain step that puts a form in place of the goal.
-
-    Raises
-    ------
-    Undecided
-        If no identity between them is found.
-    """
-    if goal == form:
-        return {"rule": "plain"}
-    gap = minus(goal, form)
-    named = {base: None for base, strict in facts.facts.items() if strict and len(base) > 2}
-    sums = {part: None for part in subterms(gap) if part[0] == "add"}
-    found = [base for base in {**named, **sums} if facts.is_at_least(base, True)]
-    bases: Sequence[Term]
-    for bases in ((), [base for base in found if symbols(base) <= symbols(gap)]):
-        try:
-            if Forms(facts.sign, bases).is_zero(gap):
-                rows = {"bases": [encode(base) for base in bases]} if bases else {}
-                return {"rule": "plain", "as": encode(form), **rows}
-        except Undecided:
-            continue
-    raise Undecided(f"no identity between {goal!r:.200} and {form!r:.200}")

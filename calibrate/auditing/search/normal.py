@@ -27,6 +27,7 @@ from typing import Any, TypeGuard
 import flint
 
 from dpcal.calibrate.auditing.kernel import balls
+from dpcal.calibrate.auditing.kernel.rings import exact
 from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, number, plus, power, times
 from dpcal.calibrate.auditing.search.exponents import Exponent, Ratio, generator
 
@@ -102,7 +103,7 @@ class Normal:
         if head in ("max", "min"):
             return self._extremum(head, inner)
         if head in ("floor", "ceiling") and set(inner[0]) <= {_UNIT}:
-            value = balls.exact((head, number(inner[0].get(_UNIT, 0))), {})
+            value = exact((head, number(inner[0].get(_UNIT, 0))), {})
             return {_UNIT: value} if value else {}
         return _atom((head, *(_frozen(part) for part in inner)))
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dpcal.calibrate.auditing.claims import Claim
-from dpcal.calibrate.auditing.kernel.balls import exact
-from dpcal.calibrate.auditing.kernel.goals import contains, domain_of
+from dpcal.calibrate.auditing.kernel.checker import contains
+from dpcal.calibrate.auditing.kernel.rings import exact
 from dpcal.calibrate.auditing.kernel.terms import symbols
 from dpcal.calibrate.auditing.ranges import Range
 
@@ -28,7 +28,7 @@ _HUGE = Fraction(10) ** 30
 
 def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:
     """Yield the claim's own points, simple points, then random rational ones, inside the domain."""
-    for point in _candidates(claim, domain_of(claim), count, seed):
+    for point in _candidates(claim, claim.ranges(), count, seed):
         if contains(claim, point):
             yield point
 
@@ -57,7 +57,7 @@ def _moved_inside(claim: Claim, point: Point) -> Point:
             if lone[0] == "sym" and lone[1] not in symbols(other):
                 value = exact(other, point)
                 if value is not None and value > 0:
-                    point[lone[1]] = _within(claim.domain[lone[1]], value * scale)
+                    point[lone[1]] = _within(claim.ranges()[lone[1]], value * scale)
                     break
     return point
 

@@ -30,7 +30,8 @@ from dpcal.calibrate.auditing.kernel.terms import (
     symbols,
     times,
 )
-from dpcal.calibrate.auditing.search.context import Context, equals
+from dpcal.calibrate.auditing.search.context import Context
+from dpcal.calibrate.auditing.search.identities import equals
 
 if TYPE_CHECKING:
     from dpcal.calibrate.auditing.search.certificate import Step

@@ -1,7 +1,8 @@
 """Orders of growth: the power of t, and the power of log(t), of terms whose symbols grow with t.
 
 An upper order bounds the size of a term. An exact order bounds it from below as well; then all
-parts must be positive. What is neither a power nor a logarithm is refused.
+parts must be positive. What is neither a power nor a logarithm is refused. A rate is refuted by its
+orders; it is proved by an inequality, in the kernel.
 
 >>> from dpcal.calibrate.auditing.kernel.terms import power, symbol
 >>> n = symbol("n")
@@ -11,14 +12,16 @@ parts must be positive. What is neither a power nor a logarithm is refused.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.auditing import claims
 from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.goals import contains, context_of
-from dpcal.calibrate.auditing.kernel.rules import Context, check, is_zero_form, require
+from dpcal.calibrate.auditing.kernel.checker import SECONDS, contains, context_of, point_of
+from dpcal.calibrate.auditing.kernel.rings import exact
+from dpcal.calibrate.auditing.kernel.rules import Context, check, is_zero_form
 from dpcal.calibrate.auditing.kernel.terms import (
     ZERO,
     Term,
@@ -26,11 +29,12 @@ from dpcal.calibrate.auditing.kernel.terms import (
     minus,
     number,
     plus,
+    require,
     symbols,
     times,
 )
 
-__all__ = ["Orders", "check_rate"]
+__all__ = ["Orders", "check_outgrown"]
 
 Order = tuple[Term, Fraction]
 _CONSTANT: Order = (ZERO, Fraction(0))
@@ -86,7 +90,7 @@ class Orders:
 
 def _sum(orders: list[Order]) -> Order:
     power = plus(*(power for power, _ in orders))
-    value = balls.exact(power, {})
+    value = exact(power, {})
     logarithms = sum((logs for _, logs in orders), Fraction(0))
     return power if value is None else number(value), logarithms
 
@@ -104,45 +108,26 @@ def _pick(orders: list[Order], lowest: bool) -> Order:
     return number(power), logarithms
 
 
-def check_rate(
-    claim: claims.Rate, status: str, evidence: Mapping[str, Any], deadline: float
-) -> None:
-    """Check that each term on the left stays within one on the right, or that one outgrows all."""
-    context = _growing(claim, deadline)
-    point = {str(name): decode(["num", x])[1] for name, x in evidence["witness"].items()}
-    require(contains(claim, point), "a witness in the domain.")
+def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
+    """Check that a term on the left outgrows all terms on the right, by exact orders."""
+    context, point = _growing(claim), point_of(evidence["witness"])
+    require(contains(claim.before(), point), "a witness in the domain.")
     lefts, rights = ([decode(row) for row in evidence[side]] for side in ("left", "right"))
     sides = zip((claim.left, claim.right), (lefts, rights), evidence["same"], strict=True)
     for side, rows, same in sides:
         require(rows and is_zero_form(same), "terms that add up to each side.")
         check(context, minus(side, plus(*rows)), False, same)
-    orders, proved = Orders(context, claim.growth), status == "PROVED"
-    here = [orders.of(row, not proved) for row in lefts]
-    there = [orders.of(row, proved) for row in rights]
-    more = 0 if isinstance(claim, claims.SoftRate) else 1
-    if proved:
-        for (power, logs), (index, proof) in zip(here, evidence["within"], strict=True):
-            gap = minus(there[index][0], power)
-            check(context, gap, logs * more > there[index][1] * more, proof)
-        return
-    require(status == "REFUTED", "a rate that is proved or refuted.")
-    power, logs = here[evidence["term"]]
-    for other, other_logs in there:
+    orders, more = Orders(context, claim.growth), not isinstance(claim, claims.SoftRate)
+    power, logs = [orders.of(row, True) for row in lefts][evidence["term"]]
+    for other, other_logs in (orders.of(row, False) for row in rights):
         sign = balls.sign_at(minus(power, other), point)
         require(sign == 1 or (sign == 0 and more and logs > other_logs), "a term that outgrows.")
 
 
-def _growing(claim: claims.Rate, deadline: float) -> Context:
+def _growing(claim: claims.Rate) -> Context:
     """Return the context of a claim whose growing symbols can grow; no condition stops them."""
-    context = context_of(claim, deadline)
-    for name, exponent in claim.growth.items():
-        values = claim.domain[name]
-        size = exponent[1] if exponent[0] == "num" else None
-        require(values.low is not None and values.low >= 0, "positive growing symbols.")
+    context = context_of(claim.before(), time.monotonic() + SECONDS)
+    for name in claim.growth:
         require(context.is_at_least(("sym", name), True), "positive growing symbols.")
-        rises, falls = size is None or size > 0, size is None or size < 0
-        require(values.high is None or not rises, "growing symbols without an upper bound.")
-        require(values.low == 0 or not falls, "falling symbols that come near zero.")
-    held = {name for pair in claim.where for side in pair[:2] for name in symbols(side)}
-    require(not held & claim.growth.keys(), "conditions that do not stop the growth.")
+    claim.ranges()  # raises where a symbol cannot grow
     return context
