@@ -23,13 +23,19 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from dpcal.calibrate.auditing.base import Claim
-from dpcal.calibrate.auditing.formulas import relation, show, term_of, to_latex, to_sympy
+from dpcal.calibrate.auditing.formulas import (
+    gaussian_delta,
+    relation,
+    show,
+    term_of,
+    to_latex,
+    to_sympy,
+)
 from dpcal.calibrate.auditing.kernel.terms import (
     ONE,
     ZERO,
     Term,
     Undecided,
-    minus,
     negative,
     number,
     over,
@@ -64,7 +70,6 @@ __all__ = [
     "Release",
     "SoftRate",
     "Units",
-    "gaussian_delta",
 ]
 
 _POSITIVE = Range(Fraction(0), None, True)
@@ -232,8 +237,8 @@ class Rate(_TwoSided):
     Parameters
     ----------
     growth
-        ``{symbol: exponent}``: the symbol grows like ``t ** exponent``; other symbols stay fixed.
-        Exponents may contain symbols that have a range.
+        ``{symbol: exponent}``: the symbol is ``(s t) ** exponent`` for a scale s, and t goes to
+        infinity; other symbols stay fixed. Exponents may contain symbols that have a range.
     """
 
     growth: Mapping[Any, Any] = field(kw_only=True, hash=False)
@@ -267,6 +272,7 @@ class Rate(_TwoSided):
             values = found.pop(name)
             size = exponent[1] if exponent[0] == "num" else None
             rises, falls = size is None or size > 0, size is None or size < 0
+            require(rises or falls, "growing symbols that grow.")
             require(values.low is not None and values.low >= 0, "positive growing symbols.")
             require(values.high is None or not rises, "growing symbols without an upper bound.")
             require(values.low == 0 or not falls, "falling symbols that come near zero.")
@@ -513,17 +519,6 @@ class Private(Claim):
         kind = f"{budget}-zCDP" if self.rho is not None else f"({budget})-DP"
         fits = f"{sympy.simplify(cost)}-zCDP fits {kind}"
         return f"{fits}, {self.neighboring_relation}{self.conditions_text()}"
-
-
-def gaussian_delta(epsilon: Term, mu: Term) -> Term:
-    """Return the delta of mu-Gaussian-DP at epsilon (Dong, Roth and Su 2022, Corollary 2.13)."""
-    half, ratio = over(mu, number(2)), over(epsilon, mu)
-    first = _normal_tail(minus(ratio, half))
-    return minus(first, times(("exp", epsilon), _normal_tail(plus(ratio, half))))
-
-
-def _normal_tail(x: Term) -> Term:
-    return times(number("1/2"), ("erfc", times(x, power(number(2), number("-1/2")))))
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from dpcal.calibrate.auditing.kernel.terms import (
 
 __all__ = [
     "from_sympy",
+    "gaussian_delta",
     "parse",
     "relation",
     "show",
@@ -336,3 +337,14 @@ def sympy_symbol(name: str, sign: str) -> Any:
 def to_latex(term: Term) -> str:
     """Return a term as LaTeX, as it is written."""
     return str(sympy.latex(to_sympy(term, {}, evaluate=False)))
+
+
+def gaussian_delta(epsilon: Term, mu: Term) -> Term:
+    """Return the delta of mu-Gaussian-DP at epsilon (Dong, Roth and Su 2022, Corollary 2.13)."""
+    half, ratio = over(mu, number(2)), over(epsilon, mu)
+    first = _normal_tail(minus(ratio, half))
+    return minus(first, times(("exp", epsilon), _normal_tail(plus(ratio, half))))
+
+
+def _normal_tail(x: Term) -> Term:
+    return times(number("1/2"), ("erfc", times(x, power(number(2), number("-1/2")))))

@@ -55,6 +55,14 @@ PAIRS = [
         Bound("g", "x*y <= n", where=("x <= sqrt(n)", "y <= 2*sqrt(n)")),
     ),
     (Identity("h", "sqrt(x*y)**2 = x*y"), Identity("h", "sqrt(x*y)**2 = x*y*(1 + 1/10**6)")),
+    (
+        Identity("m", "(x**p*y)**(2/p) = x**2*y**(2/p)"),
+        Identity("m", "(x**p*y)**(2/p) = x**2*y**(2/p)*(1 + 1/10**6)"),
+    ),
+    (
+        Identity("o", "log(x**2*sqrt(y)/8) = 2*log(x) + log(y)/2 - 3*log(2)"),
+        Identity("o", "log(x**2*sqrt(y)/8) = 2*log(x) + log(y)/2 - 3*log(2) + 1/10**6"),
+    ),
     (Bound("i", "4*t - 3 <= t**4"), Bound("i", "4*t - 3 < t**4")),
     (Feasible("j", ("x <= x + 1", "0 < x")), Feasible("j", ("x <= x + 1", "1 < x"))),
     (

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Ge, Le, Max, Min, Rational, exp, log, oo, sqrt
 
-from dpcal.calibrate.auditing.claims import gaussian_delta
-from dpcal.calibrate.auditing.formulas import parse, show, to_sympy
+from dpcal.calibrate.auditing.formulas import gaussian_delta, parse, show, to_sympy
 from dpcal.calibrate.auditing.kernel import balls
 from dpcal.calibrate.auditing.kernel.terms import Undecided, difference, number
 from dpcal.calibrate.auditing.language import (

@@ -26,7 +26,6 @@ __all__ = ["sign_at", "value"]
 BITS = 256
 _PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min": flint.arb.min}
 
-_NAMES = {"abs": "__abs__"}
 
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
@@ -69,7 +68,8 @@ def _value(term: t.Term, box: Mapping[str, Any]) -> Any:
         return steps if steps.is_exact() else steps.lower().floor().union(steps.upper().ceil())
     if head == "uppergamma":
         return flint.arb.gamma_upper(values[1], values[0])
-    return flint.arb.pi() if head == "pi" else getattr(flint.arb, _NAMES.get(head, head))(values[0])
+    name = "__abs__" if head == "abs" else str(head)
+    return flint.arb.pi() if head == "pi" else getattr(values[0], name)()
 
 
 def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:

@@ -32,7 +32,6 @@ __all__ = ["Form", "Ring", "exact"]
 
 GENERATORS = 32
 MOST_TERMS = 40_000  # of a product, before like terms are added up
-LARGEST_POWER = 4096  # of a sum
 MOST_BITS = 200_000  # of one coefficient
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 _RING = flint.fmpq_mpoly_ctx.get(("g", GENERATORS), "lex")
@@ -52,7 +51,12 @@ Form = tuple[Any, Any]  # numerator and denominator
 def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
     """Return the exact value at a point where only rational operations occur, or else None."""
     values = {name: t.number(value) for name, value in point.items()}
-    return _number(Ring(lambda part: False).form(t.substitute(term, values)))
+    ring = Ring(lambda part: False)
+    ring.room = 0  # no generator, so that it ends at the first root
+    try:
+        return _number(ring.form(t.substitute(term, values)))
+    except t.Undecided:
+        return None
 
 
 def _constant(value: Any) -> Form:
@@ -81,7 +85,7 @@ class Ring:
     """
 
     def __init__(self, positive: Callable[[t.Term], bool], deadline: float = math.inf) -> None:
-        self.positive, self.deadline = positive, deadline
+        self.positive, self.deadline, self.room = positive, deadline, GENERATORS
         self._index: dict[t.Term, int] = {}
         self._relations: dict[int, Any] = {}  # polynomials that are zero, by their root
 
@@ -138,7 +142,7 @@ class Ring:
 
     def _generator(self, key: t.Term) -> Any:
         """Return the generator of a term; later ones are larger, which reductions rely on."""
-        index = self._index.setdefault(key, GENERATORS - 1 - len(self._index))
+        index = self._index.setdefault(key, self.room - 1 - len(self._index))
         t.require(index >= 0, "an identity with fewer parts")
         return _VARIABLES[index]
 
@@ -172,7 +176,6 @@ class Ring:
         top, bottom = form if count >= 0 else form[::-1]
         size, count = max(len(top), len(bottom)), abs(count)
         t.require(self._reduced(bottom) != 0, "no division by zero")
-        t.require(size < 2 or count <= LARGEST_POWER, "a lower power")
         self._limit(math.exp(min(count * math.log(size or 1), 99)))
         values = [part for v in _numbers(top) + _numbers(bottom) for part in v.as_integer_ratio()]
         bits = max(value.bit_length() - 1 for value in values)

@@ -125,8 +125,9 @@ def symbols(term: Term) -> set[str]:
 
 def replace(term: Term, table: Mapping[Term, Term]) -> Term:
     """Return the term with whole subterms replaced, all at once."""
-    if term in table:
-        return table[term]
+    for old, new in table.items():  # compared and not hashed, which takes longer for large terms
+        if term == old:
+            return new
     if term[0] in ("num", "sym"):
         return term
     return (term[0], *(replace(part, table) for part in term[1:]))

@@ -88,7 +88,7 @@ class Forms(Ring):
         self.products: dict[Term, Counts] = {}  # of powers and exponentials
         self.opened: dict[Term, Counts] = {}  # what is under a logarithm
         self.alike: dict[Term, Term] = {}  # functions of equal arguments
-        self.origins: dict[Key, tuple[Term, Counts]] = {}  # a base, and what was taken out of it
+        self.origins: dict[Key, tuple[Term, Counts, int]] = {}  # a base, and what was taken out
 
     def is_zero(self, term: Term) -> bool:
         """Return whether a term, which must be defined, is certainly zero."""
@@ -174,8 +174,8 @@ class Forms(Ring):
 
     def _log_of_base(self, base: Term, positive: bool = True) -> Form:
         """Return the logarithm of what is positive, or nonnegative and the base of a power."""
-        form, counts = self.form(base), {}
-        rests = []
+        form, rests = self.form(base), []
+        counts: Counts = {}
         for side, sign in zip(form, (1, -1), strict=True):
             rest, keys = self._opened(self._reduced(side), positive)
             rests.append(rest)

@@ -175,9 +175,10 @@ class _Rate:
                 size = plus(size, normal.exponent_term(exponent))
             elif atom == ("logatom", self.t) and isinstance(exponent, Fraction):
                 logs += exponent
-            else:
-                require(atom[0] == "sum" and isinstance(exponent, Fraction), "a power of a sum")
+            elif atom[0] == "sum" and isinstance(exponent, Fraction):
                 bounded.append((factor, self.of_sum(dict(atom[1]), exponent, upper)))
+            else:
+                raise Undecided("a factor that is no power of a sum")
         rest = times(*fixed, self.size(size, logs))
         for _, inner in bounded:
             fixed.append(inner.constant)
