@@ -126,7 +126,7 @@ def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
 
 def _growing(claim: claims.Rate) -> Context:
     """Return the context of a claim whose growing symbols can grow; no condition stops them."""
-    context = context_of(claim.before(), time.monotonic() + SECONDS)
+    context = context_of(claim.before(), time.thread_time() + SECONDS)
     for name in claim.growth:
         require(context.is_at_least(("sym", name), True), "positive growing symbols.")
     claim.ranges()  # raises where a symbol cannot grow

@@ -327,7 +327,7 @@ class Schedule:
             if known is None and declared is None:
                 raise ValueError(
                     f"claim {claim.name!r}: symbol {name} is not declared as a quantity of "
-                    f"{self.name}; did you mean {', '.join(sorted(ranges)) or 'none'}?"
+                    f"{self.name}, which declares {', '.join(sorted(ranges)) or 'none'}"
                 )
             values = (declared or known or _POSITIVE).meet(known or declared or _POSITIVE)
             if name in claim.on:

@@ -69,7 +69,7 @@ def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
         From :meth:`Schedule.resolve <dpcal.calibrate.auditing.language.Schedule.resolve>`, or
         written without settings.
     seconds
-        Time after which searches stop.
+        Processor time after which searches stop, so that a busy machine changes no verdict.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
     started = time.process_time()
     claim = standalone(claim)
     try:
-        verdict = _decide(claim, time.monotonic() + seconds)
+        verdict = _decide(claim, time.thread_time() + seconds)
     except _FAILURES as error:
         verdict = Verdict("OPEN", "none", f"could not be decided: {error}")
     refusal = verdict_of(claim, verdict)
@@ -141,7 +141,7 @@ def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any
     proofs = []
     context, facts = context_of(claim), facts_of(claim)
     for goal in found:
-        search = Search(deadline - time.monotonic())
+        search = Search(deadline - time.thread_time())
         gap = minus(goal.right, goal.left)
         if goal.relation == "=":
             proof = _equation(search, context, facts, goal)
@@ -281,7 +281,7 @@ def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
     reason = ""
     for lefts in ways(context, claim.left):
         try:
-            search = Search(deadline - time.monotonic())
+            search = Search(deadline - time.thread_time())
             given, proofs = by_constant(claim, lefts, search)
         except Undecided as undecided:
             reason = reason or str(undecided)
@@ -334,7 +334,7 @@ def _outgrown(
 
 def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
     for k, case in enumerate(claim.cases):
-        if time.monotonic() > deadline:
+        if time.thread_time() > deadline:
             return Verdict("OPEN", "none", f"only {k} of {len(claim.cases)} cases fit the time")
         if not claim.holds(case):
             reason = f"fails for the case {case}"

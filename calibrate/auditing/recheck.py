@@ -38,7 +38,7 @@ def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) 
     verdict
         The verdict; any document is allowed.
     seconds
-        Time limit; a check that takes longer fails.
+        Limit of processor time; a check that takes longer fails.
     """
     return not verdict_of(claim, verdict, seconds=seconds)
 

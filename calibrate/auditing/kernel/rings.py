@@ -81,7 +81,7 @@ class Ring:
     positive
         Function that tells whether a term is known to be positive.
     deadline
-        Value of ``time.monotonic()`` after which every operation gives up.
+        Value of ``time.thread_time()`` after which every operation gives up.
     """
 
     def __init__(self, positive: Callable[[t.Term], bool], deadline: float = math.inf) -> None:
@@ -151,7 +151,7 @@ class Ring:
         return left * right
 
     def _limit(self, terms: float) -> None:
-        t.require(terms <= MOST_TERMS and time.monotonic() < self.deadline, "a shorter identity")
+        t.require(terms <= MOST_TERMS and time.thread_time() < self.deadline, "a shorter identity")
 
     def _quotient(self, top: Any, bottom: Any) -> Form:
         common = bottom if bottom.is_constant() else top.gcd(bottom)

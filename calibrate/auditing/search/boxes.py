@@ -73,7 +73,7 @@ def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, 
     count = 0
     while pending:
         count += 1
-        if count > most or time.monotonic() > search.deadline:
+        if count > most or time.thread_time() > search.deadline:
             return None
         holder, slot, part = pending.pop()
         leaf = _leaf(context, term, strict, part)

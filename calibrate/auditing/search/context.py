@@ -53,7 +53,7 @@ class Context:
     facts
         Terms that are defined and nonnegative, or positive where the flag is set.
     deadline
-        Value of ``time.monotonic()`` at which the check gives up.
+        Value of ``time.thread_time()`` at which the check gives up.
     """
 
     signs: Mapping[str, str]

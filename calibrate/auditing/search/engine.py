@@ -66,7 +66,7 @@ class Search:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.deadline = time.monotonic() + seconds
+        self.deadline = time.thread_time() + seconds
         self.fresh = 0
         self._known: dict[Any, tuple[int, Proof | None]] = {}
         self._contexts: list[Context] = []
@@ -76,7 +76,7 @@ class Search:
         self, context: Context, term: Term, strict: bool, depth: int = 0
     ) -> Proof | None:
         """Return a proof that a term is nonnegative, or positive; None when none is found."""
-        if depth > 7 or time.monotonic() > self.deadline:
+        if depth > 7 or time.thread_time() > self.deadline:
             return None
         key = (id(context), term, strict)
         if key not in self._known or (self._known[key][1] is None and self._known[key][0] > depth):
@@ -103,7 +103,7 @@ class Search:
                 proof = None
             if proof is not None:
                 return {**proof, "defined": defined} if defined else proof
-            if time.monotonic() > self.deadline:
+            if time.thread_time() > self.deadline:
                 return None
         return None
 
@@ -268,7 +268,7 @@ class Search:
             if part[0] in ("max", "min")
             and not any(inner[0] in ("max", "min") for a in part[1:] for inner in subterms(a))
         ]
-        if not found or time.monotonic() > self.deadline:
+        if not found or time.thread_time() > self.deadline:
             return None
         extremum = found[0]
         cases = []

@@ -52,7 +52,7 @@ class Normal:
     signs
         ``"+"`` (positive), ``"0+"`` (nonnegative) or ``"?"`` for each symbol.
     deadline
-        Value of ``time.monotonic()`` after which every operation gives up.
+        Value of ``time.thread_time()`` after which every operation gives up.
     """
 
     def __init__(self, signs: Mapping[str, str], deadline: float = math.inf) -> None:
@@ -70,7 +70,7 @@ class Normal:
     def sum(self, term: Term) -> Sum:
         """Return the normal form of a term."""
         if term not in self._cache:
-            if time.monotonic() > self.deadline:
+            if time.thread_time() > self.deadline:
                 raise Undecided("out of time")
             self._cache[term] = self._sum(term)
         return self._cache[term]
@@ -108,7 +108,7 @@ class Normal:
         return _atom((head, *(_frozen(part) for part in inner)))
 
     def _times(self, left: Sum, right: Sum) -> Sum:
-        if len(left) * len(right) > MOST_TERMS or time.monotonic() > self.deadline:
+        if len(left) * len(right) > MOST_TERMS or time.thread_time() > self.deadline:
             raise Undecided("a product has too many terms, or time is out")
         return _collect(
             self._product(dict(a), b, x * y) for a, x in left.items() for b, y in right.items()
