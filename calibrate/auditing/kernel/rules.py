@@ -4,7 +4,7 @@ A context is a list of facts: terms that are defined and nonnegative, or positiv
 lemmas (``have``: term, whether it is positive, proof), then uses one rule. ``docs/audit.md`` states
 each rule with its side conditions. The check is total: it returns, or raises :class:`Undecided`.
 
->>> from dpcal.calibrate.auditing.kernel.terms import encode, minus, number, power, symbol
+>>> from dpcal.calibrate.auditing.kernel.terms import encode, minus, number, plus, power, symbol
 >>> x = symbol("x")
 >>> goal = minus(power(x, number(2)), minus(x, number(1)))
 >>> square = power(minus(x, number("1/2")), number(2))

@@ -6,6 +6,7 @@ such bound by a monomial of the right side.
 >>> from dpcal.calibrate.auditing.claims import Rate
 >>> from dpcal.calibrate.auditing.language import standalone
 >>> from dpcal.calibrate.auditing.prover import prove
+>>> from dpcal.calibrate.auditing.ranges import Range
 >>> claim = Rate("c", "3*sqrt(n)*log(n) =O n", growth={"n": 1}, domain={"n": Range(Fraction(2))})
 >>> verdict = prove(claim)
 >>> verdict.status, verdict.evidence["given"][0]
