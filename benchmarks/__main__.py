@@ -16,6 +16,7 @@ STUDIES = {
     "constants": "what breaks if a numeric constant of the inversion is halved or doubled",
     "audit": "the time that each paper's claims take to decide, and the slowest of them",
     "correlated": "likelihood ratios of correlated noise against numpy, and what they say",
+    "correlated_claims": "claims about correlated noise: coverage, an attack, other seeds",
     "dpsgd_step": "one DP-SGD step against two BLAS passes",
     "optimizers_kl": "rates of the optimizers under the KL condition, and the cost of a step",
     "optimizers_spider": "SpiderBoost and embedded models: slopes in n and d, speed of their loops",
