@@ -45,7 +45,7 @@ def test_proofs_answer_both_ways_alike(name, sampler):
 @pytest.mark.parametrize("name", ["banded", "lambda-CGD", "BLT"])
 @pytest.mark.parametrize("sampler", ["Poisson", "secret groups", "allocated", "bins"])
 def test_draws_answer_both_ways_alike(name, sampler):
-    asked = {"noise_multiplier": 1.2, "seed": 5, "draws": 20_000, "failure_probability": 1e-6}
+    asked = {"noise_multiplier": 1.2, "seed": 5, "draws": 8192, "failure_probability": 1e-6}
     run, law = STRATEGIES[name], SAMPLERS[sampler]
     found = correlated.epsilon(run, law, delta=1e-2, **asked)
     back = correlated.delta(run, law, epsilon=float(found), **asked)

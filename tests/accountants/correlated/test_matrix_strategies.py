@@ -118,7 +118,7 @@ def test_min_separation_against_all_patterns(strategy, separation, at_most):
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8), st.integers(1, 8), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     steps = len(tail) + 1
     strategy = Dense(toeplitz([1.0, *tail], np.eye(steps)[0]))
@@ -135,7 +135,7 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     st.integers(1, 10),
     st.integers(1, 10),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_best_separated_sums_against_enumeration(values, separation, at_most):
     values = np.array(values)
     best = max(values[places].sum() for places in patterns(len(values), separation, at_most))
