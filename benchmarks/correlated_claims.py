@@ -28,7 +28,7 @@ CALIBRATED = {"lambda-CGD, decay 0.5": 1.3330, "banded, 4 bands": 2.3042}
 
 def delta_of_two_rounds(C, sigma, rate, epsilon):
     """Larger delta of both directions, by the trapezoid rule on the plane."""
-    x = np.linspace(-9, 12, 701) * sigma
+    x = np.linspace(-8, 10, 361) * sigma
     first, second = np.meshgrid(x, x, indexing="ij")
     q = np.exp(-(first**2 + second**2) / (2 * sigma**2)) / (2 * np.pi * sigma**2)
     ratio = 0.0
@@ -54,7 +54,7 @@ def coverage(count):
             correlated.Poisson(rate),
             epsilon=epsilon,
             delta=delta,
-            draws=4096,
+            draws=2048,
             failure_probability=failure,
             seed=seed,
         )
