@@ -38,6 +38,7 @@ COMMANDS = {
     "dpsgd_step": ["benchmarks.steps.dpsgd"],
     "mlp_step": ["benchmarks.steps.mlp"],
     "overhead": ["benchmarks.steps.overhead"],
+    "correlated_claims": ["benchmarks.claims.correlated"],
     "adapters": ["benchmarks.sklearn_releases", "--adapters"],
 }
 

@@ -1,6 +1,6 @@
 """Do claims about correlated noise hold? Coverage, an attack, and check runs with other seeds.
 
-    python -m benchmarks.correlated_claims [--coverage N] [--attack DRAWS] [--runs]
+    python -m benchmarks.claims.correlated [--coverage N] [--attack DRAWS] [--runs]
 
 ``--coverage``: N calibrations of two rounds, each with fresh draws, beside delta by quadrature: how
 often the claim is false, and how often the bound of its draws, without the failure probability that

@@ -1,0 +1,1 @@
+"""Whether what is claimed of a run holds."""
