@@ -235,34 +235,35 @@ class Setting:
         Warns
         -----
         VacuousSchedule
-            If noise alone keeps a phase from lasting, alpha is not below the bound on gradients, or
-            the steps are too few and too short for the gap.
+            If noise alone keeps a phase from lasting, alpha is not below the bound on gradients,
+            the steps are too few and too short for the gap, or there is a dual number for each
+            record.
         """
         quiet = math.sqrt(movement) / rate
         certifiable, vacuous = floor < min(quiet, alpha), alpha >= self.C
-        sentence = None
+        sentences = []
         if not certifiable:
-            sentence = (
+            sentences.append(
                 f"dp_rgda cannot certify at n={self.n}: the noise of the estimated gradient is "
                 f"{floor:.3g}, which must be below the accuracy {alpha:.3g} and below the "
                 f"{quiet:.3g} that it may average in an escape phase."
             )
-            if self.d2 >= self.n:
-                sentence += (
-                    f" With d2={self.d2} dual numbers for n={self.n} records, noise of root mean "
-                    f"square {floor * math.sqrt(self.d2 / self.d1):.3g} covers all of y for the "
-                    f"sake of a few records in it, whose gradients are clipped to {self.C:.3g}."
-                )
         elif vacuous:
-            sentence = (
+            sentences.append(
                 f"dp_rgda is vacuous at n={self.n}: the accuracy {alpha:.3g} is no better than the "
                 f"bound on gradients {self.C:.3g}."
             )
         elif self.gap is not None and descent < self.gap < math.inf:
-            sentence = (
+            sentences.append(
                 f"dp_rgda may end before it has descended: its steps are sure of {descent:.3g} "
                 f"together, and the gap is {self.gap:.3g}. More steps, or longer ones, would do."
             )
-        if sentence is not None:
-            warnings.warn(sentence, VacuousSchedule, stacklevel=5)
+        if self.d2 >= self.n:
+            sentences.append(
+                f"With d2={self.d2} dual numbers for n={self.n} records, noise of root mean "
+                f"square {floor * math.sqrt(self.d2 / self.d1):.3g} covers all of y for the "
+                f"sake of a few records in it, whose gradients are clipped to {self.C:.3g}."
+            )
+        if sentences:
+            warnings.warn(" ".join(sentences), VacuousSchedule, stacklevel=5)
         return {"noise_floor": floor, "certifiable": certifiable, "vacuous": vacuous}

@@ -130,6 +130,16 @@ def test_a_dual_number_for_each_record_is_said_with_its_noise():
             escape_steps=5,
             **sizes,
         )
+    # It is said too where a phase can last.
+    with pytest.warns(VacuousSchedule, match=r"^With d2=20000 dual numbers for n=20000 records"):
+        plan = calibrate.dp_rgda(
+            dataclasses.replace(loose, smoothness=1.0, gap=0.5, hessian_lipschitz=1.0),
+            n=20_000,
+            dimensions=(2, 20_000),
+            epsilon=2.0,
+            delta=1e-6,
+        )
+    assert plan.parameters["certifiable"]
 
 
 # -- what runs say
