@@ -134,6 +134,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         By ``fit``, if no factor meets ``epsilon``.
     BudgetExceeded
         By ``fit``, if a budget does not cover the search; no record was read.
+    ValueError
+        By ``fit``, if no trial could be fitted. One that could not be is the worst of its search,
+        and nothing is told of it.
 
     References
     ----------
@@ -190,7 +193,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "The number of trials was 0, as a Poisson number may be: nothing was released. Fit "
                 "again, which costs the same again, or choose a finite shape."
             )
-        self.best_score_, place, self.best_estimator_ = best
+        score, place, outcome = best
+        if isinstance(outcome, Exception):
+            raise outcome
+        self.best_score_, self.best_estimator_ = score, outcome
         self.best_params_ = candidates[place]
         self.ledger_, self.epsilon_spent_ = ledger, epsilon
         for step in _private_steps(self.best_estimator_):
@@ -259,15 +265,21 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         rng, best = self._rng(), None
         for _ in range(runs):
             chosen = int(rng.integers(len(tried)))
-            with collected() as found, _scored(share):
-                score, model = _trial(tried[chosen], *records)
-            if events.ComposedDpEvent(found) != planned[chosen]:
+            try:
+                with collected() as found, _scored(share):
+                    score, outcome = _trial(tried[chosen], *records)
+            except (ValueError, ArithmeticError) as error:
+                # Raised now, it would tell of a trial that may not be the best: it is the worst.
+                score, outcome = -math.inf, error
+            score = -math.inf if math.isnan(score) else score
+            told = not isinstance(outcome, Exception)
+            if told and events.ComposedDpEvent(found) != planned[chosen]:
                 raise UnsupportedEvent(
                     "A trial released other than its candidate does on blank records: its plan "
                     "depends on the records, and so would the price of the search. Nothing leaves."
                 )
             if best is None or score > best[0]:
-                best = score, chosen, model
+                best = score, chosen, outcome
         return best
 
     def __sklearn_tags__(self) -> Any:

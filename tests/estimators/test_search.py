@@ -106,6 +106,28 @@ def test_nothing_but_the_best_trial_is_kept():
     assert not hasattr(search.best_estimator_, "report_")
 
 
+class Touchy(LogisticRegression):
+    """It cannot be fitted in 20 steps, unless all records are blank."""
+
+    def fit(self, X, y):
+        if self.steps == 20 and np.any(X):
+            raise ValueError("20 steps fail.")
+        return super().fit(X, y)
+
+
+@pytest.mark.slow
+def test_a_trial_that_fails_is_the_worst_and_told_only_if_all_fail():
+    # Raised at once, it would tell of a trial that is not released.
+    X, y = table()
+    model = Touchy(epsilon=1.0, classes=[0, 1])
+    search = PrivateSearch(model, {"steps": [10, 20]}, trials=32, shape=math.inf).fit(X, y)
+    assert search.best_params_ == {"steps": 10}
+    failing = PrivateSearch(model, {"steps": [20]}, trials=4)
+    with pytest.raises(ValueError, match=r"20 steps fail\."):
+        failing.fit(X, y)
+    assert not hasattr(failing, "best_estimator_")
+
+
 @pytest.mark.slow
 def test_a_search_that_the_budget_does_not_cover_costs_nothing():
     X, y = table()
