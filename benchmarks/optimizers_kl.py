@@ -74,7 +74,8 @@ def problem_of(kappa, n, d):
 
 def rate_variable(n, d, **target):
     constants = Constants(lipschitz=1.0, smoothness=1.0)
-    return Problem.of(constants, n=n, dimension=d, gamma=1.0, **{**TARGET, **target}).rate
+    given = {k: v for k, v in {**TARGET, **target}.items() if k != "public"}  # of plans alone
+    return Problem.of(constants, n=n, dimension=d, gamma=1.0, **given).rate
 
 
 def slope(points, *, against=None, draws=2_000):

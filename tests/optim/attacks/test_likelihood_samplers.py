@@ -199,6 +199,7 @@ def test_a_run_with_correlated_noise_that_ends_early_is_refused():
         evidence.log_ratios()
 
 
+@pytest.mark.slow
 def test_records_that_are_drawn_together_have_the_bound_of_hoeffding():
     """Its exponent is a divergence of Bernoulli laws, which no bound by Clopper and Pearson has."""
     found = attacks.likelihood(fixed(), samples=4_000, confidence=1 - ALARM, seed=2)
