@@ -22,7 +22,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import Direction
@@ -70,6 +69,7 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 def _closed_form(total: Total, cost: Callable[[float, float], float]) -> tuple[float, float]:
     """The tilt c of least ``cost(c, log M(c))``, and log M(c), by bounds in closed form."""
+    from scipy.optimize import minimize_scalar
 
     def bound(c: float) -> tuple[float, float, float]:
         log_mgf = total.log_mgf_bound(c)

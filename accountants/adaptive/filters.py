@@ -42,8 +42,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from scipy.optimize import brentq, minimize_scalar
-
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import renyi_divergence
@@ -104,6 +102,7 @@ def _renyi_budget(c: float, epsilon: float, log_delta: float) -> float:
 
 def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float) -> float:
     """Order at which the budget is the largest multiple of ``cost(order)``."""
+    from scipy.optimize import minimize_scalar
 
     def multiple(x: float) -> float:
         c = math.exp(x)
@@ -125,6 +124,7 @@ def _zcdp_budget(epsilon: float, log_delta: float) -> float:
 
 def _gdp_budget(epsilon: float, log_delta: float) -> float:
     """Largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
+    from scipy.optimize import brentq
 
     def excess(mu: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
@@ -291,6 +290,8 @@ def revealed_delta(
     Joint convexity of the hockey-stick divergence over patterns; within a pattern the mechanism is
     Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
     """
+    from scipy.stats import binom
+
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     if isinstance(sampler, FixedSize):

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
-
 from dpcal import _validate
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.directions import Direction
@@ -134,6 +132,8 @@ def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     >>> print(f"{least_renyi(2.214091, delta=1e-5, order=8.0):.6f}")
     1.000112
     """
+    from scipy.optimize import brentq
+
     e, d = _validate.non_negative(epsilon=epsilon), _validate.probability(delta=delta)
     alpha, shrink = _validate.order(order=order), math.exp(-e)
 

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import PchipInterpolator
 
 from dpcal import _validate
 from dpcal.accountants import characteristic
@@ -231,6 +230,8 @@ def _guesses(
     profile: _WorstProfile, targets: Reals, low: float, high: float
 ) -> tuple[Reals, Reals] | None:
     """Approximate epsilons at the targets, and the rate at which they fall there."""
+    from scipy.interpolate import PchipInterpolator
+
     if not 0 <= low < high < math.inf:
         return None
     grid = np.linspace(low, high, _GUESS_POINTS)

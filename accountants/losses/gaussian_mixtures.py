@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
@@ -166,6 +165,8 @@ class GaussianMixtures(PrivacyLoss):
         The difference is stationary in that point, so its rounding does not matter. None where
         the two tails agree to rounding.
         """
+        from scipy.optimize import brentq
+
         if epsilon >= self.upper:
             return -math.inf, 0.0
         above, below = self._sides

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, ndtri_exp
 
 from dpcal._ext.contour import (
@@ -480,6 +479,8 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     was hardly noticed and one where it stands out. Each side of the cut is easy on a contour of its
     own. The result is None where the integrand has one peak, and in the direction of adding.
     """
+    from scipy.optimize import brentq
+
     if loss.direction != "remove":
         return None
     q, sigma, power = loss.sampling_probability, loss.noise_multiplier, 1.0 + c

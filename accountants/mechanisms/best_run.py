@@ -39,7 +39,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Direction
@@ -313,6 +312,8 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     shape
         Finite eta >= 0.
     """
+    from scipy.optimize import brentq
+
     if mean == 1.0:
         return 0.0
 

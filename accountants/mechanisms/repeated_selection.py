@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from dpcal import _validate
 from dpcal.accountants import renyi
@@ -118,6 +117,8 @@ class RepeatedSelection(MomentBound):
     @cached_property
     def _overhead(self) -> float:
         """(1 + eta) times the smallest of (1 - 1/b) D_b + log(1/gamma) / b over orders b."""
+        from scipy.optimize import minimize_scalar
+
         log_inverse = log_inverse_gamma(self.mean_runs, self.shape)
 
         def cost(x: float) -> float:

@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.stats import binom
-
 from dpcal import _validate
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.failure import LossWithFailure
@@ -146,6 +144,8 @@ def with_replacement(size: int, batch: int, sigma: float, relation: str) -> Pair
     relation
         Any neighboring relation.
     """
+    from scipy.stats import binom
+
     size = _validate.count(source_dataset_size=size)
     batch = _validate.count(sample_size=batch)
     if size == 1:
@@ -211,6 +211,8 @@ def truncated_poisson(size: int, q: float, batch: int, sigma: float, relation: s
     relation
         Any neighboring relation.
     """
+    from scipy.stats import binom
+
     size = _validate.count(dataset_size=size)
     batch = _validate.count(truncated_batch_size=batch)
     q = _validate.within(0.0, 1.0, sampling_probability=q)

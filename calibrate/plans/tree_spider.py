@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
 from scipy.special import gammainccinv
 
 from dpcal import _validate
@@ -205,6 +204,8 @@ class _Problem:
 
     def tree(self, depth: int, batch: int) -> _Tree | None:
         """The tree of this shape with the smallest error, or None if no step is short enough."""
+        from scipy.optimize import brentq
+
         rounds = self.rounds(depth, batch)
         if rounds < 1:
             return None

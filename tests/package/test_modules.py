@@ -58,6 +58,7 @@ LATE = {
     "scipy.interpolate": "slow",
     "scipy.optimize": "slow",
     "scipy.sparse.linalg": "slow",
+    "scipy.stats": "slow",
     "sympy": "slow",
 }
 

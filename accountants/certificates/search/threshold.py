@@ -14,8 +14,7 @@ from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
-from scipy.stats import binom, poisson
+from scipy.special import betainc, erfc, gammainc
 
 from dpcal.accountants.certificates.proofs import (
     MAX_COUNTED,
@@ -191,13 +190,13 @@ def _difference(chances: list[tuple[float, float, int]], epsilon: float) -> tupl
     most = MAX_COUNTED if len(chances) == 1 else MAX_COUNTED_OF_MANY
     best = (0.0, 1)
     for k in {1, *range(max(1, least - 1), least + 2)}:
-        if k > most:
+        if k > min(most, sum(times for *_, times in chances)):
             continue
         if len(chances) == 1:
             p, q, times = chances[0]
-            tails = [float(binom.sf(k - 1, times, chance)) for chance in (p, q)]
+            tails = [float(betainc(k, times - k + 1, chance)) for chance in (p, q)]
         else:
-            tails = [float(poisson.sf(k - 1, rate)) for rate in rates]
+            tails = [float(gammainc(k, rate)) for rate in rates]
         value = tails[0] - math.exp(min(epsilon, _MAX_EXPONENT)) * tails[1]
         best = max(best, (value, k))
     return best

@@ -29,7 +29,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import beta
 
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.bounds.half_space import half_space_delta
@@ -72,6 +71,8 @@ class ConvexTail(Bound):
         slack
             By how much each log-likelihood ratio may be off.
         """
+        from scipy.stats import beta
+
         ordered, draws = np.sort(log_l), len(log_l)
         each = failure_probability / (len(_LOW) + len(_HIGH))
         found = []

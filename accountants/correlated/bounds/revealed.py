@@ -22,7 +22,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
-from scipy.stats import binom
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
@@ -104,6 +103,8 @@ class RevealedGroup(Bound):
     @cached_property
     def _law(self) -> tuple[Floats, Floats]:
         """Probabilities of 0, 1, ... participations, and bounds on ||C y|| / sigma."""
+        from scipy.stats import binom
+
         count = len(self.gram)
         weights = binom.pmf(np.arange(count + 1), count, self.rate)
         return weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN)
@@ -202,6 +203,8 @@ def _nodes(decay: float) -> Floats:
 
 def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     """Probabilities of few numbers of participations, and bounds on ||C y||, for long runs."""
+    from scipy.stats import binom
+
     rate, T = float(law.rates.max()), law.rounds
     if not law.independent or unit.column is None or (np.diff(unit.column) > 0).any():
         raise UnsupportedEvent(

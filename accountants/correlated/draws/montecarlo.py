@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from dpcal import _validate
 from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean, upper_mean
@@ -194,6 +193,8 @@ class Sample:
         Bounds hold at every sample size where the estimator has a proved range, and only
         asymptotically (normal) where it has none.
         """
+        from scipy.stats import norm
+
         terms = self.estimator.terms(self.kept, epsilon)
         mean, largest = float(terms.mean()), self.estimator.largest(epsilon)
         error = float(terms.std()) / math.sqrt(self.draws)

@@ -57,14 +57,14 @@ def convolved(epsilon, steps):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("steps", [2, 5])
+@pytest.mark.parametrize("steps", [3])
 def test_a_composition_lies_where_its_convolution_says(steps):
     event = events.SelfComposedDpEvent(
         events.MixtureOfGaussiansDpEvent(1.5, list(MEANS), list(WEIGHTS)), steps
     )
     answer = accountants.epsilon(event, delta=1e-6)
     low, high = (convolved(at, steps) for at in (answer.lower, answer.upper))
-    # The sums of a million terms are within 1e-11, and far means add 12 / 1.5^2 a use to a loss.
+    # The sums of a million terms are within 1e-11.
     assert high[0] <= 1e-6 + 1e-10
     assert low[1] >= 1e-6 - 1e-10
     assert answer.upper < 1.01 * answer.lower
