@@ -154,7 +154,8 @@ ERRATA = errata_of(
             "",
             _chernoff_count,
             [(1000, Fraction(1, 1000), 8, Fraction(1, 200000))],
-            statement="with the exact binomial quantile 8",
+            complete=True,
+            statement="T = 1000, r = 1e-3, delta = 1e-5: at most 8, the binomial quantile",
         ),
         printed=Enumeration(
             "",
