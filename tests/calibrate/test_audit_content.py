@@ -92,6 +92,11 @@ def test_theorem_statements_are_listed_as_open():
         ("sqrt(n**2 + n) - n =O 1/n; growth n = 1", "REFUTED"),
         ("sqrt(n + 1) - sqrt(n) =O n**(-1/2); growth n = 1", "PROVED"),
         ("sqrt(n + 1) - sqrt(n) =O n**(-3/4); growth n = 1", "REFUTED"),
+        ("n*log(n)**3 - n*log(n)**5 + x*n*log(n) =O~ n; growth n = 1", "PROVED"),
+        ("log(n)**100 =O n**(1/100); growth n = 1", "PROVED"),
+        ("n**(1/100) =O log(n)**100; growth n = 1", "REFUTED"),
+        ("sqrt(x*n**2 + n*log(n)) - x/n =O n*sqrt(log(n)); growth n = 1", "PROVED"),
+        ("sqrt(x*n**2*log(n) + n) =O n; growth n = 1", "REFUTED"),
         ("1/x =O 1/x**2; growth x = -1", "PROVED"),
         ("1/x =O 1; growth x = -1", "REFUTED"),
         # n is at least 1, so that it cannot fall

@@ -46,6 +46,7 @@ from dpcal.calibrate.auditing.search.engine import Search
 __all__ = ["by_constant", "conjugated", "terms_of", "ways"]
 
 Proof = dict[str, Any]
+MOST_LOGARITHMS = 12  # powers of log(t) that are tried, each asked for by one term of the left side
 
 
 Show = Callable[[Step], Term]
@@ -90,7 +91,7 @@ def by_constant(
     t = symbol((claim.ranges().keys() - claim.domain.keys()).pop())
     table = {name: power(t, exponent) for name, exponent in claim.growth.items()}
     context, logs = context_of(claim), Fraction(0)
-    for _ in range(2):
+    for _ in range(MOST_LOGARITHMS):
         one = _Rate(context, t, search, logs)
         rows = [substitute(row, table) for row in lefts]
         try:
@@ -99,6 +100,8 @@ def by_constant(
         except _MoreLogarithms as more:
             require(isinstance(claim, SoftRate), "no more logarithms than the claim allows")
             logs = more.args[0]
+    else:
+        raise Undecided("no power of the logarithm is enough")
     given = [constant, ONE, number(logs)]
     goals = claim.goals(*given)
     proofs: list[Proof] = [{"rule": "plain"}]
