@@ -67,6 +67,7 @@ class _Bound:
     power: Term
     logs: Fraction
     show: Show = _nothing
+    itself: bool = True
 
 
 def by_constant(
@@ -196,7 +197,7 @@ class _Rate:
                 rows.append(times(rest, *before, inner.show(step), *after))
             return plus(*rows)
 
-        return _Bound(times(*fixed), self.difference(size, ZERO), logs, show)
+        return _Bound(times(*fixed), self.difference(size, ZERO), logs, show, not bounded)
 
     def size(self, exponent: Term, logs: Fraction) -> Term:
         size = power(self.t, exponent) if exponent != ZERO else ONE
@@ -213,7 +214,8 @@ class _Rate:
         require(all(sign > 0 for _, sign in rows), "a sum of positive terms")
         inner = [self.bound(row, above) for row, _ in rows]
         require(all(b.power[0] == "num" for b in inner), "numeric powers to compare")
-        top = max(inner, key=lambda b: (b.power[1], b.logs))
+        # Of equal orders, one that is no bound but the term itself needs no proof.
+        top = max(inner, key=lambda b: (b.power[1], b.logs, b.itself))
         if above:
             ends = [(b, *self.against(b, top)) for b in inner]
             constant = plus(*(times(b.constant, most) for b, most, _ in ends))
