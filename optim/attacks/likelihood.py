@@ -78,6 +78,10 @@ class Canaries(Objective):
         """See :meth:`Objective.digest`."""
         return self._signs.tobytes()
 
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """Return digests that no other has: canaries of two silos look alike, and are two."""
+        return [secrets.token_bytes(16) for _ in range(self.n)]
+
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`."""
         total = np.zeros(self.dimension)
