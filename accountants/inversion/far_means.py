@@ -14,8 +14,8 @@ Both statements carry over to compositions, since domination does.
 >>> from dpcal.accountants.losses.gaussian_mixtures import GaussianMixtures
 >>> loss = GaussianMixtures(((0.0, 0.75), (1.0, 0.25 - 2**-40), (9.0, 2**-40)), ((0.0, 1.0),), 2.0)
 >>> below, above = without_far_means(Direction("remove", ((loss, 10),)), math.log(1e-9))
->>> below.parts[0][0].numerator
-((0.0, 0.75), (1.0, 0.25))
+>>> [(mean, round(weight, 9)) for mean, weight in below.parts[0][0].numerator]
+[(0.0, 0.75), (1.0, 0.25)]
 >>> f"{above.parts[0][0].failure_probability:.3e}", above.parts[0][0].given.numerator[1][0]
 ('9.095e-13', 1.0)
 """
