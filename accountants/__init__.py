@@ -26,6 +26,7 @@ from dpcal.accountants.curves.tradeoff import (
     bayes_success,
     gdp_mu,
     trade_off,
+    trade_off_from_deltas,
     true_positive_rate,
 )
 from dpcal.accountants.interface import (
@@ -81,6 +82,7 @@ __all__ = [
     "privacy_profile",
     "renyi_order",
     "trade_off",
+    "trade_off_from_deltas",
     "true_positive_rate",
     "verify_certificate",
 ]

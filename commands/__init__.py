@@ -24,7 +24,7 @@ COMMANDS = {
     "certify": "prove bounds on delta or epsilon in ball arithmetic, or check such a proof",
     "compare": "ask several accountants the same question",
     "strategies": "compare correlated noise (tree, banded, BLT, ...) at one privacy target",
-    "plot": "draw a privacy profile, or the accuracies of a report",
+    "plot": "draw a privacy profile, trade-off or Renyi curve, or a report's accuracies",
     "audit": "prove or refute the printed settings of five papers",
     "optimizers": "list the optimizers: problems, what must be known, rates",
     "schedule": "a paper's corrected setting as a calibrated plan (JSON)",

@@ -34,7 +34,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "picture",
         choices=PICTURES,
         help="of a mechanism, profile: delta against epsilon; trade-off: false-negative against "
-        "false-positive rate; renyi: divergence against order. accuracy: a demo report's",
+        "false-positive rate; renyi: divergence against order. With --sampler random-allocation, "
+        "profile and trade-off are bounds from some epsilons, and there is no renyi. accuracy: a "
+        "demo report's",
     )
     add_run(parser)
     add_relation(parser, default=None, note="the sampler's own")
@@ -70,6 +72,8 @@ def run(options: Namespace) -> int:
     else:
         document, figure = _accuracy(options)
     title, description = _about(options, document)
+    if "bound" in document:
+        description = f"{description} | {document['bound']}"
     dpcal.plot.save(figure, options.output, title=title, description=description)
     present(
         options,
@@ -149,13 +153,19 @@ def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     # Dense at both ends, where the curve is steep or flat.
     rates = [0.5 - 0.4999 * math.cos(math.pi * k / 200) for k in range(201)]
     stage(options, "trade-off curve")
-    curve = dpcal.accountants.trade_off(told.event(), rates, neighboring_relation=told.relation)
+    found = dpcal.plot.TradeOffCurve.of(told.event(), rates, neighboring_relation=told.relation)
+    curve = found.curve
     document = {
         "mechanism": told.to_dict(),
         "false_positive_rate": curve.false_positive_rates.tolist(),
         "false_negative_rate": {"lower": curve.lower.tolist(), "upper": curve.upper.tolist()},
     }
-    return document, dpcal.plot.trade_off_curve([("", curve)])
+    if found.points:
+        document["bound"] = found.label
+        document["points"] = [{"epsilon": at, "delta": delta} for at, delta in found.points]
+    # Between a bound and guessing lies what is not known, which is no error of the curve.
+    drawn = dpcal.plot.trade_off_curve([(found.label, curve)], shaded=not found.points)
+    return document, drawn
 
 
 def _renyi(options: Namespace) -> tuple[dict[str, Any], Any]:

@@ -16,9 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dpcal.accountants import epsilon, log_delta, privacy_profile
+from dpcal import accountants
+from dpcal.accountants import (
+    epsilon,
+    log_delta,
+    privacy_profile,
+    trade_off,
+    trade_off_from_deltas,
+)
 from dpcal.accountants.curves.conversions import epsilon_from_renyi, renyi_divergence
 from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
@@ -43,6 +50,7 @@ __all__ = [
     "Curve",
     "Line",
     "RenyiCurve",
+    "TradeOffCurve",
     "profile",
     "renyi_curve",
     "trade_off_curve",
@@ -65,6 +73,9 @@ NAMES = {
 # to the right of a point is a bound too, for delta falls in epsilon; a straight line is none.
 WHOLE: Mapping[str, Any] = {"linestyle": "-", "linewidth": 1.5, "drawstyle": "steps-post"}
 WHOLE_POINTS = 10
+# A trade-off of such a run is a bound by lines at so many epsilons, up to that at the delta below:
+# an axis from 0 to 1 shows no more.
+TRADE_OFF_POINTS, TRADE_OFF_DELTA = 20, 1e-3
 # PLD and PRV take seconds for a dense curve; marks on the others show that they agree.
 MARKS = 4
 
@@ -203,10 +214,54 @@ def _band(axes: Any, x: Vector, lower: Vector, upper: Vector, color: str) -> Non
     axes.fill_between(x, lower, upper, color=color, alpha=0.25, linewidth=0, zorder=2)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TradeOffCurve:
+    """The trade-off curve of one event, and what it was computed from.
+
+    Attributes
+    ----------
+    curve
+        The bounds.
+    label
+        Empty where the curve is exact between its bounds; otherwise it says that ``curve.lower`` is
+        a bound, and from how many epsilons.
+    points
+        These epsilons, and upper bounds on delta at them.
+    """
+
+    curve: TradeOff
+    label: str = ""
+    points: tuple[tuple[float, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls, event: DpEvent, rates: ArrayLike, *, neighboring_relation: str = "add-or-remove-one"
+    ) -> TradeOffCurve:
+        """Ask for false-negative rates at false-positive rates, numbers in (0, 1), shape (n,).
+
+        A run with correlated noise, or with batches by random allocation, is priced as a whole:
+        then delta is asked at twenty epsilons, which prove a lower bound.
+        """
+        relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
+        if not isinstance(event, CorrelatedGaussianDpEvent):
+            return cls(curve=trade_off(event, rates, **relation))
+        highest = epsilon(event, delta=TRADE_OFF_DELTA, **relation).upper
+        if not math.isfinite(highest):
+            highest = 0.0
+        epsilons = np.unique(np.linspace(0.0, highest, TRADE_OFF_POINTS)).tolist()
+        deltas = [accountants.delta(event, epsilon=at, **relation).upper for at in epsilons]
+        return cls(
+            curve=trade_off_from_deltas(epsilons, deltas, rates, **relation),
+            label=f"lower bound from {len(epsilons)} epsilons",
+            points=tuple(zip(epsilons, deltas, strict=True)),
+        )
+
+
 def trade_off_curve(
     curves: Sequence[tuple[str, TradeOff]],
     *,
     attacks: Sequence[tuple[str, Vector, Vector]] = (),
+    shaded: bool = True,
 ) -> Any:
     """Draw false-negative against false-positive rates, between their bounds.
 
@@ -216,6 +271,8 @@ def trade_off_curve(
         At least one label and curve, ordered by privacy.
     attacks
         What attacks achieved: labels, false-positive and false-negative rates, shape (k,).
+    shaded
+        Whether what lies between the bounds is shaded. Without it, the lower bounds stand alone.
 
     Returns
     -------
@@ -229,7 +286,8 @@ def trade_off_curve(
         lower = np.concatenate([[1.0], curve.lower, [0.0]])
         upper = np.concatenate([[1.0], curve.upper, [0.0]])
         axes.plot(rates, lower, color=color, linewidth=2.0, label=label, zorder=3)
-        _band(axes, rates, lower, upper, color)
+        if shaded:
+            _band(axes, rates, lower, upper, color)
     for label, positives, negatives in attacks:
         axes.plot(positives, negatives, color=RED, linewidth=1.2, label=label, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
@@ -264,7 +322,20 @@ class RenyiCurve:
         neighboring_relation: str = "add-or-remove-one",
         highest: float = 256.0,
     ) -> RenyiCurve:
-        """Ask for the divergences at real orders from 1.05 to the highest."""
+        """Ask for the divergences at real orders from 1.05 to the highest.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If the event is not supported, or is priced as a whole.
+        """
+        if isinstance(event, CorrelatedGaussianDpEvent):
+            raise UnsupportedEvent(
+                "A run that is priced as a whole (batches by random allocation, or correlated "
+                "noise) has no Renyi picture, for what is known is delta at single epsilons, and "
+                "no finite divergence follows from finitely many of these: use 'dpcal plot "
+                "profile' or 'dpcal plot trade-off'."
+            )
         orders = 1 + np.geomspace(0.05, highest - 1, 160)
         values = [
             renyi_divergence(event, order=float(order), neighboring_relation=neighboring_relation)

@@ -54,6 +54,7 @@ li { margin: .3rem 0; }
 .claim { background: var(--soft); border-left: 4px solid var(--mark); padding: 1rem 1.2rem;
   margin: 1.4rem 0; font-size: 1.08rem; }
 .early { border-left-color: #b25000; }
+p, table:not(.grid) td { overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; margin: .6rem 0; font-size: .95rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .8rem .4rem 0;
   border-bottom: 1px solid var(--line); }
@@ -66,9 +67,13 @@ figcaption { color: #5a6270; font-size: .92rem; }
 figure svg { display: block; width: 100%; height: auto; }
 @media print {
   :root { --ink: #000; --quiet: #444; --line: #bbb; --paper: #fff; --soft: #fff; --mark: #000; }
+  @page { margin: 16mm; }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
-  h2, figure, table, .claim { break-inside: avoid; }
-  h2 { break-after: avoid; }
+  h2, li, tr, figure, table, .claim { break-inside: avoid; }
+  h2, li:first-child, p:has(+ ul), p:has(+ pre) { break-after: avoid; }
+  li:last-child { break-before: avoid; }
+  thead { display: table-header-group; }
+  pre { white-space: pre-wrap; }
 }
 """
 
@@ -314,7 +319,7 @@ def _grid(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f'<table class="grid"><tr>{top}</tr>{body}</table>'
+    return f'<table class="grid"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _listed(items: Iterable[str]) -> str:

@@ -47,6 +47,7 @@ __all__ = [
     "gdp_mu",
     "squared_gdp_mu",
     "trade_off",
+    "trade_off_from_deltas",
     "true_positive_rate",
 ]
 
@@ -65,6 +66,8 @@ _FEWEST_POINTS, _MOST_POINTS = 33, 256
 _GDP_WIDTH = 5e-4
 # A mu beyond this is reported as infinite: no privacy worth a number is left.
 _LARGEST_MU = 1e9
+# A pair whose exp(-epsilon) is below this says nothing that a picture or a number would show.
+_NO_LINE = 1e-300
 
 
 class _Test:
@@ -253,6 +256,69 @@ def trade_off(
     lower = np.maximum(0.0, (1.0 - strongest) * (1 - UNIT))
     upper = (1.0 - weakest) * (1 + UNIT)
     return TradeOff(rates, lower, np.minimum(upper, 1.0), null, neighboring_relation)
+
+
+def trade_off_from_deltas(
+    epsilons: ArrayLike,
+    deltas: ArrayLike,
+    false_positive_rates: ArrayLike,
+    *,
+    neighboring_relation: str = "add-or-remove-one",
+) -> TradeOff:
+    """Return the trade-off curve that finitely many (epsilon, delta) prove.
+
+    For mechanisms whose profile is known at single epsilons alone. Each pair keeps the
+    false-negative rate at or above max(1 - delta - exp(epsilon) alpha, exp(-epsilon) (1 - delta -
+    alpha)), and the largest of these is a bound too (Dong, Roth and Su 2022, equation 5 and
+    Proposition 2.5; Kairouz, Oh and Viswanath 2015). It is rounded down.
+
+    Parameters
+    ----------
+    epsilons
+        Array of k >= 1 numbers >= 0.
+    deltas
+        Array of k numbers in [0, 1]: the mechanism is (epsilon, delta)-differentially private for
+        each pair, whichever of two neighbors comes first.
+    false_positive_rates
+        Numbers in (0, 1), shape (n,).
+    neighboring_relation
+        The relation that the pairs hold for.
+
+    Returns
+    -------
+    TradeOff
+        ``lower`` is the bound. ``upper`` is what guessing achieves, 1 - alpha: the pairs say
+        nothing of what an attack achieves.
+
+    >>> curve = trade_off_from_deltas([0.0, 1.0], [0.4, 0.1], [0.1, 0.9])
+    >>> [f"{rate:.6f}" for rate in curve.lower]
+    ['0.628172', '0.000000']
+    """
+    pairs = [np.atleast_1d(np.asarray(ends, dtype=float)) for ends in (epsilons, deltas)]
+    if pairs[0].shape != pairs[1].shape or pairs[0].ndim > 1 or not pairs[0].size:
+        raise ValueError(
+            "epsilons and deltas must be arrays of the same length >= 1, got shapes "
+            f"{pairs[0].shape} and {pairs[1].shape}."
+        )
+    rates = np.atleast_1d(np.asarray(false_positive_rates, dtype=float))
+    for rate in rates:
+        _validate.probability(false_positive_rates=float(rate))
+    lower = np.zeros(len(rates))
+    for epsilon, delta in zip(*(ends.tolist() for ends in pairs), strict=True):
+        if not (epsilon >= 0 and 0 <= delta <= 1):
+            raise ValueError(
+                "epsilons must be numbers >= 0 and deltas numbers in [0, 1], got the pair "
+                f"({epsilon}, {delta})."
+            )
+        fall = exp_down(-epsilon)
+        if fall < _NO_LINE:
+            continue
+        # Both terms matter where they are positive: then every number in them is at most 1.
+        steep = 1 - delta - rates / fall * (1 + 2 * UNIT) - 4 * UNIT
+        flat = fall * (1 - delta - rates - 4 * UNIT) * (1 - 2 * UNIT)
+        lower = np.maximum(lower, np.maximum(steep, flat))
+    upper = np.minimum((1.0 - rates) * (1 + UNIT), 1.0)
+    return TradeOff(rates, lower, upper, "either", neighboring_relation)
 
 
 def true_positive_rate(

@@ -7,6 +7,7 @@ import sys
 import time
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,6 +144,39 @@ def test_all_commands_take_every_sampler(capsys, tmp_path, sampler, monkeypatch)
         line = told["profile"][0]
         below = [d for e, d in zip(line["epsilon"], line["delta"], strict=True) if e > epsilon]
         assert max(below) < 1e-5 < max(line["delta"])
+
+
+@pytest.mark.slow
+def test_the_trade_off_of_random_allocation_is_a_bound_which_an_attack_nearly_reaches(
+    capsys, tmp_path
+):
+    """One pass of three batches: between two Gaussian curves in closed form."""
+    path = tmp_path / "bound.svg"
+    words = ["--n", "6000", "--batch-size", "2000", "--epochs", "1", *NOISE]
+    words += ["--sampler", "random-allocation", "-o", path]
+    told = ask(capsys, "plot", "trade-off", *words)
+    assert f"{len(told['points'])} epsilons" in told["bound"]
+    assert told["bound"] in path.read_text()
+    rates = np.array(told["false_positive_rate"])
+    lower = np.array(told["false_negative_rate"]["lower"])
+    # Who adds up three sums sees one step under noise 2 sqrt(3). No bound may be above the curve of
+    # that attack, which is nearly the best one.
+    attack = norm.cdf(norm.isf(rates) - 1 / (2 * math.sqrt(3)))
+    assert np.all(lower <= attack)
+    assert np.max(attack - lower) < 0.01
+    # Who is told the batch sees one Gaussian mechanism; hiding it is worth something.
+    revealed = norm.cdf(norm.isf(rates) - 1 / 2)
+    middle = (rates > 0.05) & (rates < 0.95)
+    assert np.all(lower[middle] > revealed[middle])
+
+
+def test_there_is_no_renyi_picture_of_random_allocation(capsys, tmp_path):
+    words = [*RUN, *NOISE, "--sampler", "random-allocation", "-o", tmp_path / "renyi.svg"]
+    message = refuse(capsys, "plot", "renyi", *words)
+    assert "no finite divergence follows" in message
+    assert "use 'dpcal plot profile' or 'dpcal plot trade-off'" in message
+    assert "DpEvent" not in message
+    assert not list(tmp_path.iterdir())
 
 
 def test_several_targets_are_answered_as_each_alone(capsys, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
@@ -16,6 +17,7 @@ from dpcal.accountants import (
     events,
     gdp_mu,
     trade_off,
+    trade_off_from_deltas,
     true_positive_rate,
 )
 from dpcal.calibrate import noise_multiplier, noise_multiplier_for_risk
@@ -215,3 +217,44 @@ def test_a_risk_that_no_noise_reaches_is_refused():
         noise_multiplier_for_risk(events.GaussianDpEvent, success, at_most=0.4)
     with pytest.raises(TargetUnreachable, match="Every noise multiplier"):
         noise_multiplier_for_risk(lambda sigma: sampled(0.01, sigma), advantage, at_most=0.1)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 800), st.floats(0, 1)), min_size=1, max_size=4),
+    st.floats(1e-12, 1 - 1e-12),
+)
+def test_a_bound_from_pairs_is_rounded_down_from_dong_roth_su(pairs, rate):
+    # Dong, Roth and Su (2022), equation (5), in fifty digits.
+    epsilons, deltas = zip(*pairs, strict=True)
+    (found,) = trade_off_from_deltas(epsilons, deltas, [rate]).lower
+    with mpmath.workdps(50):
+        exact = mpmath.mpf(0)
+        for epsilon, delta_ in pairs:
+            rise, rest = mpmath.exp(epsilon), 1 - mpmath.mpf(delta_)
+            exact = max(exact, rest - rise * rate, (rest - rate) / rise)
+        assert found <= exact
+        assert exact - found < 1e-12
+
+
+@pytest.mark.parametrize("sigma", [0.5, 2.0])
+def test_a_bound_from_pairs_of_a_gaussian_is_below_its_curve_and_meets_it_with_many(sigma):
+    # Balle and Wang (2018), Theorem 8: the profile, whose dual is the curve.
+    mu = 1 / sigma
+    epsilons = np.linspace(0, mu * (mu / 2 + 5), 300)
+    deltas = norm.cdf(mu / 2 - epsilons / mu) - np.exp(
+        epsilons + norm.logcdf(-mu / 2 - epsilons / mu)
+    )
+    exact = norm.cdf(norm.isf(RATES[1:]) - mu)
+    for step in (60, 1):
+        lower = trade_off_from_deltas(epsilons[::step], deltas[::step], RATES[1:]).lower
+        assert np.all(lower <= exact + 1e-14)
+    assert np.all(exact - lower < 1e-3)
+
+
+def test_a_bound_from_pairs_refuses_what_is_no_pair():
+    with pytest.raises(ValueError, match=r"the pair \(-1.0, 0.1\)"):
+        trade_off_from_deltas([-1], [0.1], [0.5])
+    with pytest.raises(ValueError, match=r"the pair \(1.0, nan\)"):
+        trade_off_from_deltas([1], [math.nan], [0.5])
+    with pytest.raises(ValueError, match="same length >= 1"):
+        trade_off_from_deltas([1, 2], [0.1], [0.5])
