@@ -162,7 +162,7 @@ BROKEN = {
         "from dpcal.calibrate.schedules import Bound, Quantity, Schedule\n"
         "SCHEDULE = Schedule(name='s', title='', citation='', quantities=(Quantity('n', 'size'),),"
         " claims=(Bound('c', '1 <= m', source='here'),))\n",
-        "claim 'c': symbol m is not declared as a quantity of s; did you mean n?",
+        "claim 'c': symbol m is not declared as a quantity of s, which declares n",
     ),
     "float": (
         "from dpcal.calibrate.schedules import Bound, positive\n"
