@@ -137,21 +137,20 @@ def _complete(options: Namespace, candidates: Candidates) -> None:
     """Settle what the table is read by: the models' schema, or the one that was given."""
     if not candidates.models:
         required(options, "schema", "target")
-        schema, options.loss = Schema.read(options.schema), "logistic"
+        schema = Schema.read(options.schema)
     else:
-        first, *others = candidates.models
+        first = candidates.models[0]
         if options.schema is not None or options.target is not None:
             raise ValueError("--schema and --target are for candidates that are points.")
-        about = [(each.schema, each.target, each.labels) for each in (first, *others)]
+        about = [(each.schema, each.target, each.labels) for each in candidates.models]
         if any(each != about[0] for each in about):
             raise ValueError("candidates must be models with one schema, target and classes.")
-        if any(each.about.get("loss") != "logistic" for each in (first, *others)):
+        if any(each.about.get("loss") != "logistic" for each in candidates.models):
             raise ValueError(
                 "candidates must be models of logistic losses: others have no Hessian whose change "
                 "is bounded, or a constant one."
             )
         schema, options.target = first.schema.with_column(first.target), first.target.name
-        options.loss = "logistic"
     if schema.group_size > 1:
         raise ValueError(f"select is for one row a person, the schema says {schema.group_size}.")
     for column in schema.features(options.target):
@@ -162,6 +161,7 @@ def _complete(options: Namespace, candidates: Candidates) -> None:
             )
     given: dict[str, Any] = {
         "given_schema": schema,
+        "loss": "logistic",
         "test_fraction": 0.0,
         "n": None,
         "bounds": None,
