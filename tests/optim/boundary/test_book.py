@@ -11,6 +11,7 @@ import stat
 import struct
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -243,19 +244,38 @@ def test_a_changed_total_is_kept_beside_the_former_one(make):
     assert [total[1:] for total in book.totals] == [(1.0, DELTA), (2.0, DELTA)]
 
 
+def forked(work):
+    """Start a child that does some work and ends, whatever happens: by its status, or else 0.
+
+    A child that left by an exception would go on with the tests of its parent.
+    """
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            status = work() or 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return child
+
+
 @pytest.mark.slow
 @forks
 def test_a_forked_process_asks_nothing_on_its_parents_row(make):
     oracle = make(2.0).oracle(OBJECTIVE, gaussian())
-    child = os.fork()
-    if not child:
+
+    def asks():
+        nonlocal oracle
         with contextlib.suppress(LedgerMismatch):
             oracle.gradient(ORIGIN, "gradient")
-            os._exit(1)
+            return 1
         del oracle
         gc.collect()
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
+        return 0
+
+    assert os.waitpid(forked(asks), 0)[1] == 0
     oracle.gradient(ORIGIN, "gradient")
     assert make().runs[0].charged
 
@@ -265,17 +285,13 @@ def test_processes_at_once_never_overrun_the_total(make):
     """Ten processes ask for a run each, four fit: four are admitted, whoever comes first."""
     make(epsilon_of_mu(math.sqrt(4) / 4.0) * (1 + 1e-9))
     reader, writer = os.pipe()
-    children = []
-    for _ in range(10):
-        child = os.fork()
-        if not child:
-            status = 1
-            with contextlib.suppress(BudgetExceeded):
-                make().oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
-                os.write(writer, b"x")
-            status = 0
-            os._exit(status)
-        children.append(child)
+
+    def asks():
+        with contextlib.suppress(BudgetExceeded):
+            make().oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
+            os.write(writer, b"x")
+
+    children = [forked(asks) for _ in range(10)]
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 10
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
@@ -305,16 +321,17 @@ def killed_200_times(path):
     for round_ in range(200):
         book.spent()
         reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
+
+        def runs(first=100 * round_, writer=writer):
             for number in range(100):
-                plan = gaussian(40.0, number=100 * round_ + number)
+                plan = gaussian(40.0, number=first + number)
                 oracle = BudgetBook(path).oracle(OBJECTIVE, plan)
                 oracle.gradient(ORIGIN, "gradient")
-                os.write(writer, struct.pack("<q", 100 * round_ + number))
+                os.write(writer, struct.pack("<q", first + number))
                 if number % 2:
                     oracle.close()
-            os._exit(0)
+
+        child = forked(runs)
         os.close(writer)
         with os.fdopen(reader, "rb", buffering=0) as pipe:
             # After none, one or two answers, and somewhere in the run that follows.
@@ -336,16 +353,17 @@ def test_on_a_full_disk_nothing_is_answered_and_the_book_stays_readable(make):
     book = make(9.0)
     book.oracle(OBJECTIVE, gaussian(), seed=1).gradient(ORIGIN, "gradient")
     gc.collect()
-    child = os.fork()
-    if not child:
+
+    def asks():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
         try:
             make().oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
         except OSError as error:
-            os._exit(0 if "cannot be read or written" in str(error) else 2)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+            return 0 if "cannot be read or written" in str(error) else 2
+        return 1
+
+    assert os.waitpid(forked(asks), 0)[1] == 0
     assert len(make().runs) == 1
     book.oracle(OBJECTIVE, gaussian()).gradient(ORIGIN, "gradient")
     assert len(book.runs) == 2
