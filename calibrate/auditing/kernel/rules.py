@@ -235,7 +235,7 @@ def _monotone(context: Context, term: t.Term, strict: bool, proof: Proof, depth:
         t.require(context.is_at_least(low), "a base that is not negative")
         t.require(context.is_at_least(rest[0], strict), "an exponent that is not negative")
     t.require(context.is_at_least(t.minus(high, low), strict), "arguments in order")
-    t.require(term == t.minus((name, high, *rest), (name, low, *rest)), "a t.difference of values")
+    t.require(term == t.minus((name, high, *rest), (name, low, *rest)), "a difference of values")
     context.require_defined(term)
 
 
@@ -244,7 +244,7 @@ def _slope(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
     name, body = str(proof["name"]), t.decode(proof["of"])
     start, end, z = t.decode(proof["start"]), t.decode(proof["end"]), t.symbol(name)
     values = [t.replace(body, {z: at}) for at in (end, start)]
-    t.require(term == t.minus(*values), "a t.difference of values")
+    t.require(term == t.minus(*values), "a difference of values")
     context.require_defined(t.minus(end, start))
     rises = context.is_at_least(t.minus(end, start), strict)
     t.require(rises or context.is_at_least(t.minus(start, end), strict), "ends in order")
