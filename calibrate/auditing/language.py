@@ -18,6 +18,7 @@ corrected*, and claims about them. All of it is data:
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -334,6 +335,12 @@ class Schedule:
                 values = values.meet(Range(*claim.on[name]))
             domain[name] = values
         return domain
+
+    def planned_by(self, planner: Callable[..., Plan] | None) -> Schedule:
+        """Return a copy with a planner; its claims are not checked a second time."""
+        planned = copy.copy(self)
+        object.__setattr__(planned, "planner", planner)
+        return planned
 
     def plan(self, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
         """Solve the corrected setting to a calibrated plan.

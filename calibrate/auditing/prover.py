@@ -57,7 +57,6 @@ SAMPLES = 60
 SECONDS = 10.0
 FIRST_POINTS, MORE_POINTS = 24, 300
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
-Wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}
 
 
 def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
@@ -110,7 +109,7 @@ def _decide(claim: claims.Claim, deadline: float) -> Verdict:
 
 def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
     found = claim.necessary()
-    refuted, held = _counterexample(claim, found, FIRST_POINTS, 0)
+    refuted = _counterexample(claim, found, FIRST_POINTS, 0)
     if refuted is not None:
         return refuted
     where = witness(claim)
@@ -123,14 +122,13 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
         if given:
             evidence["given"] = [encode(term) for term in given]
         return Verdict(claim.proved, _method(proofs), _why(claim, proofs), evidence)
-    refuted, more = _counterexample(claim, found, MORE_POINTS, 1)
+    refuted = _counterexample(claim, found, MORE_POINTS, 1)
     if refuted is not None:
         return refuted
     hole = _undefined(claim, found)
     if hole is not None:
         return Verdict("OPEN", "none", f"a side is undefined {_at(hole)}")
-    distinct = {json.dumps(_plain(point)): point for point in held + more}
-    rows = [_plain(point) for point in distinct.values()][:SAMPLES]
+    rows = _held(claim, found)
     if len(rows) >= SAMPLES // 2:
         reason = f"true at {len(rows)} exact points; not proved"
         return Verdict("SAMPLED", "points", reason, {"points": rows})
@@ -191,17 +189,37 @@ def _opposite(claim: claims.Balance) -> list[Term]:
 
 def _counterexample(
     claim: claims.Claim, found: list[Goal], count: int, seed: int
-) -> tuple[Verdict | None, list[dict[str, Fraction]]]:
-    """Look for a point where a goal fails; return it, or the points where all hold."""
-    held: list[dict[str, Fraction]] = []
+) -> Verdict | None:
+    """Look for a point where a goal fails."""
     for point in points(claim, count, seed):
+        for k, goal in enumerate(found):
+            if _fails(goal, point):
+                return _refuted(goal, k, point)
+    return None
+
+
+def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
+    """Return whether a goal fails at a point; exact arithmetic only where a ball leaves it open."""
+    gap = minus(goal.right, goal.left)
+    try:
+        ball = balls.value(gap, {name: (x, x) for name, x in point.items()})
+    except Undecided:
+        return False
+    if ball < 0 or (goal.relation == "=" and ball > 0):
+        return True
+    return goal.relation == "<" and not ball > 0 and exact(gap, point) == 0
+
+
+def _held(claim: claims.Claim, found: list[Goal]) -> list[dict[str, str]]:
+    """Return distinct points at which all goals certainly hold."""
+    rows: dict[str, dict[str, str]] = {}
+    for point in (*points(claim, FIRST_POINTS, 0), *points(claim, MORE_POINTS, 1)):
         signs = [balls.sign_at(minus(goal.right, goal.left), point) for goal in found]
-        for k, (goal, sign) in enumerate(zip(found, signs, strict=True)):
-            if sign in Wrong[goal.relation]:
-                return _refuted(goal, k, point), held
         if None not in signs:
-            held.append(point)
-    return None, held
+            rows[json.dumps(_plain(point))] = _plain(point)
+        if len(rows) == SAMPLES:
+            break
+    return list(rows.values())
 
 
 def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction] | None:

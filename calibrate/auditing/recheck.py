@@ -13,6 +13,7 @@ proofs: they are checked here, and carry the status SAMPLED (a price above the c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -26,6 +27,8 @@ from dpcal.calibrate.auditing.kernel.terms import Term, Undecided, minus, requir
 from dpcal.calibrate.auditing.verdicts import Verdict
 
 __all__ = ["recheck", "shown", "verdict_of"]
+
+_FINEST, _COARSEST = 0.01, 0.5  # errors of the second price, which takes seconds at the first
 
 
 def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
@@ -119,13 +122,16 @@ def _check_points(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
 
 
 def _check_price(claim: claims.Priced, verdict: Verdict) -> None:
-    """Price the event by convolving privacy loss random variables; raise where it disagrees."""
+    """Price the event again, and by convolution as finely as the distance from the claim needs."""
     require(verdict.status in ("REFUTED", "SAMPLED"), "a price is never a proof.")
-    price = epsilon(
-        claim.event(),
-        delta=claim.delta,
-        neighboring_relation=claim.neighboring_relation,
-        accountant="prv",
+    price = functools.partial(
+        epsilon, claim.event(), delta=claim.delta, neighboring_relation=claim.neighboring_relation
     )
-    refuted = price.lower > claim.epsilon
-    require(refuted == (verdict.status == "REFUTED"), "the price that the verdict says.")
+    found, refuted = price(), verdict.status == "REFUTED"
+    shown = (verdict.evidence["lower"], verdict.evidence["upper"])
+    require(shown == (found.lower, found.upper), "the price that is shown.")
+    end = found.lower if refuted else found.upper
+    require((end > claim.epsilon) == refuted, "the price that the verdict says.")
+    error = min(max(abs(end - claim.epsilon) / 4, _FINEST), _COARSEST)
+    other = price(accountant="prv", eps_error=error)
+    require((other.lower > claim.epsilon) == refuted, "a second accountant that says the same.")

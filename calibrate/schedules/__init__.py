@@ -10,7 +10,6 @@ Traceback (most recent call last):
 ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you mean 'kl_condition'?
 """
 
-import dataclasses
 from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -108,7 +107,7 @@ def load(name: str) -> Schedule:
         raise ValueError(f"schedule {nearest(name, PAPERS)}")
     schedule: Schedule = import_module(f"dpcal.calibrate.schedules.{name}").SCHEDULE
     planner = partial(plan_from, schedule) if name in PLANNERS else None
-    return dataclasses.replace(schedule, planner=planner)
+    return schedule.planned_by(planner)
 
 
 def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:

@@ -30,9 +30,8 @@ _PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min":
 Box = Mapping[str, tuple[Fraction, Fraction]]
 
 
-def _interval(low: Fraction, high: Fraction) -> Any:
-    ends = [flint.arb(flint.fmpq(*end.as_integer_ratio())) for end in (low, high)]
-    return ends[0] if low == high else ends[0].union(ends[1])
+def _ball(number: Fraction) -> Any:
+    return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
 def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
@@ -44,7 +43,8 @@ def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
         Where the term may be undefined somewhere in the box.
     """
     with flint.ctx.workprec(bits):
-        result = _value(term, {name: _interval(*ends) for name, ends in box.items()})
+        balls = {name: _ball(low).union(_ball(high)) for name, (low, high) in box.items()}
+        result = _value(term, balls)
     t.require(result.is_finite(), "a finite enclosure")
     return result
 
@@ -52,7 +52,7 @@ def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
 def _value(term: t.Term, box: Mapping[str, Any]) -> Any:
     head, *parts = term
     if head == "num":
-        return _interval(parts[0], parts[0])
+        return _ball(parts[0])
     if head == "sym":
         t.require(parts[0] in box, f"a range of {parts[0]}")
         return box[parts[0]]

@@ -60,7 +60,7 @@ def exact(term: t.Term, point: Mapping[str, Fraction]) -> Fraction | None:
 
 
 def _constant(value: Any) -> Form:
-    return _RING.constant(flint.fmpq(*Fraction(value).as_integer_ratio())), _ONE
+    return _RING.constant(flint.fmpq(*value.as_integer_ratio())), _ONE
 
 
 def _numbers(polynomial: Any) -> list[Fraction]:

@@ -83,10 +83,11 @@ class Context:
         """Return 2 for a term that is plainly positive where it is defined, 1 for nonnegative."""
         if term[0] == "num":
             return 2 if term[1] > 0 else int(term[1] == 0)
-        if term not in self._signs:
+        found = self._signs.get(term)
+        if found is None:
             known = {True: 2, False: 1, None: 0}[self.facts.get(term)]
-            self._signs[term] = max(known, self._sign(term)) if known < 2 else 2
-        return self._signs[term]
+            found = self._signs[term] = max(known, self._sign(term)) if known < 2 else 2
+        return found
 
     def _sign(self, term: t.Term) -> int:
         head = term[0]
@@ -96,9 +97,8 @@ class Context:
             return 2 if self.sign(term[1]) == 2 or term[2][1] < 0 else 1
         if head in ("exp", "erfc", "gamma", "uppergamma"):
             return 2
-        if not t.symbols(term):
-            found = balls.sign_at(term, {})
-            return {1: 2, 0: 1}.get(-1 if found is None else found, 0)
+        if all(part[0] != "sym" for part in t.subterms(term)):
+            return {1: 2, 0: 1, -1: 0, None: 0}[balls.sign_at(term, {})]
         signs = [self.sign(part) for part in term[1:]]
         if head == "add":
             return 0 if 0 in signs else max(signs)

@@ -59,6 +59,8 @@ def by_simpler_balls(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Enclose the normal form, in which symbols that cancel do not widen the enclosure."""
+    if not any(None not in context.box[name] for name in symbols(term)):
+        return None
     simpler = context.normal.term(context.normal.sum(term))
     proof = by_balls(search, context, simpler, strict, depth)
     if proof is None:

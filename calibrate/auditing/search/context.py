@@ -113,6 +113,7 @@ class Context:
         return box
 
 
+@functools.lru_cache(maxsize=4096)
 def _bound_of_symbol(term: Term) -> tuple[str, Fraction, bool] | None:
     """Read ``c1 x + c0 >= 0`` as a bound on x: name, value, whether it is an upper one."""
     names = symbols(term)

@@ -153,6 +153,8 @@ class Search:
         """Find a fact that the others contradict, among those that a split brought last."""
         for index in range(len(context.facts) - 1, max(-1, len(context.facts) - 4), -1):
             fact, strict = context.facts[index]
+            if not _may_hold(context, negative(fact), not strict):
+                continue
             others = tuple(known for k, known in enumerate(context.facts) if k != index)
             rest = Context(context.signs, others)
             try:
@@ -284,6 +286,13 @@ class Search:
             return None
         step: Proof = {"rule": "equal cases", "of": encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
+
+
+def _may_hold(context: Context, term: Term, strict: bool) -> bool:
+    try:
+        return context.holds(term, strict)
+    except _FAILURES:
+        return True
 
 
 def _extrema_of_facts(context: Context, term: Term) -> list[Term]:

@@ -69,11 +69,11 @@ class Normal:
 
     def sum(self, term: Term) -> Sum:
         """Return the normal form of a term."""
-        if term not in self._cache:
+        if (found := self._cache.get(term)) is None:
             if time.thread_time() > self.deadline:
                 raise Undecided("out of time")
-            self._cache[term] = self._sum(term)
-        return self._cache[term]
+            found = self._cache[term] = self._sum(term)
+        return found
 
     def is_zero(self, term: Term) -> bool:
         """Return whether a term is zero wherever it is defined."""

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from dpcal.calibrate.auditing.claims import Claim
-from dpcal.calibrate.auditing.kernel.checker import contains
+from dpcal.calibrate.auditing.kernel import balls
 from dpcal.calibrate.auditing.kernel.rings import exact
-from dpcal.calibrate.auditing.kernel.terms import symbols
+from dpcal.calibrate.auditing.kernel.terms import minus, symbols
 from dpcal.calibrate.auditing.ranges import Range
 
 __all__ = ["points", "witness"]
@@ -28,9 +28,20 @@ _HUGE = Fraction(10) ** 30
 
 def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:
     """Yield the claim's own points, simple points, then random rational ones, inside the domain."""
-    for point in _candidates(claim, claim.ranges(), count, seed):
-        if contains(claim, point):
-            yield point
+    ranges = claim.ranges()
+    conditions = [(minus(large, small), strict) for small, large, strict in claim.where]
+    for point in _candidates(claim, ranges, count, seed):
+        if all(_allows(values, point[name]) for name, values in ranges.items()):
+            signs = [(balls.sign_at(gap, point), strict) for gap, strict in conditions]
+            if all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs):
+                yield point
+
+
+def _allows(values: Range, x: Fraction) -> bool:
+    low, high, open_low, open_high, whole = values
+    above = low is None or x > low or (x == low and not open_low)
+    below = high is None or x < high or (x == high and not open_high)
+    return above and below and not (whole and x.denominator != 1)
 
 
 def witness(claim: Claim) -> Point | None:
@@ -46,10 +57,10 @@ def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -
         yield {s: _within(r, base) for s, r in domain.items()}
     for k in range(count):
         point = {s: _draw(r, generator, k < count // 3) for s, r in domain.items()}
-        yield _moved_inside(claim, point) if k % 2 else point
+        yield _moved_inside(claim, domain, point) if k % 2 else point
 
 
-def _moved_inside(claim: Claim, point: Point) -> Point:
+def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point:
     """Set a lone side of each condition to twice or half the other side, to meet the condition."""
     point = dict(point)
     for small, large, _ in claim.where:
@@ -57,7 +68,7 @@ def _moved_inside(claim: Claim, point: Point) -> Point:
             if lone[0] == "sym" and lone[1] not in symbols(other):
                 value = exact(other, point)
                 if value is not None and value > 0:
-                    point[lone[1]] = _within(claim.ranges()[lone[1]], value * scale)
+                    point[lone[1]] = _within(domain[lone[1]], value * scale)
                     break
     return point
 
