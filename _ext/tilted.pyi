@@ -6,17 +6,20 @@ _Ints = NDArray[np.intc]
 
 def state_table(
     factors: _Floats,
+    runs: NDArray[np.intp],
     decay: float,
     scale: float,
     variance: float,
     largest: float,
     cells: int,
+    most: int,
 ) -> tuple[_Floats, NDArray[np.intp], _Floats]: ...
 def state_draws(
     table: _Floats,
     places: NDArray[np.intp],
     norms: _Floats,
     factors: _Floats,
+    runs: NDArray[np.intp],
     decay: float,
     scale: float,
     variance: float,

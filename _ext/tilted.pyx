@@ -51,17 +51,19 @@ cdef inline double weigh(
 
 def state_table(
     const double[:, ::1] factors,
+    const Py_ssize_t[::1] runs,
     double decay,
     double scale,
     double variance,
     double largest,
     Py_ssize_t cells,
+    Py_ssize_t most,
 ):
     """Upper bounds on what rounds from one on weigh after each state, over what they weigh after 0.
 
     After a state w, a round of k participations has the mean ``scale w + k``, and the state becomes
     ``decay w + k``. States are ``largest * j / cells``, and ``decay * largest + kinds - 1`` is at
-    most ``largest``. ``factors[t, k]`` is Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2).
+    most ``largest``. ``factors[runs[t], k]`` is Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2).
 
     Returns
     -------
@@ -72,40 +74,60 @@ def state_table(
         Row of the table for each round and for the end, shape (rounds + 1,). Far from the end,
         rounds share a row: where all entries are within 1e-14 of those of the next round.
     norms
-        What rounds from one on weigh after the state 0, over the rounds after it, shape (rounds,).
+        What rounds from one on weigh after the state 0, over the rounds after it, shape (rounds,);
+        infinite if more than ``most`` rows would be distinct.
     """
-    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1], t, j, last = 0, k
+    cdef Py_ssize_t rounds = runs.shape[0], kinds = factors.shape[1], t, j, last = 0, k, run
     out, sums, at = [np.ones(cells + 1)], np.empty(rounds), np.zeros(rounds + 1, dtype=np.intp)
     cdef double[::1] ahead = out[0], now = np.empty(cells + 1)
     cdef double[::1] norms = sums
     cdef Py_ssize_t[::1] places = at
-    cdef double[::1] terms = np.empty(kinds)
-    cdef double per_cell = cells / largest, w
+    # What a state and a number of participations give does not depend on the round.
+    cdef double[:, ::1] gain = np.empty((kinds, cells + 1)), share = np.empty((kinds, cells + 1))
+    cdef Py_ssize_t[:, ::1] cell = np.empty((kinds, cells + 1), dtype=np.intp)
+    cdef double per_cell = cells / largest, before, power, step, place, factor
     cdef bint same, repeated = False
+    for j in range(cells + 1):
+        before = scale * (largest * j / cells)
+        power = exp(0.5 / variance * before * before)
+        step = exp(before / variance)
+        for k in range(kinds):
+            gain[k, j] = power
+            power *= step
+            place = (decay * (largest * j / cells) + k) * per_cell
+            cell[k, j] = min(<Py_ssize_t>place, cells - 1)
+            share[k, j] = min(place - cell[k, j], 1.0)
     for t in range(rounds - 1, -1, -1):
+        run = runs[t]
+        if repeated and run == runs[t + 1]:
+            # The same factors and the same row ahead: the same row again.
+            norms[t] = norms[t + 1]
+            places[t] = last
+            continue
         with nogil:
-            if repeated:
-                for k in range(kinds):
-                    repeated &= factors[t, k] == factors[t + 1, k]
-            if repeated:
-                # The same factors and the same row ahead: the same row again.
-                norms[t] = norms[t + 1]
-                places[t] = last
-                continue
             for j in range(cells + 1):
-                w = largest * j / cells
-                now[j] = weigh(
-                    &factors[t, 0], kinds, &ahead[0], cells, per_cell, scale * w,
-                    decay * w, 1.0 / variance, &terms[0],
-                )
+                now[j] = 0.0
+            for k in range(kinds):
+                factor = factors[run, k]
+                for j in range(cells + 1):
+                    place = ahead[cell[k, j]]
+                    now[j] += factor * gain[k, j] * (
+                        place + share[k, j] * (ahead[cell[k, j] + 1] - place)
+                    )
             norms[t] = now[0]
             same = True
             for j in range(cells + 1):
                 now[j] /= norms[t]
-                same &= now[j] <= ahead[j] * (1 + 1e-14) and ahead[j] <= now[j] * (1 + 1e-14)
+                # Beyond all numbers is the same everywhere.
+                same &= (now[j] <= ahead[j] * (1 + 1e-14) and ahead[j] <= now[j] * (1 + 1e-14)) or (
+                    not now[j] < INFINITY and not ahead[j] < INFINITY
+                )
         if same and t < rounds - 1:
             repeated = True
         else:
+            if last == most:
+                sums[:] = INFINITY
+                break
             out.append(np.asarray(now).copy())
             ahead = out[len(out) - 1]
             last += 1
@@ -119,6 +141,7 @@ def state_draws(
     const Py_ssize_t[::1] places,
     const double[::1] norms,
     const double[:, ::1] factors,
+    const Py_ssize_t[::1] runs,
     double decay,
     double scale,
     double variance,
@@ -130,45 +153,46 @@ def state_draws(
 
     The weights are over the product of the norms, at most 1 up to rounding.
     """
-    cdef Py_ssize_t rounds = factors.shape[0], kinds = factors.shape[1]
+    cdef Py_ssize_t rounds = runs.shape[0], kinds = factors.shape[1]
     cdef Py_ssize_t cells = table.shape[1] - 1, t, d, pick
     cdef bitgen_t *bits = bits_of(generator)
-    cdef double s, total, threshold, ratio, weight, per_cell = cells / largest, worst = 1.0
+    cdef double s, total, threshold, ratio, per_cell = cells / largest, worst = 1.0
     means = np.empty((rounds, draws))
-    weights = np.empty(draws)
+    weights = np.zeros(draws)
     cdef double[:, ::1] out = means
-    cdef double[::1] log_weight = weights
-    cdef double[:, ::1] first = np.empty((rounds, kinds))
-    cdef double[::1] terms = np.empty(kinds)
+    cdef double[::1] log_weight = weights, weight = np.ones(draws), state = np.zeros(draws)
+    cdef double[::1] first = np.empty(kinds), terms = np.empty(kinds)
     cdef const double *chances
+    cdef const double *factor
+    cdef const double *ahead
     with generator.bit_generator.lock, nogil:
-        # What rounds weigh after the state 0 is asked for most often.
+        # All draws of a round read the same rows of the table.
         for t in range(rounds):
-            weigh(
-                &factors[t, 0], kinds, &table[places[t + 1], 0], cells, per_cell, 0.0, 0.0,
-                1.0 / variance, &first[t, 0],
-            )
-        for d in range(draws):
-            s = 0.0
-            weight = 1.0
-            log_weight[d] = 0.0
-            for t in range(rounds):
+            factor, ahead = &factors[runs[t], 0], &table[places[t + 1], 0]
+            if t == 0 or runs[t] != runs[t - 1] or places[t + 1] != places[t]:
+                # What rounds weigh after the state 0 is asked for most often.
+                weigh(
+                    factor, kinds, ahead, cells, per_cell, 0.0, 0.0, 1.0 / variance, &first[0]
+                )
+            for d in range(draws):
+                s = state[d]
+                threshold = bits.next_double(bits.state)
                 if s == 0.0:
-                    chances = &first[t, 0]
-                    total = norms[t]
+                    chances = &first[0]
+                    threshold *= norms[t]
                 else:
                     total = weigh(
-                        &factors[t, 0], kinds, &table[places[t + 1], 0], cells, per_cell,
-                        scale * s, decay * s, 1.0 / variance, &terms[0],
+                        factor, kinds, ahead, cells, per_cell, scale * s, decay * s,
+                        1.0 / variance, &terms[0],
                     )
                     chances = &terms[0]
+                    threshold *= total
                     ratio = total / (norms[t] * chord(&table[places[t], 0], cells, s * per_cell))
                     worst = max(worst, ratio)
-                    weight *= ratio
-                    if weight < 1e-200:
-                        log_weight[d] += log(weight)
-                        weight = 1.0
-                threshold = bits.next_double(bits.state) * total
+                    weight[d] *= ratio
+                    if weight[d] < 1e-200:
+                        log_weight[d] += log(weight[d])
+                        weight[d] = 1.0
                 pick = 0
                 while pick < kinds - 1:
                     threshold -= chances[pick]
@@ -177,9 +201,9 @@ def state_draws(
                     pick += 1
                 out[t, d] = scale * s + pick
                 s = decay * s + pick
-                if s < SMALLEST:
-                    s = 0.0
-            log_weight[d] += log(weight)
+                state[d] = 0.0 if s < SMALLEST else s
+        for d in range(draws):
+            log_weight[d] += log(weight[d])
     if not worst < 1.0 + ROUNDING:
         raise ArithmeticError(f"A weight exceeds its bound by a factor of {worst:.6g}.")
     return means, weights
@@ -294,10 +318,11 @@ def band_draws(
     cdef double pull, threshold, before
     counts = np.empty((rounds, draws))
     cdef double[:, ::1] out = counts
+    cdef Py_ssize_t[::1] last = np.zeros(draws, dtype=np.intp)
     with generator.bit_generator.lock, nogil:
-        for d in range(draws):
-            w = 0
-            for t in range(rounds):
+        for t in range(rounds):
+            for d in range(draws):
+                w = last[d]
                 threshold = bits.next_double(bits.state) - kept[places[t], w]
                 pick = 0
                 next_ = (w * kinds) % states if w > 0 else 0
@@ -315,7 +340,7 @@ def band_draws(
                             break
                         pick += 1
                 out[t, d] = pick
-                w = next_ + pick if states > 1 else 0
+                last[d] = next_ + pick if states > 1 else 0
     return counts
 
 

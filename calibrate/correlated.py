@@ -36,7 +36,8 @@ from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.api import Confirmed, confirmed, delta_of
 from dpcal.accountants.correlated.bounds import Revealed
 from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.draws.choice import least_reach
+from dpcal.accountants.correlated.draws.choice import Goal, least_reach, removing
+from dpcal.accountants.correlated.draws.confidence import largest_range
 from dpcal.accountants.correlated.draws.evidence import expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options, Question
@@ -57,7 +58,7 @@ _SEARCH = 8
 # Relative widths at which the search by draws, and by proofs, ends, and that of a first guess.
 _WIDTH, _PROVED_WIDTH, _ROUGH = 3e-3, 1e-4, 1e-2
 # Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
-# would do. It is where a search begins; a wrong one costs a few steps more.
+# would do, and proofs need no more. It is where searches begin; a wrong one costs a few steps more.
 _GAIN = 0.88
 # Draws that cannot save this part of the noise that is proved are not made.
 _WORTH = 0.97
@@ -195,7 +196,7 @@ class Calibration:
         def price(sigma: float) -> float:
             return Revealed(Mechanism(self.shape, sigma), law).epsilon(self.delta).value
 
-        return _least(price, self.epsilon, self.start(), _PROVED_WIDTH)
+        return _least(price, self.epsilon, self.start, _PROVED_WIDTH)
 
     def proved(self) -> float:
         """Return the least multiplier that a deterministic bound proves, to a relative 1e-4."""
@@ -217,8 +218,10 @@ class Calibration:
         def price(sigma: float) -> float:
             return self.question(sigma, statistics="none").proved.epsilon(self.delta).value
 
-        return _least(price, self.epsilon, self.start(), _PROVED_WIDTH)
+        # Proofs and ranges of draws are both Renyi bounds, so that they need about the same noise.
+        return _least(price, self.epsilon, self._promising or self.start, _PROVED_WIDTH)
 
+    @cached_property
     def start(self) -> float:
         """Return a first guess: what independent noise needs, times the largest column."""
         T = self.shape.steps
@@ -334,34 +337,49 @@ class Calibration:
                     reason = str(error)
             return None
 
-        start, top = self._promising(), self._limit
+        start, top = self._promising, self._limit
         if start is None:
-            start = min(self.start(), _WORTH * top)
+            start = min(self.start, _WORTH * top)
         elif start >= _WORTH * top:
-            return (
-                None,
-                f"the range of draws alone needs a noise multiplier of {start / _GAIN:.4g}.",
-            )
+            # The range alone would not do, but many draws leave only a small part of it.
+            if not self._may_do(_WORTH * top):
+                return None, (
+                    f"draws={self.options.draws} need more than a noise multiplier of "
+                    f"{_WORTH * top:.4g}, were none of them to exceed epsilon."
+                )
+            start = _GAIN * top
         found = _crossing(estimate, self.epsilon, start, _WIDTH, top)
         return found, reason or "No noise multiplier meets the target."
 
+    @cached_property
     def _promising(self) -> float | None:
         """A multiplier near that of draws: a little below where their range alone would do.
 
         None where no range is known without draws.
         """
         if self.options.statistics != "certified":
-            return self.start()
+            return self.start
+        if self.question(self.start, seed=0).route == "bins":
+            return self.start
         delta = self.delta - self.reserved
 
         def reach(sigma: float) -> float | None:
             found = least_reach(self.question(sigma, seed=0), delta)
             return None if math.isinf(found) else found
 
-        if self.question(self.start(), seed=0).route == "bins":
-            return self.start()
-        found = _crossing(reach, self.epsilon, self.start(), _ROUGH)
+        found = _crossing(reach, self.epsilon, self.start, _ROUGH)
         return None if found is None else _GAIN * found[0]
+
+    def _may_do(self, sigma: float) -> bool:
+        """Whether the draws would confirm a multiplier if none of them exceeded epsilon."""
+        failure = self.failure or 0.0
+        allowed = largest_range(
+            self.delta - self.reserved - failure,
+            failure_probability=0.5 * failure,
+            draws=self.options.draws,
+        )
+        estimator = removing(self.question(sigma, seed=0), Goal(epsilon=self.epsilon))
+        return (estimator.largest(self.epsilon) or math.inf) <= allowed
 
 
 def _crossing(

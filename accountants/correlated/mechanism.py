@@ -22,6 +22,7 @@ signs"), so that every mechanism here is one with C >= 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,6 +39,8 @@ from dpcal.accountants.matrix.base import Toeplitz
 __all__ = ["KINDS", "WIDEST_BAND", "Mechanism", "Shape"]
 
 Floats = NDArray[np.float64]
+
+_Kernel = Callable[..., None]
 
 KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
@@ -290,9 +293,10 @@ class Mechanism:
 
     def means(self, y: Floats) -> Floats:
         """C y, of the shape (steps, draws) of the participations."""
-        if self.decay is not None:
-            out = y.copy()
-            kernels.ar1_states(out, self.decay)
+        recurrence = self._recurrence
+        if recurrence is not None:
+            out = np.array(y, order="C")
+            recurrence[0](out, *recurrence[2])
             return out
         if self.column is not None:
             return _convolved(self.column[: self.bands], y)
@@ -300,23 +304,32 @@ class Mechanism:
 
     def fields(self, x: Floats) -> Floats:
         """C^T x / sigma^2, of the shape (steps, draws) of the observations, which are consumed."""
-        if self.decay is not None:
+        recurrence = self._recurrence
+        if recurrence is not None:
             x = np.ascontiguousarray(x)
-            kernels.ar1_fields(x, self.decay, self.variance)
+            recurrence[1](x, *recurrence[2], self.variance)
             return x
         if self.column is not None:
             found = _convolved(self.column[: self.bands], x[::-1])[::-1]
             return np.ascontiguousarray(found / self.variance)
         return np.ascontiguousarray(self.matrix.T @ x / self.variance)
 
+    @property
+    def _recurrence(
+        self,
+    ) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]] | None:
+        """Kernels that multiply by C and by C^T in place, and what they know of C; None without."""
+        if self.decay is not None:
+            return kernels.ar1_states, kernels.ar1_fields, (self.decay,)
+        if self.series is not None:
+            return kernels.series_states, kernels.series_fields, self.series
+        if self.column is not None and self.bands <= WIDEST_BAND:
+            return kernels.band_states, kernels.band_fields, (self.column[: self.bands],)
+        return None
+
 
 def _convolved(column: Floats, y: Floats) -> Floats:
     """The Toeplitz matrix of a column times y, of shape (steps, draws)."""
-    if len(column) <= WIDEST_BAND:
-        out = column[0] * y
-        for lag in range(1, len(column)):
-            out[lag:] += column[lag] * y[: len(y) - lag]
-        return np.asarray(out)
     return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 

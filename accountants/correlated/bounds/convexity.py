@@ -75,19 +75,15 @@ class ConvexTail(Bound):
 
         ordered, draws = np.sort(log_l), len(log_l)
         each = failure_probability / (len(_LOW) + len(_HIGH))
-        found = []
-        for low in np.ceil(_LOW * draws).astype(int):
-            first = float(ordered[low - 1]) - slack - 1e-12 * (1 + abs(float(ordered[low - 1])))
-            below = float(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
-            for high in np.ceil(_HIGH * draws).astype(int):
-                second = float(ordered[high - 1]) + slack
-                above = float(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
-                if not (below < above and first < second):
-                    continue
-                left, right = float(ndtri(below)), float(ndtri(above))
-                slope = (right - left) / (second - first) * (1 - 1e-9)
-                found.append((first, left / slope - first, 1 / slope))
-        return cls(np.array(found).reshape(-1, 3))
+        low, high = (np.ceil(levels * draws).astype(int) for levels in (_LOW, _HIGH))
+        first = ordered[low - 1] - slack - 1e-12 * (1 + np.abs(ordered[low - 1]))
+        second = ordered[high - 1] + slack
+        below = np.asarray(beta.isf(each, low, draws - low + 1)) * (1 + 1e-9)
+        above = np.asarray(beta.ppf(each, high, draws - high + 1)) * (1 - 1e-9)
+        i, j = np.nonzero((below[:, None] < above) & (first[:, None] < second))
+        left, right = ndtri(below[i]), ndtri(above[j])
+        slope = (right - left) / (second[j] - first[i]) * (1 - 1e-9)
+        return cls(np.stack([first[i], left / slope - first[i], 1 / slope], axis=1))
 
     def delta(self, epsilon: float) -> float:
         """Return a bound on delta of adding a record at an epsilon >= 0."""

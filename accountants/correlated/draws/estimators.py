@@ -53,6 +53,9 @@ __all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
+# Normals that are drawn at once, 1 MB: more would leave the cache of a core.
+_NOISE_AT_ONCE = 2**17
+
 
 class Estimator(Protocol):
     """Draws, and the terms whose mean is delta."""
@@ -116,17 +119,25 @@ class Setting(Plain):
         """Draws from Q, of shape (steps, draws)."""
         return self.mechanism.sigma * generator.standard_normal((self.mechanism.steps, draws))
 
+    def add_noise(self, x: Floats, generator: np.random.Generator) -> None:
+        """Add a draw from Q to each column of x, in place: no other array of its size is made."""
+        rows = max(1, _NOISE_AT_ONCE // x.shape[1])
+        for t in range(0, len(x), rows):
+            part = x[t : t + rows]
+            part += self.mechanism.sigma * generator.standard_normal(part.shape)
+
     def with_record(self, draws: int, generator: np.random.Generator) -> tuple[Floats, Any]:
         """Draws from P, and the participations that they came from."""
         y, first = self.law.sample(draws, generator)
         x = self.mechanism.means(y)
-        x += self.noise(draws, generator)
+        self.add_noise(x, generator)
         return x, (y, first)
 
     def telling(self, draws: int, generator: np.random.Generator) -> Floats:
         """Observations of usual and of busy records, on which likelihood ratios are tested."""
         x = self.mechanism.means(self.law.telling(draws, generator))
-        return np.asarray(x + self.noise(draws, generator))
+        self.add_noise(x, generator)
+        return x
 
     def log_ratio(self, x: Floats, generator: np.random.Generator, reference: Any = None) -> Floats:
         """Log L of observations, which are consumed."""

@@ -70,7 +70,8 @@ def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
     if not law.independent or law.rates.max() >= 1:
         return False
     if mechanism.walk is not None:
-        return mechanism.steps * _CELLS <= _LARGEST_TABLE
+        # Of rounds far from the end one row of the table is kept, and a larger one has no range.
+        return True
     return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
 
 
@@ -99,11 +100,18 @@ class PowerMoment(Plain):
         return log_binomials(self.order, self.law.rates)
 
     @cached_property
-    def _factors(self) -> Floats:
-        """Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), of shape (rounds, q + 1)."""
+    def _factors(self) -> tuple[Floats, NDArray[np.intp]]:
+        """Bin(k; q, r_t) exp(k^2 / (2 sigma^2) - k b_t / 2), and in which row each round has it.
+
+        Rounds that follow one another share a row if they have the same rate and energy.
+        """
         mechanism, k = self.mechanism, np.arange(self.order + 1)
-        log_gain = 0.5 * k * k / mechanism.variance - 0.5 * k * mechanism.energies[:, None]
-        return np.ascontiguousarray(np.exp(self._log_binomial + log_gain))
+        energies, rates = mechanism.energies, self.law.rates
+        changes = (np.diff(energies, prepend=-1) != 0) | (np.diff(rates, prepend=-1) != 0)
+        first = np.flatnonzero(changes)
+        log_gain = 0.5 * k * k / mechanism.variance - 0.5 * k * energies[first, None]
+        factors = np.exp(log_binomials(self.order, rates[first]) + log_gain)
+        return np.ascontiguousarray(factors), np.cumsum(changes) - 1
 
     @property
     def _walk(self) -> tuple[float, float, float, float]:
@@ -116,7 +124,8 @@ class PowerMoment(Plain):
     def _states(self) -> tuple[Floats, NDArray[np.intp], Floats]:
         # States that hardly any record reaches may weigh more than any number: no range then.
         with np.errstate(over="ignore", invalid="ignore"):
-            return kernels.state_table(self._factors, *self._walk, self.cells)
+            most = _LARGEST_TABLE // self.cells
+            return kernels.state_table(*self._factors, *self._walk, self.cells, most)
 
     @cached_property
     def _last_counts(self) -> tuple[Floats, Floats, NDArray[np.intp], Floats]:
@@ -136,7 +145,7 @@ class PowerMoment(Plain):
         """Means C N of drawn counts, of shape (steps, draws), and logarithms of their weights."""
         mechanism = self.mechanism
         if mechanism.walk is not None:
-            return kernels.state_draws(*self._states, self._factors, *self._walk, draws, generator)
+            return kernels.state_draws(*self._states, *self._factors, *self._walk, draws, generator)
         counts = kernels.band_draws(
             *self._last_counts, self._log_binomial, mechanism.gram_bands, draws, generator
         )
@@ -196,7 +205,7 @@ class PowerTilted(OfSetting):
         """Return what is kept of draws, of shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
         x, log_weight = self.moment.means(draws, generator)
-        x += setting.noise(draws, generator)
+        setting.add_noise(x, generator)
         a = mechanism.fields(x)
         log_weight = log_weight + self.log_moment
         log_weight -= self.order * kernels.log_products(a, mechanism.energies, setting.law.rates)

@@ -19,8 +19,9 @@ from dpcal.accountants.correlated.draws.powers import PowerTilted, best_order
 from dpcal.accountants.correlated.likelihood import BracketEngine, GridEngine, TransferEngine
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.matrix import BLT, Banded, LambdaCGD
+from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, SquareRoot
 from dpcal.calibrate import correlated_dpsgd
+from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
 SURE = {"failure_probability": 1e-6}
@@ -34,6 +35,25 @@ RUNS = {
 def setting_of(run, sigma, rate):
     options = Options(seed=1)
     return Question.of(run, correlated.Poisson(rate), sigma, options).setting("remove")
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        LambdaCGD(30, 0.6),
+        BLT(30, (0.8, 0.5), (0.4, 0.1)),
+        BISR(30, 3),
+        Banded(30, 3, (1.0, 0.7, 0.3)),
+        SquareRoot(30),
+    ],
+    ids=repr,
+)
+def test_recurrences_multiply_by_the_matrix(run):
+    mechanism, rng = Mechanism.of(run, noise_multiplier=1.7), np.random.default_rng(2)
+    C = np.abs(run.matrix())
+    y, x = np.array(rng.random((30, 5)) < 0.3, dtype=float), rng.standard_normal((30, 5))
+    assert np.allclose(mechanism.means(y), C @ y, rtol=1e-11, atol=1e-12)
+    assert np.allclose(mechanism.fields(x.copy()), C.T @ x / 1.7**2, rtol=1e-11, atol=1e-11)
 
 
 def moment_by_enumeration(mechanism, rate, order):
@@ -144,6 +164,18 @@ def test_certified_epsilons_use_them_and_answer_small_deltas():
     assert back == pytest.approx(1e-8, rel=0.3)
     bands = correlated.epsilon(Banded(200, 3, (1, 0.5, 0.2)), sampler, delta=1e-8, **asked)
     assert bands.method.startswith("transfer: PowerTilted")
+
+
+@pytest.mark.slow
+def test_draws_are_made_where_their_number_gains_though_their_range_alone_does_not():
+    run, asked = LambdaCGD(40, 0.75), {"epsilon": 1.0, "delta": 1e-3}
+    proved = proved_noise_multiplier(run, correlated.Poisson(0.01), **asked)
+    found = noise_multiplier(run, correlated.Poisson(0.01), draws=8192, seed=3, **asked)
+    assert found.label == "statistical with certified confidence"
+    assert found.noise_multiplier < 0.8 * proved
+    # The range would do with more noise than is proved.
+    setting = setting_of(run, proved, 0.01)
+    assert best_order(setting, epsilon=1.0).largest(1.0) > 1e-3
 
 
 @pytest.mark.slow
