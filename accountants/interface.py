@@ -462,8 +462,12 @@ def compare(
 
     Parameters
     ----------
-    event, delta, neighboring_relation
-        As for :func:`epsilon`.
+    event
+        Any nesting of compositions of supported mechanisms.
+    delta
+        A number in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountants
         Which ones to ask.
     options

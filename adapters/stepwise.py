@@ -52,9 +52,13 @@ class StepwiseOracle(PrivateOracle):
         With one query, of kind ``"gradient"``.
     dimension
         Number of parameters.
-    seed, noise
-        As for :class:`dpcal.optim.PrivateOracle`. The noise of a seed does not depend on the
-        records here: use a seed for one data set only.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy
+        from the operating system. The noise of a seed does not depend on the records here: use a
+        seed for one data set only.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price.
     ledger
         What was released already, within the plan.
 

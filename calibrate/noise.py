@@ -430,8 +430,10 @@ def sampling_probability(
     ----------
     event_of_probability
         Maps a sampling probability in (0, 1] to an event whose epsilon grows with it.
-    epsilon, delta, neighboring_relation
-        As for :func:`noise_multiplier`.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Raises
     ------
@@ -501,8 +503,10 @@ def steps(
     ----------
     event_of_steps
         Maps a whole number >= 1 to an event whose epsilon grows with it.
-    epsilon, delta, neighboring_relation
-        As for :func:`noise_multiplier`.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     at_most
         Returned if even that many meet the target.
 
@@ -537,8 +541,10 @@ def batch_size(
         Maps a whole number in [1, n] to an event whose epsilon grows with it.
     n
         Number of records, >= 1.
-    epsilon, delta, neighboring_relation
-        As for :func:`noise_multiplier`.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Raises
     ------

@@ -134,7 +134,8 @@ def number_of_runs(mean: float, shape: float, rng: np.random.Generator) -> int:
     mean
         Mean >= 1, as ``candidates`` of :func:`tuning`.
     shape
-        As for :func:`tuning`.
+        eta >= 0 of the truncated negative binomial law of the number of runs, or infinity for
+        Poisson.
     rng
         Source of randomness, not to be known to others.
 

@@ -131,8 +131,13 @@ def noise_left(
 
     Parameters
     ----------
-    runs, delta, neighboring_relation
-        As for :func:`price_together`.
+    runs
+        Pairs of an event and a delta in (0, 1), the share that a run with correlated noise takes of
+        the whole.
+    delta
+        Of everything, in (0, 1).
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     epsilon
         Of everything, >= 0.
 

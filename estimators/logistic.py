@@ -166,7 +166,7 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         Parameters
         ----------
         X, y
-            As for :meth:`fit`.
+            Finite records, shape (n, d), and labels, shape (n,).
         classes
             Those of all calls, needed in the first one where they were not declared.
         """

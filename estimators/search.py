@@ -97,8 +97,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         A private classifier or regressor, or a pipeline that ends in one. Its epsilon is that of
         one fit, unless ``epsilon`` is given.
     param_grid
-        As for scikit-learn's ``GridSearchCV``. All candidates must cost the same noise; do not put
-        ``epsilon`` into the grid.
+        A mapping from names of settings to lists of values, or a list of such mappings, as
+        scikit-learn's ``GridSearchCV`` takes it. All candidates must cost the same noise; do not
+        put ``epsilon`` into the grid.
     epsilon
         Total > 0 of the whole search, at ``delta``: the epsilons of all private steps are then
         multiplied by one factor, the largest with which all trials together cost no more. When
@@ -143,7 +144,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Papernot and Steinke 2022, Hyperparameter tuning with Renyi differential privacy, Algorithm 1.
     """
 
-    # As for estimators: for tests and studies alone.
+    # A seed is for tests and studies alone, as in the other estimators.
     _seed: int | None = None
 
     def __init__(

@@ -221,8 +221,10 @@ def charge(
 
     Raises
     ------
-    BudgetExceeded, UnsupportedEvent
-        As for :meth:`Budget.check`.
+    BudgetExceeded
+        If all runs together would cost more than the budget, or it is another process's.
+    UnsupportedEvent
+        If the relation is not the budget's, or no theorem prices the event.
     """
     collecting = _COLLECTED.get()
     if collecting is not None:
@@ -253,8 +255,12 @@ def prepaid(
     ----------
     event
         All that the runs inside may release, together.
-    neighboring_relation, also, label
-        As for :func:`charge`.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    also
+        A further budget, which is charged once even if it is in use.
+    label
+        What the run is called where charges are written down.
     """
     charge(event, neighboring_relation, also, label=label)
     before, noted = _PREPAID.set(True), _COLLECTED.set(None)

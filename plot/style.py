@@ -103,7 +103,8 @@ def png(figure: Any, *, title: str = "", description: str = "") -> bytes:
     figure
         Of matplotlib.
     title, description
-        As for :func:`svg`; left out where they are empty.
+        What the picture shows, and of what: mechanism, neighboring relation, version; left out
+        where they are empty.
     """
     buffer = io.BytesIO()
     about = {"Title": title, "Description": description, "Software": "dpcal"}
@@ -144,7 +145,8 @@ def save(figure: Any, path: Path, *, title: str = "", description: str = "") -> 
     figure, path
         A figure of matplotlib, and where it goes.
     title, description
-        As for :func:`svg`. The title is the name of the file where it is empty.
+        What the picture shows; the name of the file where it is empty, and of what: mechanism,
+        neighboring relation, version.
     """
     check_picture(path)
     about = {"title": title or path.stem, "description": description}

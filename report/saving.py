@@ -61,7 +61,7 @@ def runs_of(result: Reported) -> list[dict[str, Any]]:
     Parameters
     ----------
     result
-        As for :func:`save`.
+        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
     """
     silos = result.by_silo
     return [
@@ -81,7 +81,7 @@ def composed_by_silo(result: Reported, delta: float) -> dict[str, Any]:
     Parameters
     ----------
     result
-        As for :func:`save`.
+        A :class:`dpcal.optim.Result` of any optimizer, or of :func:`dpcal.optim.select_point`.
     delta
         In (0, 1).
     """

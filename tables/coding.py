@@ -97,7 +97,8 @@ class Coding:
         Parameters
         ----------
         table
-            As for :func:`dpcal.tables.table_of`. Columns that the coding does not use are ignored.
+            A data frame (polars, pandas), a mapping from names to columns, a list of rows as
+            mappings, or the path of a file. Columns that the coding does not use are ignored.
 
         Raises
         ------

@@ -116,7 +116,8 @@ class Model:
         Parameters
         ----------
         table
-            As for :meth:`decision`.
+            A data frame (polars, pandas), a mapping from names to columns, a list of rows as
+            mappings, or the path of a file.
 
         Returns
         -------
@@ -126,8 +127,10 @@ class Model:
 
         Raises
         ------
-        MissingExtra, ValueError
-            As for :meth:`decision`.
+        MissingExtra
+            If polars is not installed.
+        ValueError
+            If a column is missing, or a cell is not what the schema says.
         """
         return self.answers(self.decision(table))
 
@@ -145,12 +148,15 @@ class Model:
         Parameters
         ----------
         table
-            As for :meth:`decision`.
+            A data frame (polars, pandas), a mapping from names to columns, a list of rows as
+            mappings, or the path of a file.
 
         Raises
         ------
-        MissingExtra, ValueError
-            As for :meth:`decision`; if the target is a number.
+        MissingExtra
+            If polars is not installed.
+        ValueError
+            If the target is a number, a column is missing, or a cell is not what the schema says.
         """
         if not self.labels:
             raise ValueError(f"target {self.target.name!r} is a number, it has no classes.")

@@ -21,8 +21,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds import Compositions, Revealed
@@ -30,7 +28,7 @@ from dpcal.accountants.correlated.draws.choice import Goal
 from dpcal.accountants.correlated.draws.evidence import Evidence, Reading, collected
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.correlated.samplers import FixedSize, Sampler
+from dpcal.accountants.correlated.samplers import Sampler
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, STATISTICAL, WITH_CONFIDENCE
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
@@ -74,8 +72,12 @@ def epsilon(
         ``"validated"`` (default) or ``"bracketed"`` likelihood ratios, for lambda-CGD.
     particles
         For matrices without structure.
-    executor, progress, checkpoint, save_every
-        As for :func:`dpcal.accountants.correlated.simulate`.
+    executor
+        A ``concurrent.futures`` executor or a Dask client that spreads the chunks of draws.
+    progress
+        True for a bar (needs tqdm), or a function of chunks done and chunks in all.
+    checkpoint, save_every
+        File that draws are saved to and resumed from, and chunks >= 1 between two saves.
 
     Returns
     -------
@@ -279,8 +281,13 @@ def revealed_delta(
 
     Parameters
     ----------
-    strategy, epsilon, noise_multiplier
-        As for :func:`delta`.
+    strategy
+        The matrix C: a :class:`~dpcal.accountants.matrix.Strategy`, or an object with ``steps`` and
+        ``matrix()``.
+    epsilon
+        At least 0.
+    noise_multiplier
+        Standard deviation > 0 of z, in units of the clipping norm.
     sampler
         Any sampler, :class:`~dpcal.accountants.correlated.FixedSize` among them: only the law of
         the number of participations matters.
@@ -290,15 +297,8 @@ def revealed_delta(
     Joint convexity of the hockey-stick divergence over patterns; within a pattern the mechanism is
     Gaussian with sensitivity ||C y|| (Denisov et al. 2022).
     """
-    from scipy.stats import binom
-
     at = _validate.non_negative(epsilon=epsilon)
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
-    if isinstance(sampler, FixedSize):
-        T = mechanism.steps
-        law: Any = binom.logpmf(np.arange(T + 1), T, sampler.batch_size / sampler.n)
-    else:
-        law = sampler.automaton(mechanism.steps)
-    bound = Revealed(mechanism, law)
+    bound = Revealed(mechanism, sampler.participation_law(mechanism.steps))
     found = bound.delta(at)
     return CorrelatedDelta(found, **_certified(found, bound.method, ""))

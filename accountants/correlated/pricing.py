@@ -34,7 +34,7 @@ from dpcal.accountants.correlated import api
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Poisson, Sampler
+from dpcal.accountants.correlated.samplers import Sampler
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import UnsupportedEvent
@@ -67,10 +67,11 @@ def whole_run(
     sigma = _validate.noise(noise_multiplier=noise_multiplier)
     mechanism = Mechanism.of(strategy, noise_multiplier=sigma)
     chosen(mechanism, sampler)
-    if isinstance(sampler, Poisson) and mechanism.bands == 1:
+    groups = sampler.groups(mechanism.steps)
+    if groups is not None and sampler.independent and mechanism.bands == 1:
         if mechanism.column is not None and mechanism.column[0] == 1:
             return events.dpsgd(
-                sampling_probability=sampler.sampling_probability,
+                sampling_probability=groups.rate,
                 noise_multiplier=sigma,
                 steps=mechanism.steps,
             )
@@ -89,7 +90,7 @@ def check_relation(strategy: Any, sampler: Sampler, neighboring_relation: str) -
     _validate.choice(RELATIONS, neighboring_relation=neighboring_relation)
     if neighboring_relation != "replace-one":
         return
-    if isinstance(sampler, Poisson) and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
+    if sampler.independent and Mechanism.of(strategy, noise_multiplier=1.0).bands == 1:
         return
     raise UnsupportedEvent(
         "No theorem here prices correlated noise on random batches under neighboring relation "

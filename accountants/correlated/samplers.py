@@ -191,14 +191,81 @@ def _logs(chance: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Groups of records, each with rounds that its records join independently.
+
+    Attributes
+    ----------
+    rate
+        Probability in (0, 1] of joining such a round.
+    rounds
+        The rounds of each group, as slices of all rounds.
+    secret
+        Whether a record's group is drawn uniformly and kept secret.
+    """
+
+    rate: float
+    rounds: tuple[slice, ...]
+    secret: bool = False
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Epochs in each of which a record joins a uniform subset of the rounds.
+
+    Attributes
+    ----------
+    rounds, times
+        Rounds of an epoch, and how many of them a record joins, with 1 <= times <= rounds.
+    drawn, repeated
+        Epochs whose subsets are independent, and epochs >= 1 that use each of these subsets.
+    """
+
+    rounds: int
+    times: int
+    drawn: int
+    repeated: int
+
+
+@dataclass(frozen=True)
 class Sampler:
-    """Base class of the samplers."""
+    """Base class of the samplers: the facts that bounds and methods are chosen by.
+
+    Attributes
+    ----------
+    name
+        What tables call the sampler.
+    independent
+        Whether each record joins every round independently, at one rate.
+    """
 
     name: ClassVar[str]
+    independent: ClassVar[bool] = False
+
+    @property
+    def least_separation(self) -> int:
+        """Distance >= 1 in rounds below which no two participations of a record are."""
+        return 1
 
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
         raise NotImplementedError
+
+    def participation_law(self, rounds: int) -> Automaton | Floats:
+        """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""
+        return self.automaton(rounds)
+
+    def groups(self, rounds: int) -> Groups | None:
+        """Return the groups whose records join rounds independently, if there are such groups."""
+        return None
+
+    def epochs(self, rounds: int) -> Epochs | None:
+        """Return the epochs in which records join uniform subsets of rounds, if they do."""
+        return None
+
+    def equally_likely(self, rounds: int) -> Floats | None:
+        """Return patterns of participations, of shape (rounds, patterns), if all are as likely."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -212,10 +279,15 @@ class Poisson(Sampler):
     """
 
     name: ClassVar[str] = "Poisson"
+    independent: ClassVar[bool] = True
     sampling_probability: float
 
     def __post_init__(self) -> None:
         _validate.rate(sampling_probability=self.sampling_probability)
+
+    def groups(self, rounds: int) -> Groups:
+        """Return one group, which may join every round."""
+        return Groups(self.sampling_probability, (slice(None),))
 
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
@@ -249,6 +321,17 @@ class CyclicPoisson(Sampler):
     def __post_init__(self) -> None:
         _validate.count(bands=self.bands)
         _validate.rate(sampling_probability=self.sampling_probability)
+
+    @property
+    def least_separation(self) -> int:
+        """The number of groups."""
+        return self.bands
+
+    def groups(self, rounds: int) -> Groups:
+        """Return the groups that have a round."""
+        starts = range(min(self.bands, rounds))
+        rows = tuple(slice(start, None, self.bands) for start in starts)
+        return Groups(self.sampling_probability, rows, self.random_shift)
 
     def automaton(self, rounds: int, group: int = 0) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
@@ -292,6 +375,11 @@ class MinSeparation(Sampler):
         _validate.count(separation=self.separation)
         _validate.rate(sampling_probability=self.sampling_probability)
 
+    @property
+    def least_separation(self) -> int:
+        """The separation."""
+        return self.separation
+
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
         # The state counts the rounds still to sit out.
@@ -334,14 +422,26 @@ class RandomAllocation(Sampler):
                 f"epoch must be at least participations={self.participations}, got {self.epoch}."
             )
 
-    def automaton(self, rounds: int) -> Automaton:
-        """Return the law of one record's participations in ``rounds`` rounds."""
+    def epochs(self, rounds: int) -> Epochs:
+        """Return the epochs.
+
+        Raises
+        ------
+        ValueError
+            If they do not fill the rounds.
+        """
         k, length = self.participations, self.epoch or rounds
         if length < k or rounds % length:
             raise ValueError(
                 f"RandomAllocation(participations={k}, epoch={self.epoch}) needs a number of "
                 f"rounds that is a multiple of the epoch and at least {k}, got {rounds}."
             )
+        return Epochs(length, k, rounds // length, 1)
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        epochs = self.epochs(rounds)
+        k, length = epochs.times, epochs.rounds
         # The state counts the participations due in what is left of the epoch.
         due = np.arange(k + 1)
         left = length - np.arange(rounds) % length
@@ -381,6 +481,14 @@ class BallsInBins(Sampler):
             raise ValueError(f"bins must divide the number of rounds {rounds}, got {self.bins}.")
         return np.tile(np.eye(self.bins), (rounds // self.bins, 1))
 
+    def equally_likely(self, rounds: int) -> Floats:
+        """Return the pattern of each bin."""
+        return self.patterns(rounds)
+
+    def epochs(self, rounds: int) -> Epochs:
+        """Return the epochs, each of which uses the first one's bin."""
+        return Epochs(self.bins, 1, 1, len(self.patterns(rounds)) // self.bins)
+
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""
         self.patterns(rounds)
@@ -410,6 +518,12 @@ class FixedSize(Sampler):
     def __post_init__(self) -> None:
         if _validate.count(batch_size=self.batch_size) > _validate.count(n=self.n):
             raise ValueError(f"batch_size must be at most n={self.n}, got {self.batch_size}.")
+
+    def participation_law(self, rounds: int) -> Floats:
+        """Return log-probabilities of 0, 1, ..., ``rounds`` participations."""
+        from scipy.stats import binom
+
+        return np.asarray(binom.logpmf(np.arange(rounds + 1), rounds, self.batch_size / self.n))
 
     def automaton(self, rounds: int) -> Automaton:
         """Return the law of one record's participations in ``rounds`` rounds."""

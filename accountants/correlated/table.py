@@ -84,32 +84,27 @@ class Row:
 
 
 def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
-    return (
-        isinstance(sampler, CyclicPoisson)
-        and not sampler.random_shift
-        and sampler.bands >= mechanism.bands
-    )
+    return not _secret(mechanism, sampler) and _separated(mechanism, sampler)
 
 
 def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
     """Of a Toeplitz C, a later group sees what the first one does in fewer rounds."""
-    return (
-        isinstance(sampler, CyclicPoisson) and not sampler.random_shift and mechanism.column is None
-    )
+    return not _secret(mechanism, sampler) and mechanism.column is None
+
+
+def _secret(mechanism: Mechanism, sampler: Sampler) -> bool:
+    groups = sampler.groups(mechanism.steps)
+    return groups is not None and groups.secret
 
 
 def _one_round_each(mechanism: Mechanism, sampler: Sampler) -> bool:
     """One uniformly random round an epoch, with noise of one size."""
-    once = isinstance(sampler, BallsInBins) or (
-        isinstance(sampler, RandomAllocation) and sampler.participations == 1
-    )
-    return once and mechanism.column is not None
+    epochs = sampler.epochs(mechanism.steps)
+    return epochs is not None and epochs.times == 1 and mechanism.column is not None
 
 
 def _separated(mechanism: Mechanism, sampler: Sampler) -> bool:
-    if isinstance(sampler, MinSeparation):
-        return sampler.separation >= mechanism.bands
-    return isinstance(sampler, CyclicPoisson) and sampler.bands >= mechanism.bands
+    return sampler.least_separation >= mechanism.bands
 
 
 _AUTOMATA = (Poisson, CyclicPoisson, MinSeparation, RandomAllocation)

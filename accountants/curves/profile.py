@@ -178,8 +178,10 @@ def epsilon_profile(
 
     Parameters
     ----------
-    event, neighboring_relation
-        As for :func:`privacy_profile`.
+    event
+        Any nesting of compositions of supported mechanisms.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     deltas
         Numbers in (0, 1) in any order, shape (n,).
 

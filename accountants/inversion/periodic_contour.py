@@ -51,8 +51,18 @@ class LatticeContour(Contour):
 
     Parameters
     ----------
-    measure, c, epsilon, excess, spread
-        As for :class:`dpcal.accountants.inversion.contour.Contour`.
+    measure
+        What is inverted.
+    c
+        Real part of the line, in (0, inf) for delta or, for a law, in (-1, 0) for 1 - delta.
+    epsilon
+        Where the saddle is: step and cut-off are chosen for this epsilon.
+    excess
+        By how much, in logarithm, the value may be less accurate, since it is added to a larger
+        one.
+    spread
+        How far from the saddle's epsilon, in standard deviations of the tilted law, aliases are to
+        stay as small against the peak as they are there.
 
     Raises
     ------

@@ -74,8 +74,10 @@ def root_of(
         The root lies between; ``high`` may be infinite.
     guess
         Where to begin.
-    tolerance, evaluations
-        As for :func:`increasing_root`.
+    tolerance
+        Value over the square root of its slope, > 0, at which a search ends.
+    evaluations
+        Evaluations >= 1 of the function at most.
     """
     if subset is None:
         return increasing_root(partial(equation, measure), low, high, guess, tolerance, evaluations)

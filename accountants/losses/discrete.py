@@ -333,8 +333,10 @@ def blanked_response(
 
     Parameters
     ----------
-    noise_parameter, num_buckets
-        As for :func:`randomized_response`.
+    noise_parameter
+        p in (0, 1), the probability of answering uniformly at random.
+    num_buckets
+        k >= 2.
     """
     p, k, name = _response(noise_parameter, num_buckets)
     uniform, unit = math.log1p(-1 / k), _own_over_other(p, k)

@@ -135,8 +135,12 @@ def best_buffers(
 
     Parameters
     ----------
-    steps, separation, times, error
-        As for :func:`log_product`.
+    steps
+        Number of steps.
+    separation, times
+        Every how many steps, and how often, a record takes part, from the first step on.
+    error
+        ``"mean"`` or ``"max"``.
     buffers
         Number >= 1 of buffers.
     """

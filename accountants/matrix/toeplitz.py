@@ -213,9 +213,13 @@ class Banded(Toeplitz):
         Parameters
         ----------
         steps, bands
-            As for the class.
-        participation, workload, error
-            As for :meth:`LambdaCGD.optimised`.
+            Number of steps and of bands of C, with 1 <= bands <= steps.
+        participation
+            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
+        workload
+            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
+        error
+            ``"mean"`` or ``"max"``, over the steps.
 
         >>> print(f"{Banded.optimised(100, 2).coefficients[1]:.4f}")
         0.7615
@@ -399,9 +403,13 @@ class BIFR(_BandedInverse):
         Parameters
         ----------
         steps, inverse_bands
-            As for the class.
-        participation, workload, error
-            As for :meth:`LambdaCGD.optimised`.
+            Number of steps and of bands of C^-1, with 1 <= inverse_bands <= steps.
+        participation
+            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
+        workload
+            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
+        error
+            ``"mean"`` or ``"max"``, over the steps.
 
         >>> print(f"{BIFR.optimised(1000, 2).exponent:.4f}")
         0.9562
@@ -472,8 +480,12 @@ class BLT(Toeplitz):
             Number of steps, >= 1.
         buffers
             Number of buffers, >= 1.
-        participation, workload, error
-            As for :meth:`LambdaCGD.optimised`.
+        participation
+            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
+        workload
+            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
+        error
+            ``"mean"`` or ``"max"``, over the steps.
 
         >>> from dpcal.accountants.matrix import Single
         >>> blt = BLT.optimised(256, 3, error="max")

@@ -182,8 +182,13 @@ def checked_problem(
 
     Parameters
     ----------
-    constants, kappa, l2
-        As for :func:`kl_spider`. The problem's own L1 holds the regulariser too.
+    constants
+        Public constants of one record's loss: ``lipschitz`` L0, ``smoothness`` L1 (the problem's
+        own L1 holds the regulariser too) and ``gap`` F0.
+    kappa
+        KL exponent in [1, 2].
+    l2
+        Strength >= 0 of the objective's regulariser.
     **target
         The other arguments of :meth:`~dpcal.calibrate.plans.kl_problem.Problem.of`.
 

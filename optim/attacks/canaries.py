@@ -224,8 +224,10 @@ def power(
         standard deviation.
     canaries
         At least 1.
-    delta, confidence
-        As for :func:`one_run`.
+    delta
+        In [0, 1).
+    confidence
+        In (0, 1), of each bound.
     seed, trials
         Of simulated runs, and how many: an integer >= 0 or None, and at least 1.
     """

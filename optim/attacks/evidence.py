@@ -129,22 +129,20 @@ class _Correlated:
                 f"of {taken}."
             )
         answers = np.array(self._answers)
-        if isinstance(self._law, laws.Poisson) and self._law.sampling_probability == 1:
+        if self._law == laws.Poisson(1.0):
             # One Gaussian release along C 1: entries of C of both signs are as they are.
             C = self._strategy.matrix()
             mean = C.sum(axis=1)
             return np.asarray(mean @ (C @ answers) - 0.5 * mean @ mean) / mechanism.variance
         a = mechanism.fields(mechanism.means(answers))
-        if isinstance(self._law, laws.BallsInBins):
-            return self._of_bins(a, self._law)
-        return self._by_engine(a)
+        patterns = self._law.equally_likely(len(a))
+        return self._by_engine(a) if patterns is None else self._of_patterns(a, patterns)
 
-    def _of_bins(self, a: Vector, law: laws.BallsInBins) -> Vector:
-        """Of one bin among several, each as likely as any other: the mean of their ratios."""
-        patterns = law.patterns(len(a))
+    def _of_patterns(self, a: Vector, patterns: Vector) -> Vector:
+        """Of one pattern among several, each as likely as any other: the mean of their ratios."""
         energies = np.einsum("tb,tu,ub->b", patterns, self._mechanism.gram, patterns)
         exponents = patterns.T @ a - 0.5 * energies[:, np.newaxis]
-        return np.asarray(logsumexp(exponents, axis=0) - math.log(law.bins))
+        return np.asarray(logsumexp(exponents, axis=0) - math.log(patterns.shape[1]))
 
     def _by_engine(self, a: Vector) -> Vector:
         """By the engine that prices such runs."""

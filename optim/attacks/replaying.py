@@ -142,16 +142,24 @@ def replay_table(
     Parameters
     ----------
     run
-        As for :func:`replay`, called with ``(X, y)``.
-    X, y, row
-        As for :func:`dpcal.optim.attacks.neighbours`.
-    price, seed
-        As for :func:`replay`.
+        Called with ``(X, y)``; trains, with any number of oracles that it opens itself, and returns
+        what would be released. All its randomness must come from its oracles, or from seeds of its
+        own.
+    X
+        Shape (n, d), finite.
+    y
+        Shape (n,), or None.
+    row
+        Which row differs, in [0, n).
+    price
+        Whether plans are priced, which may take seconds for correlated noise.
+    seed
+        An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
 
     Raises
     ------
     ValueError
-        As for :func:`replay`.
+        If the run opened no oracle, or is not deterministic beside its oracles' randomness.
     Exception
         The run's own, if it fails on the table as it is.
     """

@@ -65,8 +65,16 @@ def sto_spider(
     initial
         Where to start, shape (dimension,); the origin when omitted. It must not depend on the
         records.
-    callback, callback_every, store, store_every, noise
-        As for :func:`dpcal.optim.spiderboost`.
+    callback, callback_every
+        Called with a :class:`dpcal.optim.Progress` every so many steps, a whole number >= 1 (a
+        hundredth of the run when omitted), and after the last; a true answer stops the run, which
+        then costs all that was planned.
+    store, store_every
+        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
+        :mod:`dpcal.optim.boundary.store`.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -115,8 +123,22 @@ def ada_dp_spider(
         What to minimise, over the plan's number of records, or an oracle about it.
     plan
         A plan for ``"ada_dp_spider"``, as :func:`dpcal.calibrate.ada_dp_spider` makes it.
-    seed, initial, callback, callback_every, store, store_every, noise
-        As for :func:`dpcal.optim.sto_spider`.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy
+        from the operating system. A seed that others know voids the privacy claim.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    callback, callback_every
+        Called with a :class:`dpcal.optim.Progress` every so many steps, a whole number >= 1 (a
+        hundredth of the run when omitted), and after the last; a true answer stops the run, which
+        then costs all that was planned.
+    store, store_every
+        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
+        :mod:`dpcal.optim.boundary.store`.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------

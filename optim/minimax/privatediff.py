@@ -73,8 +73,16 @@ def privatediff(
         on the records.
     dual_set
         Where y lives; the problem's own when omitted.
-    callback, callback_every, store, store_every, noise
-        As for :func:`dpcal.optim.dp_rgda`.
+    callback, callback_every
+        Called with a :class:`dpcal.optim.Progress`, whose ``w`` is (x, y), every so many steps, a
+        whole number >= 1 (a hundredth of the run when omitted), and after the last; a true answer
+        stops the run, which then costs all that was planned.
+    store, store_every
+        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
+        :mod:`dpcal.optim.boundary.store`.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------

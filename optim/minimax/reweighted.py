@@ -217,8 +217,12 @@ class CovariateShift(_Reweighted):
     tilt_norm
         Public bound > 0 on the norm of phi; longer ones are scaled down to it. The ball of y has
         the radius 1 over it.
-    primal_l2, fit_intercept, block_shares
-        As for :class:`FairClassification`.
+    primal_l2
+        Strength >= 0 of ``primal_l2 / 2 ||w||^2``.
+    fit_intercept
+        Whether there is an intercept, the last weight.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
 
     References
     ----------

@@ -134,8 +134,10 @@ class Objective(ABC):
         ----------
         w, v
             Parameters, shape (dimension,).
-        rows, max_norm
-            As for :meth:`clipped_sum`: the bound is on each record's difference.
+        rows
+            Row numbers in [0, n), possibly none.
+        max_norm
+            Bound > 0 on the L2 norm of each record's difference; infinite for no clipping.
         A record whose difference is NaN or infinite contributes zero.
         """
         total = np.zeros(self.dimension)
@@ -189,8 +191,10 @@ class Objective(ABC):
 
         Parameters
         ----------
-        w, rows
-            As for :meth:`hessian_vector_sum`.
+        w
+            Parameters, shape (dimension,).
+        rows
+            Row numbers in [0, n), possibly none.
         max_norm
             Bound > 0 on each record's Hessian: on the Frobenius norm of the symmetric matrix that
             its upper triangle stands for, which is no less than the triangle's norm as a vector.
@@ -224,8 +228,12 @@ class Objective(ABC):
 
         Parameters
         ----------
-        w, v, rows
-            As for :meth:`hessian_vector_sum`.
+        w
+            Parameters, shape (dimension,).
+        v
+            A vector, shape (dimension,).
+        rows
+            Row numbers in [0, n), possibly none.
         max_norm
             Bound > 0 on the norm of each record's product.
         """

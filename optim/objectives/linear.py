@@ -334,7 +334,7 @@ class Logistic(TwoClass):
         row_norm
             Bound > 0 on the L2 norm of every record, known without a look at them.
         l2, fit_intercept
-            As for the objective.
+            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
         largest_weight
             The largest of the class weights, > 0; all constants of the loss grow by it.
 
@@ -423,7 +423,7 @@ class Squared(Linear):
             Bounds > 0 on the L2 norm of every record and on the size of every target, known
             without a look at them.
         l2, fit_intercept
-            As for the objective.
+            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
         """
         norm = declared_norm(row_norm, fit_intercept)
         return Constants(

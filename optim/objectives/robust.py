@@ -89,8 +89,10 @@ class _Robust(Linear):
         row_norm, target_bound
             Bounds > 0 on the L2 norm of every record and on the size of every target, known
             without a look at them.
-        width, l2, fit_intercept
-            As for the objective.
+        width
+            Residual > 0 beyond which the loss grows more slowly than a square.
+        l2, fit_intercept
+            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
         """
         norm = declared_norm(row_norm, fit_intercept)
         width = _validate.positive(width=width)
@@ -110,8 +112,11 @@ class Huber(_Robust):
 
     Parameters
     ----------
-    X, y, l2, fit_intercept
-        As for :class:`dpcal.optim.Squared`.
+    X, y
+        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
+    l2, fit_intercept
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
+        constant feature 1, as its last, which the regulariser leaves out.
     width
         Residual > 0 at which the loss turns linear.
     """
@@ -130,8 +135,11 @@ class Cauchy(_Robust):
 
     Parameters
     ----------
-    X, y, l2, fit_intercept
-        As for :class:`dpcal.optim.Squared`.
+    X, y
+        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
+    l2, fit_intercept
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
+        constant feature 1, as its last, which the regulariser leaves out.
     width
         Residual > 0 at which the slope is largest.
     """
@@ -153,8 +161,11 @@ class Welsch(_Robust):
 
     Parameters
     ----------
-    X, y, l2, fit_intercept
-        As for :class:`dpcal.optim.Squared`.
+    X, y
+        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
+    l2, fit_intercept
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
+        constant feature 1, as its last, which the regulariser leaves out.
     width
         Scale > 0 of residuals; beyond a few of them, records count for nothing.
     """
@@ -176,8 +187,18 @@ class Sigmoid(TwoClass):
 
     Parameters
     ----------
-    X, y, l2, fit_intercept, classes, class_weights
-        As for :class:`dpcal.optim.Logistic`.
+    X, y
+        Finite records, shape (n, d), n and d at least 1, and labels of two classes, shape (n,).
+        Copied.
+    l2, fit_intercept
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
+        constant feature 1, as its last, which the regulariser leaves out.
+    classes
+        The two classes, where they are known in public; read off ``y`` when omitted. The larger one
+        in sort order counts as +1.
+    class_weights
+        For each class a finite number > 0 that the loss of its records is multiplied by, before
+        gradients are clipped. It must not be computed from the records.
 
     Attributes
     ----------
@@ -217,7 +238,7 @@ class Sigmoid(TwoClass):
         row_norm
             Bound > 0 on the L2 norm of every record, known without a look at them.
         fit_intercept
-            As for the objective.
+            Whether each record gets the constant feature 1, which counts in its norm.
         """
         norm, up = declared_norm(row_norm, fit_intercept), 1 + 2.0**-50
         steepest, sharpest = cls._largest()

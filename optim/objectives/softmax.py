@@ -181,7 +181,7 @@ class Softmax(Objective):
         classes
             Number K >= 2 of classes.
         l2, fit_intercept
-            As for the objective.
+            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
         largest_weight
             The largest of the class weights, > 0; all constants of the loss grow by it.
         """

@@ -88,8 +88,12 @@ def perturbed_spider(
     small_gradient, perturbation, frozen
         Free parameters, which the text does not give: the norm > 0 below which a point looks like a
         saddle, the norm >= 0 of the perturbation, and how many steps >= 0 it sits out.
-    seed, initial
-        As for :func:`dpcal.optim.gauss_psgd`.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy
+        from the operating system.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
 
     Returns
     -------

@@ -138,8 +138,16 @@ def distributed_psgd(
     executor
         Any ``concurrent.futures.Executor`` that asks the silos; threads when omitted. Iterates do
         not depend on it, nor on how many workers there are.
-    reset, initial, callback, callback_every
-        As for :func:`dpcal.optim.gauss_psgd`.
+    reset
+        ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    callback
+        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps; a true answer
+        stops the run, which then costs all that was planned.
+    callback_every
+        A whole number >= 1; a hundredth of the planned steps when omitted.
     store
         Where one objective is given in place of silos: its file or its budget, as of a
         :class:`dpcal.optim.Silo`. Of several silos each has its own.

@@ -165,8 +165,12 @@ class Spider:
         ----------
         w
             The iterate, shape (dimension,), finite.
-        most, learning_rate, threshold, start, radius
-            As for :meth:`dpcal.optim.boundary.fused.WalkLoops.walk`.
+        most, learning_rate
+            Estimates >= 1, and the size > 0 of every step.
+        threshold
+            An estimate that is no longer ends the stretch, before a step; negative for none.
+        start, radius
+            A step that ends as far from ``start`` as the radius, > 0, ends the stretch.
 
         Returns
         -------

@@ -81,7 +81,8 @@ class SiloOracle:
     plan
         Of the smallest silo. A larger one has larger batches in proportion, and its own plan.
     seed
-        As for optimizers; each silo has a child of its own. None for fresh entropy in every silo.
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator``, of which each silo has
+        a child; None for fresh entropy in every silo.
     on_lost
         Where a silo is lost: ``"stop"`` ends the run, ``"continue"`` goes on with the others.
     executor

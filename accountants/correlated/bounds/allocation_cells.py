@@ -165,8 +165,12 @@ class AllocationBelow:
 
     Parameters
     ----------
-    norm, rounds, epochs
-        As for :class:`~dpcal.accountants.correlated.bounds.allocation.Allocation`.
+    norm
+        Norm > 0 of a record's contribution to a round, over sigma.
+    rounds
+        Number t >= 1 of rounds of an epoch.
+    epochs
+        Number >= 1 of epochs, whose rounds are drawn independently.
     ratio
         Ratio > 1 of neighboring edges of the grid.
     """

@@ -11,7 +11,9 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,7 @@ from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.samplers import (
+    Automaton,
     BallsInBins,
     CyclicPoisson,
     Poisson,
@@ -39,7 +42,7 @@ from dpcal.accountants.interface import epsilon as event_epsilon
 from dpcal.accountants.interface import log_delta as event_log_delta
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["Compositions", "allocated", "bin_gram", "compositions", "proved", "proved_adding"]
+__all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
 
 # Noise over the largest column. With less of it, what was released tells who took part, and
 # conditional composition proves nothing that participations revealed do not.
@@ -55,24 +58,20 @@ def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]
         If the sampler has no groups of independent participations.
     """
     norms = np.sqrt(mechanism.energies)
-    if isinstance(sampler, Poisson):
-        groups, rate = [norms], sampler.sampling_probability
-    elif isinstance(sampler, CyclicPoisson):
-        groups = [norms[g :: sampler.bands] for g in range(min(sampler.bands, norms.size))]
-        rate = sampler.sampling_probability
-    else:
+    groups = sampler.groups(norms.size)
+    if groups is None:
         raise UnsupportedEvent(f"{sampler.name} sampling is no composition of sampled Gaussians.")
     found: list[events.DpEvent] = []
     kept: list[NDArray[np.float64]] = []
-    for group in groups:
-        ordered = np.sort(group)[::-1]
+    for rows in groups.rounds:
+        ordered = np.sort(norms[rows])[::-1]
         if any(
             len(other) >= len(ordered) and (other[: len(ordered)] >= ordered).all()
             for other in kept
         ):
             continue
         kept.append(ordered)
-        found.append(_composed(ordered, float(rate)))
+        found.append(_composed(ordered, float(groups.rate)))
     return found
 
 
@@ -129,90 +128,90 @@ def proved(mechanism: Mechanism, sampler: Sampler) -> Bound:
     sampler
         One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     """
-    if isinstance(sampler, CyclicPoisson):
-        return _of_groups(mechanism, sampler)
-    allocation = allocated(mechanism, sampler)
-    if allocation is not None and _once_an_epoch(sampler):
-        return allocation
-    parts: list[Bound] = [Revealed(mechanism, sampler.automaton(mechanism.steps))]
-    if allocation is not None:
-        return Least((allocation, *parts))
-    if isinstance(sampler, Poisson):
-        if mechanism.bands == 1:
-            return Compositions(tuple(compositions(mechanism, sampler)))
-        parts += _of_poisson(mechanism, sampler, parts[0])
-    return Least(tuple(parts))
+    return _BOUNDS.get(type(sampler), _of_participations)(mechanism, sampler)
 
 
-def _once_an_epoch(sampler: Sampler) -> bool:
-    return not isinstance(sampler, RandomAllocation) or sampler.participations == 1
+def _revealed(mechanism: Mechanism, sampler: Sampler) -> Revealed:
+    return Revealed(mechanism, sampler.automaton(mechanism.steps))
 
 
-def allocated(mechanism: Mechanism, sampler: Sampler) -> Allocation | None:
-    """Return the bound for random rounds of an epoch and independent equal noise, or None.
+def _of_participations(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    return Least((_revealed(mechanism, sampler),))
 
-    Notes
-    -----
-    A uniform subset of k of t rounds is drawn by dividing the rounds at random into k blocks of at
-    least floor(t / k), and drawing one round of each. Whoever knows the blocks, which do not depend
-    on the record, sees one round of each of k epochs; divergences are jointly convex, so that not
-    knowing them costs no more (compare Feldman and Shenfeld 2025).
+
+def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
+    """Bounds for random rounds of each epoch.
+
+    With independent equal noise, a uniform subset of k of t rounds is drawn by dividing the rounds
+    at random into k blocks of at least floor(t / k), and drawing one round of each. Whoever knows
+    the blocks, which do not depend on the record, sees one round of each of k epochs; divergences
+    are jointly convex, so that not knowing them costs no more (compare Feldman and Shenfeld 2025).
+    Epochs that repeat their rounds are one observation of a longer contribution.
     """
     if mechanism.bands != 1 or mechanism.column is None:
-        return None
-    norm, steps = float(mechanism.column[0]) / mechanism.sigma, mechanism.steps
-    if isinstance(sampler, BallsInBins):
-        epochs = len(sampler.patterns(steps)) // sampler.bins
-        # The rounds of one bin are one observation of a longer contribution.
-        return Allocation(norm * math.sqrt(epochs), sampler.bins, 1)
-    if isinstance(sampler, RandomAllocation):
-        sampler.automaton(steps)
-        rounds, times = sampler.epoch or steps, sampler.participations
-        return Allocation(norm, rounds // times, times * (steps // rounds))
-    return None
+        return _of_participations(mechanism, sampler)
+    epochs = sampler.epochs(mechanism.steps)
+    assert epochs is not None  # The table names samplers that have epochs.
+    norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
+    blocks = Allocation(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
+    return blocks if epochs.times == 1 else Least((blocks, _revealed(mechanism, sampler)))
 
 
-def _of_poisson(mechanism: Mechanism, sampler: Poisson, revealed: Bound) -> list[Bound]:
+def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:
     """Bounds for batches that every record may join in every round."""
-    rate = float(sampler.sampling_probability)
+    if mechanism.bands == 1:
+        return Compositions(tuple(compositions(mechanism, sampler)))
+    groups, law = sampler.groups(mechanism.steps), sampler.automaton(mechanism.steps)
+    assert groups is not None  # The table names samplers that have groups.
+    rate, revealed = float(groups.rate), Revealed(mechanism, law)
+    return Least((revealed, *_of_secret_rounds(mechanism, law, rate, revealed)))
+
+
+def _of_secret_rounds(
+    mechanism: Mechanism, law: Automaton, rate: float, revealed: Bound
+) -> list[Bound]:
+    """Bounds that gain from not knowing in which rounds a record took part."""
     if rate >= 1:
         return []
+    adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
     if mechanism.walk is not None:
-        law = sampler.automaton(mechanism.steps)
-        adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
         return [Worst((CappedMoments(mechanism, rate), adding))]
     if mechanism.kind == "banded":
-        law = sampler.automaton(mechanism.steps)
         bands = BandMoments(mechanism, law)
         if bands.orders:
-            adding = Least((LowerTail(mechanism, law), HalfSpaces(mechanism, law), revealed))
             return [Worst((bands, adding))]
     enough = mechanism.sigma >= _LEAST_NOISE_TO_CONDITION * mechanism.largest_column
     return [Conditional(mechanism, rate)] if enough and covers(mechanism, rate) else []
 
 
-def _of_groups(mechanism: Mechanism, sampler: CyclicPoisson) -> Bound:
+def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
     """Bounds for groups; by joint convexity, those of the worst one hold for a secret one too."""
-    if sampler.bands >= mechanism.bands:
+    groups = sampler.groups(mechanism.steps)
+    assert groups is not None  # The table names samplers that have groups.
+    if sampler.least_separation >= mechanism.bands:
         exact = Compositions(tuple(compositions(mechanism, sampler)))
-        if not sampler.random_shift:
-            return exact
-        return Least((exact, Revealed(mechanism, sampler.automaton(mechanism.steps))))
-    if sampler.random_shift or mechanism.column is not None:
+        return Least((exact, _revealed(mechanism, sampler))) if groups.secret else exact
+    if groups.secret or mechanism.column is not None:
         # The first group is the worst of a Toeplitz C: a later one does the same in fewer rounds.
-        return Revealed(mechanism, sampler.automaton(mechanism.steps))
-    rate, gram = float(sampler.sampling_probability), mechanism.gram
-    return Worst(
-        tuple(
-            RevealedGroup(gram[g :: sampler.bands, g :: sampler.bands], rate)
-            for g in range(min(sampler.bands, len(gram)))
-        )
-    )
+        return _revealed(mechanism, sampler)
+    rate, gram = float(groups.rate), mechanism.gram
+    return Worst(tuple(RevealedGroup(gram[rows, rows], rate) for rows in groups.rounds))
 
 
-def bin_gram(mechanism: Mechanism, sampler: BallsInBins) -> NDArray[np.float64]:
-    """Return the products of the means of the bins, over sigma^2, of shape (bins, bins)."""
-    M = mechanism.means(sampler.patterns(mechanism.steps)) / mechanism.sigma
+# Which bounds serve a sampler; those of known participations serve all others.
+_BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = MappingProxyType(
+    {
+        Poisson: _of_poisson,
+        CyclicPoisson: _of_groups,
+        RandomAllocation: _of_epochs,
+        BallsInBins: _of_epochs,
+    }
+)
+
+
+def bin_gram(mechanism: Mechanism, patterns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the products of the means of patterns, over sigma^2, of shape (patterns, patterns)."""
+    M = mechanism.means(patterns) / mechanism.sigma
     return np.asarray(M.T @ M)
 
 
@@ -243,8 +242,10 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
 
     Parameters
     ----------
-    mechanism, sampler
-        As for :func:`proved`.
+    mechanism
+        Of any kind.
+    sampler
+        One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     both
         What :func:`proved` returned, for laws without a bound of their own.
 
@@ -255,8 +256,9 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     """
     law = sampler.automaton(mechanism.steps)
     never = Nothing(-law.never)
-    if isinstance(sampler, BallsInBins):
-        return BinsHalfSpace(bin_gram(mechanism, sampler))
+    patterns = sampler.equally_likely(mechanism.steps)
+    if patterns is not None:
+        return BinsHalfSpace(bin_gram(mechanism, patterns))
     if not law.independent:
         return Least((never, both))
     return Least((HalfSpaces(mechanism, law), LowerTail(mechanism, law), never))

@@ -24,7 +24,6 @@ from dpcal.accountants.correlated.draws.powers import best_moment, best_order
 from dpcal.accountants.correlated.draws.tilted import Tilted
 from dpcal.accountants.correlated.likelihood import GridEngine, TransferEngine, VectorEngine
 from dpcal.accountants.correlated.question import Question
-from dpcal.accountants.correlated.samplers import BallsInBins
 
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
@@ -125,9 +124,9 @@ def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
 
 
 def _gram_of_bins(question: Question) -> Floats:
-    if not isinstance(question.sampler, BallsInBins):
-        raise TypeError(f"sampler must be BallsInBins, got {question.sampler!r}.")
-    return bin_gram(question.mechanism, question.sampler)
+    patterns = question.sampler.equally_likely(question.mechanism.steps)
+    assert patterns is not None  # The route is that of bins.
+    return bin_gram(question.mechanism, patterns)
 
 
 def _bins_removing(question: Question, goal: Goal) -> Estimator:
@@ -190,8 +189,10 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
 
     Parameters
     ----------
-    question, goal
-        As for :func:`removing`.
+    question
+        The run, with its options of drawing.
+    goal
+        The epsilon or delta that draws are to bound.
     level
         An epsilon near which the draws are to decide.
     proved

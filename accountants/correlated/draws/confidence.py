@@ -206,8 +206,10 @@ def draws_needed(delta: float, *, failure_probability: float, largest: float = 1
     ----------
     delta
         Upper bound wanted on the mean, positive.
-    failure_probability, largest
-        As for :func:`upper_mean`.
+    failure_probability
+        In (0, 1).
+    largest
+        A proved bound on every draw.
 
     >>> draws_needed(1e-5, failure_probability=1e-7)
     1611802

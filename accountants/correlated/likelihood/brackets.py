@@ -35,8 +35,10 @@ class BracketEngine:
 
     Parameters
     ----------
-    mechanism, law
-        As for :class:`GridEngine`.
+    mechanism
+        Of kind ``"lambda-CGD"``.
+    law
+        Automaton of participations.
     upper
         Whether the bound lies above.
     end

@@ -188,8 +188,10 @@ class OnePass:
         ----------
         n
             Number of records.
-        noise, descent
-            As for :meth:`at`.
+        noise
+            ``rr``: sqrt(d) times the multiplier of one release that spends the target.
+        descent
+            ``L_Phi F0``, in units of the squared bound on gradients.
         inner
             K.
 

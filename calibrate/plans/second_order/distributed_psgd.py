@@ -60,9 +60,15 @@ def distributed_psgd(
 
     Parameters
     ----------
-    constants, dimension, epsilon, delta
-        As for :func:`dpcal.calibrate.gauss_psgd`. The target is that of one silo's whole
-        transcript with respect to one of its records (inter-client record-level privacy).
+    constants
+        Public constants of one record's loss: ``smoothness`` (always), ``lipschitz`` (unless
+        ``max_norm`` is given) and ``hessian_lipschitz`` (unless ``escape_radius`` and
+        ``escape_steps`` are given).
+    dimension
+        Number of parameters, >= 1.
+    epsilon, delta
+        Target, epsilon >= 0 and delta in (0, 1): of one silo's whole transcript with respect to one
+        of its records (inter-client record-level privacy).
     n
         Number of records of the smallest silo, >= 1, public. A silo with more has larger batches in
         proportion.
@@ -70,10 +76,31 @@ def distributed_psgd(
         How many silos there are, m >= 1.
     batch_size, difference_batch_size
         Of a silo with ``n`` records.
-    max_norm, learning_rate, drift, period, threshold, escape_radius, escape_steps, escape_rounds
-        As for :func:`dpcal.calibrate.gauss_psgd`; an error is that of the mean over the silos.
-    preset, reset, passes, steps, failure_probability, neighboring_relation
-        As for :func:`dpcal.calibrate.gauss_psgd`.
+    max_norm, learning_rate
+        Clipping norm > 0 and step size in (0, 1 / M], from the constants when omitted.
+    drift, period
+        A gradient is fresh where the squared movement since the last fresh one would reach
+        ``drift`` >= 0, and every ``period`` >= 1 gradients.
+    threshold
+        chi > 0: an escape begins where a gradient estimate is no longer than 3 chi. When omitted,
+        the size of the error of the mean over the silos.
+    escape_radius, escape_steps, escape_rounds
+        R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
+        leads farther than R from it.
+    preset
+        ``"practical"``, or ``"theory"`` for the settings of the corrected theorems.
+    reset
+        What the estimate is when a round begins: ``"rewind"`` (as it was when the escape began),
+        ``"carry"`` (as the round before left it) or ``"fresh"`` (none).
+    passes, steps
+        How often >= 1 a record may be used, and gradients >= 1 that a run may ask for; as many as
+        the records are enough for when omitted.
+    failure_probability
+        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
+        that is an error's size.
+    neighboring_relation
+        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
+        place.
 
     Returns
     -------

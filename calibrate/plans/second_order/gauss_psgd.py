@@ -201,12 +201,29 @@ def planned(
     ----------
     silos
         At least 1.
-    constants, epsilon, delta
-        As for :func:`gauss_psgd`.
-    batch_size, difference_batch_size, threshold, escape_radius, escape_steps, escape_rounds
-        As for :func:`gauss_psgd`.
-    preset, reset, passes, steps, failure_probability, neighboring_relation
-        As for :func:`gauss_psgd`.
+    constants
+        Public constants of one record's loss, of which ``smoothness`` is needed.
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
+    batch_size, difference_batch_size
+        Records b1 behind a fresh gradient and b2 behind a difference, each in [1, n], or None.
+    threshold
+        chi > 0: an escape begins where a gradient estimate is no longer than 3 chi; or None.
+    escape_radius, escape_steps, escape_rounds
+        R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
+        leads farther than R from it; R and Gamma may be None.
+    preset
+        ``"practical"`` or ``"theory"``.
+    reset
+        What the estimate is when a round begins: ``"rewind"``, ``"carry"`` or ``"fresh"``.
+    passes, steps
+        How often >= 1 a record may be used, and gradients >= 1 that a run may ask for, None for as
+        many as the records are enough for.
+    failure_probability
+        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
+        that is an error's size.
+    neighboring_relation
+        ``"replace-one"`` or ``"replace-special"``.
     **sizes
         The other arguments of :func:`errors_of`.
     """
@@ -294,8 +311,19 @@ def errors_of(
 
     Parameters
     ----------
-    constants, n, dimension, max_norm, learning_rate, drift, period
-        As for :func:`gauss_psgd`.
+    constants
+        Public constants of one record's loss.
+    n, dimension
+        Records and parameters, both at least 1.
+    max_norm
+        Bound C > 0 to which gradients are clipped.
+    learning_rate
+        Step size > 0.
+    drift
+        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one would
+        reach it; None for the best.
+    period
+        Every so many gradients one is fresh; None for no period.
     multiplier
         Noise multiplier of an answer.
     batches
@@ -374,7 +402,8 @@ def settled(
     counts
         Gradients that a run may ask for, and rounds of an escape.
     failure_probability
-        As for :func:`gauss_psgd`.
+        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
+        that is an error's size.
     theorem
         Where the settings are those of the theorem at this number of records.
     """

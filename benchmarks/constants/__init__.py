@@ -1,0 +1,1 @@
+"""What changes if a numeric constant of the accountants is halved or doubled?"""

@@ -1,0 +1,91 @@
+"""Where constants are assigned, and which functions read them."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+PACKAGES = ("accountants", "calibrate/noise.py")
+
+
+def sources():
+    """Return the parsed modules of the package by name, with their paths."""
+    root = Path(importlib.util.find_spec("dpcal").origin).parent
+    found = {}
+    for package in PACKAGES:
+        start = root / package
+        for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join(("dpcal", *parts)).removesuffix(".__init__")
+            found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def assigned(tree):
+    """Return the upper-case names that a module assigns, and the names in their values."""
+    found = {}
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets = [node.target]
+        for target in targets:
+            for each in target.elts if isinstance(target, ast.Tuple) else [target]:
+                if isinstance(each, ast.Name) and each.id.lstrip("_").isupper():
+                    found[each.id] = names_in(node.value)
+    return found
+
+
+def names_in(node):
+    """Return the names and attributes that a piece of code reads."""
+    inner = list(ast.walk(node))
+    return {n.id for n in inner if isinstance(n, ast.Name)} | {
+        n.attr for n in inner if isinstance(n, ast.Attribute)
+    }
+
+
+def readers(modules):
+    """Return for each constant the functions that read it, as (file, first line).
+
+    A name is followed through the constants that are derived from it, in whatever module; a class
+    that reads it in its body counts with all of its methods.
+    """
+    derived, read = {}, {}
+    for path, tree in modules.values():
+        for name, used in assigned(tree).items():
+            for each in used:
+                derived.setdefault(each, set()).add(name)
+        for names, places in readings(str(path), tree):
+            for name in names:
+                read.setdefault(name, set()).update(places)
+    constants = {each for _, tree in modules.values() for each in assigned(tree)}
+    return {
+        name: set().union(*(read.get(each, set()) for each in closure(name, derived)))
+        for name in constants
+    }
+
+
+def readings(path, tree):
+    """Yield the names that each function or class body reads, and the functions that count."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield names_in(node), {(path, first_line(node))}
+        if isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            for each in node.body:
+                if each not in methods:
+                    yield names_in(each), {(path, first_line(method)) for method in methods}
+
+
+def first_line(node):
+    """Return the line of a function's first decorator, or of its name, as its code object does."""
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+
+
+def closure(name, derived):
+    """Return a name and all names that are derived from it."""
+    reached, left = set(), [name]
+    while left:
+        here = left.pop()
+        if here not in reached:
+            reached.add(here)
+            left += derived.get(here, ())
+    return reached
