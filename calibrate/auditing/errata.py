@@ -12,8 +12,8 @@ A text of errata has one paragraph each, with indented parts:
 ('rate', 'Theorem 1', 'E1.printed', 'increments within the budget')
 
 ``claim`` is the line that holds with the corrected settings; ``settings`` names the settings that
-the refuted version takes as printed, or ``printed`` is another line; ``open`` says why nothing can
-be executed.
+the refuted version takes as printed, or ``printed`` is another line; ``about`` says what the
+line speaks of where it uses no setting; ``open`` says why nothing can be executed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dpcal.calibrate.auditing.notation import indented, line
 __all__ = ["Erratum", "errata_of", "erratum"]
 
 _HEAD = re.compile(r"([\w.\-]+) \((\w+); (.*?)\): (.+)$")
-_PARTS = ("claim", "open", "printed", "settings", "use")
+_PARTS = ("about", "claim", "open", "printed", "settings", "use")
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,10 @@ class Erratum:
         What to use, in one sentence.
     severity
         ``"privacy"``, ``"rate"``, ``"algorithm"`` or ``"minor"``.
+    source
+        Theorem, equation, and part of the page.
+    about
+        What the printed side speaks of where it uses no setting: a step of a proof, a loop, a unit.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Erratum:
     use: str = ""
     severity: str = "minor"
     source: str = ""
+    about: str = ""
 
 
 def erratum(
@@ -73,6 +78,7 @@ def erratum(
     use: str = "",
     severity: str = "minor",
     source: str = "",
+    about: str = "",
 ) -> Erratum:
     """Return the pair (printed, corrected) of one claim.
 
@@ -87,6 +93,8 @@ def erratum(
         The refuted version, when it is not ``claim`` with other settings.
     source
         Theorem, equation, and part of the page.
+    about
+        What the printed side speaks of where it uses no setting.
     """
     claim = line(claim, name) if isinstance(claim, str) else claim
     printed = line(printed, name) if isinstance(printed, str) else printed
@@ -103,6 +111,7 @@ def erratum(
         use=use,
         severity=severity,
         source=source,
+        about=about,
     )
 
 
@@ -141,4 +150,5 @@ def _paragraph(paragraph: str) -> Erratum:
         use=use,
         severity=severity,
         source=source,
+        about=given.get("about", ""),
     )

@@ -57,7 +57,7 @@ from dpcal.calibrate.auditing.ranges import assignments, top_level
 __all__ = ["claims_of", "indented", "line", "read"]
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")
-_PART = re.compile(r"\s+(claim|open|printed|settings|use): ")
+_PART = re.compile(r"\s+(about|claim|open|printed|settings|use): ")
 _RANGE = re.compile(r"(\w+) in \[\s*([^\]]+?)\s*\]$")
 
 

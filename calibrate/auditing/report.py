@@ -358,6 +358,7 @@ def _erratum_record(schedule: str, wrong: Erratum) -> dict[str, Any]:
         "severity": wrong.severity,
         "source": wrong.source,
         "use": wrong.use,
+        "about": wrong.about,
         **{side: claim.name if claim else None for side, claim in sides.items()},
     }
 

@@ -1,8 +1,12 @@
 """What a schedule may say: text claims with a source that say something; orders of differences."""
 
+import copy
+import dataclasses
+
 import pytest
 
 from dpcal.calibrate.auditing.errata import errata_of
+from dpcal.calibrate.auditing.kernel.terms import number, times
 from dpcal.calibrate.auditing.language import (
     Quantity,
     Schedule,
@@ -162,3 +166,24 @@ def test_errata_as_text():
         errata_of("E3 (rate; here): Title.\n    claim: x <= y\n    becuse: no")
     with pytest.raises(ValueError, match="erratum must begin with"):
         errata_of("E3: Title.")
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_printed_side_uses_a_setting_or_says_what_it_is_about(paper):
+    schedule, doubled = load(paper), copy.copy(load(paper))
+    object.__setattr__(
+        doubled,
+        "settings",
+        tuple(
+            dataclasses.replace(s, corrected=twice(s.term()), printed=twice(s.term(printed=True)))
+            for s in schedule.settings
+        ),
+    )
+    for wrong in schedule.errata:
+        sides = [one.resolve(wrong.printed).all_terms() for one in (schedule, doubled)]
+        alone = wrong.printed.kind != "prose" and sides[0] == sides[1]
+        assert alone == bool(wrong.about), wrong.name
+
+
+def twice(term):
+    return times(number(2), term)

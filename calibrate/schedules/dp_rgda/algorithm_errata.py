@@ -44,6 +44,7 @@ ALGORITHM_ERRATA = errata_of(
         "A refresh is followed by the increment that leads to it: counted twice.",
         Enumeration("", _refresh_counts_once, [False], complete=True),
         printed=Enumeration("", _refresh_counts_once, [True]),
+        about="the steps of a loop",
         use="Skip the k = 0 increment on refresh steps.",
         severity="algorithm",
         source="Algorithm 3",
@@ -53,6 +54,7 @@ ALGORITHM_ERRATA = errata_of(
         "K = 1 freezes y.",
         Enumeration("", _corrected_inner_loop, [2, 3, 5], statement="K >= 2"),
         printed=Enumeration("", _printed_inner_loop, [1], statement="K = 1"),
+        about="the steps of a loop",
         use="K >= 2.",
         severity="algorithm",
         source="Algorithm 3, Theorem 1",
@@ -64,6 +66,7 @@ ALGORITHM_ERRATA = errata_of(
         printed=Enumeration(
             "", _smallest_is_first, _cumulative_norms(), statement="take the argmin"
         ),
+        about="the choice among candidates of a loop",
         use="The last candidate.",
         severity="algorithm",
         source="Algorithm 3, line 18",
@@ -78,6 +81,7 @@ ALGORITHM_ERRATA = errata_of(
                 steps of the phase
             printed: g**2*v + u**2*w <= m*D where m*D <= g**2*(v + w) at u = sqrt(m*D/(v + w));
                 points g = 2, v = 1, w = 1, m = 1, D = 1  # earlier steps at eta_h
+            about: movements of a phase, for any step lengths
             use: Rescale the whole phase.
         ER-25 (algorithm; Algorithm 2, escape phase): alpha, x_{-1} and the anchor are used
             before they are defined.

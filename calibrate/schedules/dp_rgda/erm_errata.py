@@ -8,11 +8,11 @@ ERM_ERRATA = errata_of(
     """
         ER-30 (rate; Lemma 4): The period of Lemma 4 has T where B2 belongs.
             claim: 1 <= 4*q where eb <= 1, eb*sqrt(F0*L) <= M; free eb
-            printed: 1 <= 4*L**2/T**2; free T; points T = 100  # q >= 1
+            printed: 1 <= 4*L**2/T**2  # q >= 1
             use: q = 1/(B2^2 eta^2).
         ER-31 (rate; (8)): The bound of Lemma 4 is sqrt(F0/(qT) + B1) for sqrt(F0/(eta T)) + B1.
             claim: [sqrt(F0*L/T) + M*T*eb**2] = loss/parameter; free T eb
-            printed: sqrt(T*eb**2) =O eb**(2/3) at T = eb**(-4/3); free T eb; growth eb = -1  #
+            printed: sqrt(T1*eb**2) =O eb**(2/3); growth n = 1  #
                 the printed bound gives the claimed rate
             use: sqrt(F0/(eta T)) + B1.
         ER-32 (rate; Lemma 5): The second term of T has log(1/delta) for its square root.
@@ -45,18 +45,21 @@ ERM_ERRATA = errata_of(
             infinite.
             claim: M*y - mu*y**2/2 <= M**2/(2*mu)  # gap of the value function in y
             printed: -C <= M*y - mu*y**2/2; points y = 100  # f(x, y) is bounded below
+            about: an assumption on the loss
             use: Phi(x0) - inf Phi.
         ER-38 (rate; Lemmas 1 and 3 to 5): (v, -u) is treated as the gradient of F; the y-part
             has the opposite sign.
             printed: y = -y; points y = 1  # estimate -u equals the derivative
+            about: the sign of a derivative
             use: Estimator error plus tracking error, through (7).
         ER-39 (rate; B.1): A logarithm above 1 multiplies a bracket that may be negative.
             printed: p <= w*p where 1 <= w; points p = -1, w = 2  # any
+            about: a logarithm before a bracket of any sign
             use: Logarithms on B1 and B2 only.
         ER-42 (minor; Lemma 5): The final rate drops M, L and the second branch.
             claim: [(sqrt(F0*L*M)*eb)**(2/3) + M*eb] = loss/parameter; free eb  # the rate has
                 the unit of a gradient
-            printed: [(sqrt(F0)*eb)**(2/3)] = loss/parameter; free eb  # printed rate
+            printed: [(sqrt(F0)*eb)**(2/3)] = loss/parameter  # printed rate
             use: (sqrt(F0 L M) eb)^(2/3) + M eb.
     """,
 )

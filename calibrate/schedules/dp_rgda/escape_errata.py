@@ -20,6 +20,7 @@ ESCAPE_ERRATA = errata_of(
             escape step.
             printed: 4*C*sqrt(d)/delta2 <= 1 where 1 <= C, 1 <= d, delta2 <= 1  # eta_h L_Phi <=
                 1 at the step that would absorb an error of size alpha
+            about: constants of an escape step, for any C
             use: Do not claim it; measure lambda_min on synthetic data.
         ER-73 (rate; Lemmas 7, 10): The escape step uses alpha^2 for alpha.
             claim: [eta_h] = parameter**2/loss
@@ -28,7 +29,7 @@ ESCAPE_ERRATA = errata_of(
         ER-74 (rate; Lemmas 6, 7, 9, 10): The curvature threshold is alpha_h, of order eb^(1/3),
             not eb.
             claim: alpha_h**2 = rho_phi*x**(2/3) at alpha = x**(2/3)  # threshold
-            printed: x**(1/3) =O x; growth x = -1  # alpha_h is of order eb
+            printed: alpha_h =O x at alpha = x**(2/3); growth x = -1  # alpha_h is of order eb
             use: lambda_min <= -alpha_h.
         ER-75 (minor; Lemmas 6, 9): Distances are measured from the perturbed point: the radius
             available is R - r.
@@ -44,6 +45,7 @@ ESCAPE_ERRATA = errata_of(
         ER-77 (rate; Lemmas 7, 10): No condition keeps eta_h L_Phi bounded.
             claim: eta_h*L_Phi <= 1
             printed: x*L_Phi <= 2 + x*g where g <= L_Phi  # any step x
+            about: any step length, as the condition is missing
             use: eta_h L_Phi <= 1.
         ER-78 (rate; Lemmas 6 and 9, proofs): The lemma that bounds the number of phases is
             missing.

@@ -74,6 +74,7 @@ PRIVACY_ERRATA = errata_of(
             points="u = 9/10",
             statement="half the textbook variance",
         ),
+        about="textbook noise at a fixed delta",
         use="Solve the exact Gaussian profile for the multiplier.",
         severity="privacy",
         source="Definition 3",
@@ -94,6 +95,7 @@ PRIVACY_ERRATA = errata_of(
             points="u = 64",
             statement="clip of the average of u gradients, noise for 2C/u",
         ),
+        about="the sensitivity of any clip",
         use="Clip each example, then average.",
         severity="privacy",
         source="Algorithm 3, lines 7, 8, 14, 15",
@@ -103,6 +105,7 @@ PRIVACY_ERRATA = errata_of(
         "The inner loop makes T K increment releases; the noise is for T.",
         Enumeration("", _increments_counted, _COUNTS, statement="T K minus the refreshes"),
         printed=Enumeration("", _increments_fit_rounds, _COUNTS, statement="at most T increments"),
+        about="the count of a loop",
         use="Count T K releases (T K - R in the corrected listing).",
         severity="privacy",
         source="Algorithm 3, line 2",
@@ -122,6 +125,7 @@ PRIVACY_ERRATA = errata_of(
             rho="1/(2*z**2)",
             statement="two blocks at z cost one release",
         ),
+        about="the cost of two releases of any noise",
         use="Clip and release the concatenated vector.",
         severity="privacy",
         source="Algorithm 3, B.1, B.2",
@@ -143,6 +147,7 @@ PRIVACY_ERRATA = errata_of(
             delta=1e-06,
             statement="two blocks of the same batches at multiplier 0.8 each cost as much as one",
         ),
+        about="one run at fixed numbers",
         use="One release of the concatenated vector.",
         severity="privacy",
         source="Algorithm 3, B.1",
@@ -163,6 +168,7 @@ PRIVACY_ERRATA = errata_of(
             delta=1e-5,
             statement="one increment, Poisson-sampled at S2/n, n = 1e4, S2 = 22",
         ),
+        about="one run at fixed numbers",
         use="Noise at 1/S2 over one pass, or exact accounting of several.",
         severity="privacy",
         source="Theorem 2, B.2",
@@ -171,6 +177,7 @@ PRIVACY_ERRATA = errata_of(
         ER-06 (privacy; B.1, B.2): At k = 0 the increment noise is 0 although x moved.
             claim: L**2*x**2 <= L**2*(x**2 + u**2)  # joint movement covers it
             printed: L**2*x**2 <= L**2*u**2  # movement of y covers it
+            about: a sensitivity, for any movement
             use: Scale noise and clip by the joint movement of (x, y).
     """,
     erratum(
@@ -191,6 +198,7 @@ PRIVACY_ERRATA = errata_of(
             delta="1/10**6",
             statement="c = 1 at (1, 1e-6): noise sqrt(log(1/delta)) on a sensitivity of 2",
         ),
+        about="noise at a fixed target",
         use="Exact calibration; print the implied c as a diagnostic only.",
         severity="privacy",
         source="Algorithm 3, lines 1 and 2",
@@ -199,10 +207,12 @@ PRIVACY_ERRATA = errata_of(
         ER-08 (rate; Lemma 1, Algorithm 3): Noise of fixed size does not vanish with movement,
             as Lemma 1 needs.
             printed: C**2 <= v*x**2  # fixed noise is at most B2^2 movement^2
+            about: a variance, for any movement
             use: Movement-scaled clip and noise.
         ER-09 (minor; (31)): 2 sqrt(2) L for a sensitivity of 2 L per unit of movement.
             claim: 2*L*x <= 2*sqrt(2)*L*x  # the printed value is an upper bound
             printed: 2*L*x = 2*sqrt(2)*L*x  # the sensitivity
+            about: a sensitivity, for any movement
             use: 2 L.
         ER-10 (privacy; Algorithm 2, warm start): The warm start reads the data and is not paid
             for.
@@ -221,6 +231,7 @@ PRIVACY_ERRATA = errata_of(
             claim: sqrt(d*u**2) <= M at u = M/sqrt(d)  # partials M/sqrt(d) give a gradient of
                 norm M
             printed: M*sqrt(d) <= M  # a gradient with all partials M
+            about: a norm, for any dimension
             use: Read it block-wise, and enforce it by clipping.
     """,
 )

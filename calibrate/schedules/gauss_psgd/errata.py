@@ -41,13 +41,14 @@ ERRATA = errata_of(
             use: eta = sqrt(rho alpha)/(M^2 iota^3).
         E3 (rate; Lemmas 2 and 6): 26/5 rounds per unit of log(1/omega) are enough only for
             base-2 logarithms.
-            claim: 1 <= x*log(8/7) at x = 1/log(8/7)  # log(1/w) rounds
-            printed: 1 <= 26/5*log(8/7)  # natural logarithm
+            claim: log(1/omega) <= Q*log(8/7)  # the failure probability is at most omega
+            settings: Q
             use: Q = ceil(log(1/omega)/log(8/7)).
         E4 (rate; (52)-(53), (6)): (52) has sqrt(eta r) for sqrt(eta) r/sqrt(gamma): too
             optimistic when r < gamma.
             claim: v/sqrt(2*u*g)*u*r = v*sqrt(u)*r/sqrt(2*g)
             printed: v/sqrt(2*u*g)*u*r = v*sqrt(u*r)/sqrt(2)
+            about: an argument of a logarithm, for any sizes
             use: log2(40 sqrt2 M sqrt(alpha/rho)/r).
         E4.units (rate; (6)): The second logarithm of (6) has an argument with units.
             claim: [M*sqrt(alpha/rho)/r] = 1  # argument of the logarithm
@@ -63,7 +64,8 @@ ERRATA = errata_of(
         E6 (privacy; Theorems 2 and 3, (98), (115)): With the proved bounds the oracle may use
             more than n records.
             claim: b1*u + b2*v <= n where 2*b1*u <= n, 2*b2*v <= n; free b1 b2
-            printed: 3*(1 + 5*A)*n + A/2*n <= n  # records used are at most n
+            printed: b1*(6*(1 + 5*A)*U*eta/kappa) + b2*(A*U/(eta*chi**2)) <= n  # records used are
+                at most n
             use: Hard caps on both kinds of call, b_i = floor(n/(2 N_i)).
         E7 (rate; Theorems 2 and 3, fixed point of (5)-(6)): Theorem 1 assumes fresh isotropic
             noise; the SPIDER oracle's errors are correlated in time.
@@ -80,6 +82,7 @@ ERRATA = errata_of(
         "The pseudocode returns the last iterate of a failed round, not the certified anchor.",
         Enumeration("", _returns_anchor, [(5, 1)], statement="one step later, index t - 1"),
         printed=Enumeration("", _returns_anchor, [(5, 4), (9, 3)], statement="index t - 1"),
+        about="the index that a loop returns",
         use="Return the anchor.",
         severity="algorithm",
         source="Algorithm 1",
@@ -93,6 +96,7 @@ ERRATA = errata_of(
             T more than the stated noise.
             printed: 16*2*T*log(2/w)*log(5*T/w) <= 16*T*log(1/w) where w in [1/100000000, 1/10],
                 T in [10, 1000]  # Lemma 16 fits the stated variance
+            about: noise of a selection, for any failure probability
             use: sigma_1 = sqrt(2T) z 2G/n, sigma_2 = sqrt(2T) z 2M sqrt(d)/n.
         E12 (rate; Algorithm 4): With exact noise the selection thresholds do not cover the
             noise they ignore.
@@ -100,11 +104,12 @@ ERRATA = errata_of(
                 slack covers the noise for omega <= 0.0029
             printed: 859/100 <= log(16/omega) where omega in [1/100, 1/2]  # the gradient slack
                 covers the noise for omega >= 0.01
+            about: slack of a selection, for any failure probability
             use: Explicit thresholds, union over the T candidates.
         E13 (minor; (143), Theorem 4): The cross term of (143) is alpha/sqrt(mn) for
             sqrt(alpha/(mn)).
             claim: sqrt(u)*sqrt(1/(m*n)) = sqrt(u/(m*n))  # cross term
-            printed: sqrt(u)*sqrt(1/(m*n)) = u/sqrt(m*n)  # cross term
+            printed: sqrt(alpha)*sqrt(1/(m*n)) = alpha/sqrt(m*n)  # cross term
             use: sqrt(alpha/(mn)); absorbed anyway.
         E14 (minor; introduction): The introduction prints epsilon m n where Theorem 3 proves
             sqrt(m) n epsilon.
@@ -115,31 +120,34 @@ ERRATA = errata_of(
             than the new one.
             claim: x**(3/7) <= x**(2/5) where x <= 1
             printed: x**(2/5) <= x**(3/7) where x <= 1
+            about: the comparison of two rates
             use: The new rate is weaker and repairs an over-optimistic one.
         E16 (minor; (77)): The number of escapes is printed 8 times too large.
             claim: saddles = U/Phi; definition; free alpha iota  # escapes
-            printed: 8*iota**3*U/s*sqrt(rho/chi**3) = U/(s/(8*iota**3)*sqrt((4*chi)**3/rho));
-                free chi iota  # escapes with the printed decrease
+            printed: saddles = U/Phi; free chi iota; printed saddles Phi  # escapes with the
+                printed decrease
             use: U/Phi.
         E17 (minor; (75), (79)): A normal step decreases F by 3/2 eta chi^2, not 2 eta chi^2.
             claim: eta/2*(4*chi**2 - chi**2) = 3/2*eta*chi**2; free eta chi
-            printed: eta/2*(4*chi**2 - chi**2) = 2*eta*chi**2; free eta chi
+            printed: eta/2*(4*chi**2 - chi**2) = 2*eta*chi**2
             use: 3/2 eta chi^2, and the calls of the last round.
         E18 (rate; Theorem 1): Nothing in (6) makes the failure probability of the escapes at
             most omega.
             claim: u*exp(-x) <= omega/2 at x = log(2*u/omega)  # iota >= log(2 N_saddle/omega)
-            printed: 2*u*exp(-x) <= omega  # N_saddle 2 exp(-iota) <= omega
+            printed: 2*saddles*exp(-iota) <= omega  # N_saddle 2 exp(-iota) <= omega
             use: mu >= (1/s) log(2 N_saddle/omega).
         E19 (minor; Lemma 14): Lemma 14 states a tail for the norm with prefactor d; it needs 2
             d.
             claim: 1 <= 2*exp(-3/8)  # Rademacher at t = 1, prefactor 2 d
             printed: 1 <= exp(-3/8)  # Rademacher at t = 1, prefactor d
+            about: a tail bound at fixed numbers
             use: 2 d.
         E20 (minor; Corollary 3): log(2d/w)/log(2/w) <= 2 log d fails for d <= 6.
             claim: log(2*d/w)/log(2/w) <= 101/100 + log(d)/log(2) where d in [2, 50], w in
                 [1/10, 1]  # at most 1.01 + log2(d)
             printed: log(2*d/w)/log(2/w) <= 2*log(d) where d in [2, 1000], w in [1/100, 1];
                 points d = 2, w = 1
+            about: a ratio of two logarithms
             use: log(2 d) in place of log(d).
     """,
     erratum(
@@ -163,6 +171,7 @@ ERRATA = errata_of(
             points="u = 17/2",
             statement="enough at every epsilon",
         ),
+        about="textbook noise at a fixed delta",
         use="The exact Gaussian profile.",
         severity="privacy",
         source="Definition 8",
@@ -184,6 +193,7 @@ ERRATA = errata_of(
             delta="1/100000",
             statement="c1 = 1 at (1, 1e-5), replace-one",
         ),
+        about="noise at a fixed target",
         use="Convert c1 to a multiplier and report the resulting epsilon.",
         severity="privacy",
         source="Lemma 7",
@@ -205,6 +215,7 @@ ERRATA = errata_of(
             delta="1/100000",
             statement="two epochs with noise for one",
         ),
+        about="noise of two epochs at a fixed target",
         use="sqrt(E) z* for E epochs, per-example clipping.",
         severity="privacy",
         source="experiments",
@@ -214,6 +225,7 @@ ERRATA = errata_of(
         "Small items; (9) sums a movement that is not known when the drift is tested.",
         Enumeration("", drift_window, list(range(2, 8))),
         printed=Enumeration("", _printed_drift_window, list(range(2, 8))),
+        about="the index of a sum",
         use="sum of ||x_{i-1} - x_{i-2}||^2.",
         source="(9), and (32), (34), (38), (45), (55)-(57), (72), (90)",
     ),
@@ -222,6 +234,7 @@ ERRATA = errata_of(
             privacy dominates.
             claim: N**(6/13) <= N**2 where 1 <= N
             printed: N**2 <= N**(6/13) where 1 <= N  # N^2 can be smaller
+            about: exponents of a condition
             use: sqrt(d)/N <= alpha^(9/4) and d/N <= alpha^(7/4) with the actual alpha.
     """,
     erratum(
@@ -235,6 +248,7 @@ ERRATA = errata_of(
             statement="the textbook noise at epsilon = 2 is enough all the same",
         ),
         printed="2 <= 1  # epsilon = 2 is within the stated range",
+        about="the range of a theorem",
         use="Exact accounting, which has no such range.",
         severity="privacy",
         source="experiments",
@@ -242,7 +256,7 @@ ERRATA = errata_of(
     """
         E27 (minor; Lemma 20): On the localization event the distance is at most 2 R, not R.
             claim: (2*R)**2 <= 4*R**2; free R  # squared distance
-            printed: (2*R)**2 <= R**2; free R  # squared distance
+            printed: (2*R)**2 <= R**2  # squared distance
             use: log(2R/(eta r)).
         E28 (minor; misprints of several sections): Lemma 20 conditions martingale statements on
             a future event.

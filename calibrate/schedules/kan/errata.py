@@ -70,6 +70,7 @@ ERRATA = errata_of(
                 10*exp(1))))) - exp(1)*(1/2*erfc(1/2*sqrt(2)*(1/2 + log(-9 + 10*exp(1))))) where
                 t in [1, 6]; points t = 29/10  # one step, r = 0.1, kappa = 1, epsilon = 1:
                 event x > t within F.8's delta
+            about: an attack on one step at fixed numbers
             use: Poisson sampling with F.8, or fixed-size batches with participation revealed.
     """,
     erratum(
@@ -87,6 +88,7 @@ ERRATA = errata_of(
         "exp(1)*(1/2*erfc(1/2*t*sqrt(2)/sqrt(4/25 + 8/25*log(100000)))) <= 1/10**5 where t "
         "in [1, 20]; points t = 8  # one step, r = 0.1, epsilon = 1, delta = 1e-5: event x > "
         "t stays below delta",
+        about="an attack on one step at fixed numbers",
         use="Exact accounting, or F.12 with lambda = 0.",
         severity="privacy",
         source="Lemma D.7, Theorem 5.4",
@@ -105,6 +107,7 @@ ERRATA = errata_of(
         "F.8 divides the noise by the clip, although Algorithm 1 multiplies it by the clip.",
         Private("", (Release("C", "C*kappa"),), rho="1/(2*kappa**2)", statement="noise C kappa"),
         printed="C*kappa/C = kappa/C  # noise over sensitivity",
+        about="the noise of any clip",
         use="kappa; accountants never see the clip.",
         severity="privacy",
         source="appendix F.1, Theorem F.8",
@@ -126,6 +129,7 @@ ERRATA = errata_of(
             delta=1e-05,
             statement="the same run priced at kappa/C = 10 for a clip of 0.1",
         ),
+        about="one run at fixed numbers",
         use="kappa; accountants never see the clip.",
         severity="privacy",
         source="Theorem F.8",
@@ -134,7 +138,8 @@ ERRATA = errata_of(
         E05 (privacy; appendix D.1 against appendix F): Theorem 5.4 is for replace-one, Theorem
             5.1 for zero-out; the constants 8 and 2 differ for that.
             claim: 2*relation**2 = 8 at relation = 2  # constant, replace-one
-            printed: 2*relation**2 = 8 at relation = 1  # constant, zero-out
+            printed: kappa_sq*epsilon**2/(growth_sq*taus*(log(5/2) + Lam)) = 8 at relation = 1;
+                free growth_sq taus  # constant, zero-out
             use: 2 under zero-out, 8 under replace-one.
     """,
     erratum(
@@ -143,6 +148,7 @@ ERRATA = errata_of(
         Enumeration("", _bound_holds, PARTS, statement="an upper bound it is"),
         printed="(1 - lam**16)/(1 - lam**2) <= ((1 - lam**8)/(1 - lam))**2 where lam in [1/2, "
         "99/100]; loose 5/2  # squared sensitivity of one participation in eight steps",
+        about="a sensitivity of eight steps, for any lambda",
         use="The exact sensitivity of the first k steps.",
         severity="rate",
         source="Theorem F.12",
@@ -163,6 +169,7 @@ ERRATA = errata_of(
             [(1000, Fraction(1, 1000), 7, Fraction(1, 200000))],
             statement="T = 1000, r = 1e-3, delta = 1e-5: at most tau = 7.05 participations",
         ),
+        about="a binomial tail at fixed numbers",
         use="The exact binomial quantile, capped at T.",
         severity="privacy",
         source="Theorem 5.1, Lemma F.10",
@@ -172,6 +179,7 @@ ERRATA = errata_of(
         "Algorithm 1 makes T - 1 noisy steps; the appendices count T.",
         Enumeration("", _noisy_steps, [(k, False) for k in (2, 5, 9)]),
         printed=Enumeration("", _noisy_steps, [(k, True) for k in (2, 5, 9)]),
+        about="the count of a loop",
         use="T - 1; counting T is on the safe side.",
         source="Algorithm 1",
     ),
@@ -180,6 +188,7 @@ ERRATA = errata_of(
         "F.8 writes C y where its proof gives |C| y.",
         Enumeration("", _signed_pair, [True], complete=True),
         printed=Enumeration("", _signed_pair, [False]),
+        about="a matrix of two rows",
         use="|C| y.",
         severity="privacy",
         source="Theorem F.8",
@@ -190,32 +199,36 @@ ERRATA = errata_of(
             claim: q*(order - 2)*kappa**2 =O kappa**2 at order = 3; growth kappa = 1
             printed: q*u*kappa**2/24 =O 1; growth kappa = 1  # the ratio of the third to the
                 second term stays bounded
+            about: terms of a series, for any order
             use: The full sum, at whole orders, interpolated.
         E11 (rate; Theorems 5.1, 5.4): F.12 has no amplification: its noise is more than 1/(4 r)
             times what D.9 asks at lambda = 0.
             printed: 32*r**2*T*Lam <= 8*r*T*Lam where r <= 1/100; loose 25  # noise variance of
                 D.9 within that of F.12
+            about: two variances, for any rate and steps
             use: B of order n, or exact accounting.
         E12 (rate; Remark 4.2, Section 5.1): The noise factor is not monotone in lambda.
             claim: eta/(1 + eta) <= (1 - lam)**2 + lam**2*eta where lam in [0, 1]  # smallest at
                 1/(1 + eta)
             printed: eta <= (1 - lam)**2 + lam**2*eta where lam in [0, 1]; points eta = 1/10,
                 lam = 10/11  # smallest at full correlation
+            about: the noise factor of any step length
             use: lambda at most 1/(1 + eta); with the calibrated noise lambda = 0.
         E13 (rate; Theorem 5.2, Corollary 5.3): A factor R^2 in the width has no use in the
             proof and costs a factor 1/gamma in the rate.
             claim: m53*T53*d/(n**2*epsilon**2) <= Max(1/(gamma*sqrt(n)),
                 sqrt(d)/(gamma**3*n*epsilon)) where gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n  #
                 width gamma^-4
-            printed: sqrt(d)/(gamma**4*n*epsilon) <= sqrt(d)/(gamma**3*n*epsilon) where gamma <=
-                1, epsilon <= 1, 1 <= d, 1 <= n; points gamma = 1/10  # the printed rate is as
+            printed: m53*T53*d/(n**2*epsilon**2) <= Max(1/(gamma*sqrt(n)),
+                sqrt(d)/(gamma**3*n*epsilon)) where gamma <= 1, epsilon <= 1, 1 <= d, 1 <= n;
+                printed m53 T53; points gamma = 1/10  # the printed rate is as
                 good as the one without R^2
             use: m = gamma^-4 and T = min(sqrt(n)/gamma, n epsilon gamma/sqrt(d)).
         E14 (rate; Corollary 5.3): On the second branch of T the width exceeds its upper limit
             by logarithms.
             claim: gamma**(-6) <= n**2*epsilon**2/(gamma**2*d*T**2) where T <=
                 n*epsilon*gamma**2/sqrt(d)  # without logarithms the window is a point
-            printed: ell*gamma**(-6) <= gamma**(-6) where 1 <= ell; points ell = 2  # polylog
+            printed: ell*m53 <= gamma**(-6) where 1 <= ell; printed m53; points ell = 2  # polylog
                 gamma^-6 is at most gamma^-6
             use: A logarithm in T.
         E15 (rate; Corollary 5.6, Theorem E.1): delta <= 1/(gamma n) is too weak by 1/gamma.
@@ -225,9 +238,11 @@ ERRATA = errata_of(
         E16 (rate; D.3, E.1): The bound on the loss drops the radius, of order 1/gamma.
             claim: sqrt(p) + p**(3/2)/gamma =O 1/gamma; growth gamma = -1
             printed: sqrt(p) + p**(3/2)/gamma =O 1; growth gamma = -1
+            about: a radius, for any p
             use: R^2 in the fluctuation part of the width.
         E17 (minor; Theorem D.14, Corollary 5.5): C <= G is used where C >= G is assumed.
             printed: C <= G where G <= C
+            about: an assumption on the clip
             use: C of the order of G.
         E18 (minor; Theorem C.13, conditioning): An unconditional failure probability is used as
             a conditional one.

@@ -32,6 +32,7 @@ ALGORITHM_ERRATA = errata_of(
         "The next round starts at w_{k,t-1}, which is undefined when a round leaves at t = 0.",
         Enumeration("", _repaired_restart, _ROUNDS, statement="start at the tested iterate"),
         printed=Enumeration("", _printed_restart, _ROUNDS, statement="index t - 1 was tested"),
+        about="the index at which a loop restarts",
         use="w_{k,t}, the iterate whose gradient was just tested.",
         severity="algorithm",
         source="Algorithm 1, line 17",
@@ -41,6 +42,7 @@ ALGORITHM_ERRATA = errata_of(
         "w_{0,0} is initialized but the first round is k = 1.",
         Enumeration("", _first_round_is_defined, [1], complete=True, statement="w_{1,0} = w0"),
         printed=Enumeration("", _first_round_is_defined, [0], statement="w_{0,0} starts round 1"),
+        about="the index at which a loop starts",
         use="w_{1,0} = w0.",
         source="Algorithm 1",
     ),
@@ -60,6 +62,7 @@ ALGORITHM_ERRATA = errata_of(
             being worse than the start.
             claim: u <= Phi where u <= F0, Max(Phi_before, u) <= Phi  # Phi >= floor
             printed: u <= Max(Phi_before, Min(u, F0))  # Phi >= floor, capped at F0
+            about: the order of any two risks and a floor
             use: Return w0 when the floor is at least F0.
         EA6 (minor; Algorithm 2, output): The budget sum of Algorithm 3 has rho_t inside a sum
             over j.

@@ -106,6 +106,7 @@ PRIVACY_ERRATA = errata_of(
             [Fraction(k, 4) for k in range(4, 30)],
             statement="'while t <= T' makes at most T steps",
         ),
+        about="the count of a loop",
         use="M = ceil(T_k), 't < M', and M - 1 difference releases.",
         severity="privacy",
         source="Algorithm 1",
@@ -115,16 +116,16 @@ PRIVACY_ERRATA = errata_of(
             it is negative and the noise is at its floor.
             claim: D0_ar**2/(2*sigma_t**2) <= charge  # charging D^2/(2 sigma_t^2) from the
                 noise that was used covers its cost
-            printed: D0_ar**2/(2*u**2) <= Min(L0**2*d*ell/(n**2*N_t**2), rho/2) + sqrt(rho)/n at
-                u = 2*L0/(n*sqrt(rho)); points L0 = 1, n = 10000, d = 1, rho = 1/2, ell = 12,
+            printed: D0_ar**2/(2*floor_t**2) <= Min(L0**2*d*ell/(n**2*N_t**2), rho/2) +
+                sqrt(rho)/n; points L0 = 1, n = 10000, d = 1, rho = 1/2, ell = 12,
                 N_t = 1/100  # charge at N_t < 0 (N_t stands for its size) covers the floor's
                 cost
             use: Charge D^2/(2 sigma_t^2) from sigma_t, never from N_t, and test before
                 spending.
         EP8 (privacy; Theorem 3, Lemmas 10 and 11): At its floor sigma_t costs rho/4 by the
             paper's own formula, not the rho/2 it equates.
-            claim: (L0/(n*u))**2 = rho/4 at u = 2*L0/(n*sqrt(rho))
-            printed: (L0/(n*u))**2 = rho/2 at u = 2*L0/(n*sqrt(rho))
+            claim: (L0/(n*floor_t))**2 = rho/4
+            printed: (L0/(n*floor_t))**2 = rho/2
             use: The cost of the noise that was used.
     """,
     erratum(
@@ -132,6 +133,7 @@ PRIVACY_ERRATA = errata_of(
         "The stopping test of Algorithm 3 looks at past cost only, so the last step overshoots.",
         Enumeration("", _strict_filter, _COSTS, statement="test including the coming release"),
         printed=Enumeration("", _unbounded_filter, _COSTS, statement="test of past cost only"),
+        about="the order of test and release in a loop",
         use="A filter that refuses before spending.",
         severity="privacy",
         source="Algorithm 3",
@@ -146,7 +148,7 @@ PRIVACY_ERRATA = errata_of(
             where="u <= rho/2",
             statement="a filter that charges every release stays within rho",
         ),
-        printed="rho + 2*sqrt(rho)/n + D0**2/(2*u**2) <= rho at u = 2*L0/(n*sqrt(rho))  # steps, "
+        printed="rho + 2*sqrt(rho)/n + D0**2/(2*floor_t**2) <= rho  # steps, "
         "last norm and last gradient fit rho",
         use="The strict filter over norms and gradients.",
         severity="privacy",
@@ -155,6 +157,7 @@ PRIVACY_ERRATA = errata_of(
     """
         EP11 (minor; Algorithm 3): A vector of noise is added to a scalar norm.
             printed: d*u**2 = u**2  # squared size of a d-dimensional draw
+            about: sizes of random vectors, for any dimension
             use: One scalar Gaussian.
         EP12 (privacy; Algorithm 3, its filter): rho_t depends on N_t, which is released in the
             same round.
@@ -164,6 +167,7 @@ PRIVACY_ERRATA = errata_of(
             3 is kept for a gradient that no guarantee uses.
             printed: u <= rho where u <= rho/2; loose 2  # useful steps spend what is not
                 reserved
+            about: how a budget is divided, for any budget
             use: The strict filter spends all of rho on useful steps.
     """,
     erratum(
@@ -177,6 +181,7 @@ PRIVACY_ERRATA = errata_of(
             statement="selection within a budget reserved beforehand (Gaussian cost as a stand-in)",
         ),
         printed="(2*sqrt(rho))**2/2 <= rho/2  # selection costs rho/2",
+        about="the cost of a selection, which no setting enters",
         use="argmin of the released norms (free), or a budgeted exponential mechanism.",
         severity="privacy",
         source="Theorem 5",

@@ -6,9 +6,19 @@ from dpcal.calibrate.auditing.language import Setting
 
 SETTINGS = (
     Setting("X", "sqrt(d)/(n*sqrt(rho))", source="rate variable"),
-    Setting("a", "F0**(-(2 - kappa)/kappa)*gamma**2*L1", source="condition number"),
+    Setting(
+        "a",
+        "F0**(-(2 - kappa)/kappa)*gamma**2*L1",
+        printed="L1*gamma/F0**((2 - kappa)/2)",
+        source="condition number; the remark after Lemma 1 has other units",
+    ),
     Setting("c", "1 + 1/(64*a)", source="Algorithm 1"),
-    Setting("R", "F0/(gamma*L0*X)**kappa", source="Algorithm 1"),
+    Setting(
+        "R",
+        "F0/(gamma*L0*X)**kappa",
+        printed="F0/(L0*X)**kappa",
+        source="Algorithm 1; the logarithm in appendix B.3 lacks gamma",
+    ),
     Setting("K", "(1 + 64*a)*log(R)", source="Algorithm 1", rounding="up"),
     Setting(
         "beta_k",
@@ -62,6 +72,7 @@ SETTINGS = (
     ),
     Setting("eta_in", "2/(Ltil*(t + 1))", printed="1/(Ltil*t)", source="Algorithm 4, step"),
     Setting("sigma_norm", "L0/(sqrt(n)*rho**(1/4))", source="Algorithm 3, norm noise"),
+    Setting("floor_t", "2*L0/(n*sqrt(rho))", source="Algorithm 3, floor of the gradient noise"),
     Setting("sigma_t", "N_t/sqrt(d*ell)", source="Algorithm 3, gradient noise above its floor"),
     Setting(
         "charge",
@@ -75,5 +86,11 @@ SETTINGS = (
         "(4 - kappa))",
         printed="(gamma*L0*sqrt(d*ell*p_max)/(n*sqrt(rho)))**(2*kappa/(4 - kappa))",
         source="Theorem 4, first term",
+    ),
+    Setting(
+        "Delta",
+        "(L0*sqrt(d)/(n*epsilon))**(tau/(tau - 1))",
+        printed="L0*sqrt(d)/(n*epsilon)",
+        source="Theorem 6",
     ),
 )

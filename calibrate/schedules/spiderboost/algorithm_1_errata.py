@@ -63,6 +63,7 @@ ALGORITHM_1_ERRATA = errata_of(
         E4 (rate; Theorem 9): With q = 1/(T abar^2) the descent coefficient can vanish.
             claim: 1/(16*L1) <= (1 - x)/(8*L1) at x = 1/2  # q <= L1^2/tau2^2
             printed: 1/(16*L1) <= (1 - x)/(8*L1) at x = 1  # A at tau2^2 q = 2 L1^2
+            about: a descent coefficient, for any share x of its condition
             use: The factor 2 in q.
         E5 (rate; Theorems 1 and 9): The condition on n that should give q >= 1 lacks
             sqrt(log(1/delta)).
@@ -81,10 +82,12 @@ ALGORITHM_1_ERRATA = errata_of(
         E7 (minor; Theorem 9): T and b2 are rounded down although they enter as lower bounds.
             claim: T <= T + x; free T  # rounding up keeps a lower bound (x < 1)
             printed: T <= T - x; free T  # rounding down keeps a lower bound
+            about: the rounding of any number
             use: Round T and b2 up, q down.
         E8 (minor; Theorem 9): tau2^2 = O(L1^2/b2^2): the variance of a batch mean is L1^2/b2.
-            claim: u*(L1/u)**2 = L1**2/u; definition  # variance of a mean of u terms
-            printed: u*(L1/u)**2 = L1**2/u**2  # variance of the mean
+            claim: tau2_sq = b2*(L1/b2)**2 + d*sigma2**2; definition; free b2 sigma2  # variance of
+                a mean of b2 terms, and noise
+            settings: tau2_sq
             use: L1^2/b2.
         E9 (minor; Theorem 9): The displays in the proof of Theorem 9 put abar under the root.
             claim: T1 = ((F0*L1)**(1/4)/(sqrt(L0)*abar))**(4*(1/3)); free abar  # T1 with abar
@@ -93,6 +96,7 @@ ALGORITHM_1_ERRATA = errata_of(
             use: abar outside the root.
         E10 (privacy; Theorem 8): Theorem 8 divides the sum over a batch of size b by n.
             printed: u*(1/n) = 1  # mean of a constant as printed
+            about: the mean of a batch of any size
             use: 1/b, and exact accounting in place of Theorem 8.
     """,
     erratum(
@@ -111,6 +115,7 @@ ALGORITHM_1_ERRATA = errata_of(
             delta="1/10**6",
             statement="two families, each calibrated to (1, 1e-6), are (1, 1e-6)-DP together",
         ),
+        about="noise of two families at fixed numbers",
         use="Joint calibration: multipliers near sqrt(2) z*.",
         severity="privacy",
         source="Theorem 9",
@@ -132,6 +137,7 @@ ALGORITHM_1_ERRATA = errata_of(
             delta=1e-06,
             statement="both families at the scale of one Gaussian release",
         ),
+        about="one run at fixed numbers",
         use="Joint calibration: a scale near sqrt(2) z*.",
         severity="privacy",
         source="Theorem 9",
@@ -141,6 +147,7 @@ ALGORITHM_1_ERRATA = errata_of(
         "The loop t = 0..T makes one release more than is ever used.",
         Enumeration("", _useful_releases, _CASES, statement="t = 0..T-1 makes ceil(T/q) refreshes"),
         printed=Enumeration("", _printed_releases, _CASES, statement="t = 0..T: at most T/q"),
+        about="the count of a loop",
         use="t = 0..T-1.",
         severity="algorithm",
         source="Algorithm 1",
@@ -148,9 +155,9 @@ ALGORITHM_1_ERRATA = errata_of(
     """
         E13 (rate; Theorem 9): A sampled batch of size n leaves a term L0/sqrt(n) in the
             empirical rate.
-            claim: (n - u)/((n - 1)*u) = 0 where 1 < n at u = n  # all records leave no variance
-            printed: (sqrt(d)/n)**(2*(1/3)) + 1/sqrt(n) =O (sqrt(d)/n)**(2*(1/3)); growth n = 1
-                # empirical rate with a sampled refresh
+            claim: (n - b1)/((n - 1)*b1) = 0 where 1 < n  # all records leave no variance
+            printed: abar**(2*(1/3)) + 1/sqrt(b1) =O abar**(2*(1/3)); growth n = 1  # empirical
+                rate with a sampled refresh
             use: All records, exactly once.
         E14 (minor; Lemma 3, proof, indices): Index slips in the proof of Lemma 3.
             open: names of indices in a proof that is otherwise right
@@ -160,11 +167,13 @@ ALGORITHM_1_ERRATA = errata_of(
                 delta up to 0.99
             printed: 1/1000 <= sqrt(log(1/u)) where u in [1/1000000000, 1]; points u = 1  #
                 noise scale for delta up to 1
+            about: the range of delta
             use: epsilon > 0 and 0 < delta < 1.
         E51 (minor; Section 3.1): The sensitivity of a difference is printed as proportional to
             beta instead of L1.
             claim: [L1*W] = gradient  # L1 times movement is a gradient
             printed: [L0*W] = gradient  # beta (a gradient) times movement
+            about: the unit of a sensitivity
             use: L1 ||w_t - w_{t-1}||.
     """,
 )

@@ -11,6 +11,7 @@ GLM_ERRATA = errata_of(
             claim: n*exp(-k*(1 - log(2))/2) <= u/2 at n = 10**3, u = 1/10**5, k = 125  # norm
                 event at k >= 6.52 log(2n/delta), n = 1e3, delta = 1e-5
             printed: erfc(1) <= 1/(2*10**5)  # k = 1: P(chi2_1 > 2) is below delta/2
+            about: a norm event at fixed numbers
             use: Clip in the projected space.
         E41 (privacy; Algorithm 4, choice of k): k depends on the rank of the private design
             matrix.
@@ -28,6 +29,7 @@ GLM_ERRATA = errata_of(
             claim: k**(1/3)/N**(2*(1/3)) = N**(-2/5) at k = N**(4/5)  # rate with k^(-1/2)
             printed: N**(-2/7) =O N**(-2/5); growth N = 1  # rate with k^(-1/4) is the claimed
                 one
+            about: exponents of two rates
             use: A Gaussian Phi, for which k^(-1/2) is provable.
     """,
 )

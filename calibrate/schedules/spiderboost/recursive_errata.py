@@ -23,6 +23,7 @@ RECURSIVE_ERRATA = errata_of(
         "The loop t = 1..T-1 leaves w_T and one block of records unused.",
         Enumeration("", _all_blocks, _ROUNDS),
         printed=Enumeration("", _printed_blocks, _ROUNDS),
+        about="the count of a loop",
         use="t = 1..T.",
         severity="algorithm",
         source="Algorithm 3",
@@ -65,15 +66,17 @@ RECURSIVE_ERRATA = errata_of(
             claim: x*log(2*x*log(x)) <= 2*x*log(x) where x in [2, 1000]  # K = 2 kap log kap
             printed: x*log(x*log(x)) <= x*log(x) where x in [2, 1000]; points x = 10  # K = kap
                 log kap
+            about: a step length, for any condition number
             use: 2 kap log kap.
         E35 (minor; Theorem 5): Round t has modulus (2^t - 1) lam, below the lam_t that eta and
             the selector use.
             claim: v*u/2 <= (v - 1)*u where 2 <= v  # half of lam_t is a modulus (v = 2^t)
             printed: 2**j*u <= (2**j - 1)*u  # lam_t is a modulus
+            about: the modulus of a sum, for any round
             use: mu_t = (2^t - 1) lam.
         E36 (minor; Theorem 5): T = floor(log2(L1/lam)) is 0 or negative for lam > L1/2.
-            claim: 2 <= L1/Min(u, L1/2)  # L1/lam >= 2 with lam capped
-            printed: 2 <= L1/u  # L1/lam >= 2
+            claim: 2 <= L1/Min(lam, L1/2)  # L1/lam >= 2 with lam capped
+            printed: 2 <= L1/lam  # L1/lam >= 2
             use: lam = min(lam, L1/2).
         E37 (privacy; Theorem 5.2): The step of Theorem 5.2 breaks non-expansiveness, on which
             the noise rests.

@@ -49,7 +49,10 @@ SETTINGS = (
         source="Theorem 4",
     ),
     Setting(
-        "alpha", "L0*sqrt(2*Max(1/b, (d + 1)/(b*epsilon)**2))", source="Lemma 5, as an equality"
+        "alpha",
+        "L0*sqrt(2*Max(1/b, (d + 1)/(b*epsilon)**2))",
+        printed="L0*sqrt(2*Max(1/b, d/(b*epsilon)**2))",
+        source="Lemma 5, as an equality",
     ),
     Setting(
         "beta",

@@ -61,6 +61,7 @@ TREE_ERRATA = errata_of(
             points="u = 17/2",
             statement="the textbook noise is enough for every epsilon (delta = 1e-5)",
         ),
+        about="textbook noise at a fixed delta",
         use="The smallest multiplier of the exact Gaussian profile.",
         severity="privacy",
         source="Theorems 3 and 4",
@@ -78,8 +79,8 @@ TREE_ERRATA = errata_of(
         E19 (rate; Theorem 4): Lemma 5's condition involves d + 1 while alpha and beta use d.
             claim: (L0**2/b + beta**2/2)*Max(1, (d + 1)/(b*epsilon**2)) = alpha**2 at d =
                 b*epsilon**2*(1 + x) - 1; free b  # Lemma 5 with d + 1
-            printed: (L0**2/u + x**2/2*u*epsilon**2/d)*(d + 1)/(u*epsilon**2) <= x**2 at x =
-                L0*sqrt(2*d)/(u*epsilon)  # Lemma 5 with d, where privacy dominates
+            printed: (L0**2/b + beta**2/2)*(d + 1)/(b*epsilon**2) <= alpha**2 where b*epsilon**2 <=
+                d; free b; printed alpha beta  # Lemma 5 with d, where privacy dominates
             use: d + 1 in b, alpha and beta.
     """,
     erratum(
@@ -87,6 +88,7 @@ TREE_ERRATA = errata_of(
         "A depth-D tree has 2^D leaves, not 2^(D-1).",
         Enumeration("", _true_leaf_count, list(range(1, 9))),
         printed=Enumeration("", _printed_leaf_count, list(range(1, 9))),
+        about="the leaves of a tree of any depth",
         use="N = T 2^D leaves in the union bound.",
         source="Theorem 4",
     ),
@@ -95,6 +97,7 @@ TREE_ERRATA = errata_of(
         "The step of a round's last leaf is dropped.",
         Enumeration("", _carried_round, list(range(1, 7))),
         printed=Enumeration("", _printed_round, list(range(1, 7))),
+        about="the steps of a loop",
         use="Carry the last iterate into the next round.",
         severity="algorithm",
         source="Algorithm 2",
@@ -104,6 +107,7 @@ TREE_ERRATA = errata_of(
         "D 2^(D+1) = b has a whole solution for few b.",
         Enumeration("", floored_depth, [4, 5, 17, 100, 1001], statement="floored depth"),
         printed=Enumeration("", _integer_depth, [4, 16, 48, 100], statement="whole depth"),
+        about="the depth of a tree of a given size",
         use="The largest D with D 2^(D+1) <= b, and b a multiple of 2^D.",
         severity="algorithm",
         source="Theorem 4",
@@ -111,6 +115,7 @@ TREE_ERRATA = errata_of(
     """
         E23 (minor; Lemma 5): The proof of Lemma 5 drops the factor D of the node variances.
             printed: D*v**2 = v**2  # variance of D nodes
+            about: the variance of any D nodes
             use: beta^2 D 2^D/b, as in the statement.
         E24 (minor; Algorithm 2, and Theorem 3, index ranges): s in {0,1}^D for {0,1}^{<=D}, and
             an index in the proof of Theorem 3.
@@ -120,6 +125,7 @@ TREE_ERRATA = errata_of(
             many.
             claim: 2*(D + 1)/(D + 2) <= 2
             printed: 2*(D + 1)/(D + 2) <= 1
+            about: calls of a tree of any depth
             use: n 2 (D+1)/(D+2) gradient evaluations.
         E26 (rate; Theorem 4): The stopping level exceeds the Lipschitz constant until n is
             about 10^16.7.
@@ -128,6 +134,7 @@ TREE_ERRATA = errata_of(
                 = 10^18, in units of L0
             printed: 2*256*log(5/4*10**6)*log(10)*sqrt(2)*n**(-(1/3)) <= 1 where n in [1000,
                 1000000000000]  # the stopping level is below L0 for n up to 10^12
+            about: a stopping level at fixed constants
             use: The numerical schedule, or a stopping level of the user's.
     """,
 )
