@@ -13,7 +13,7 @@ A text of errata has one paragraph each, with indented parts:
 
 ``claim`` is the line that holds with the corrected settings; ``settings`` names the settings that
 the refuted version takes as printed, or ``printed`` is another line; ``about`` says what the
-line speaks of where it uses no setting; ``open`` says why nothing can be executed.
+printed line speaks of where it uses no setting; ``open`` says why nothing can be executed.
 """
 
 from __future__ import annotations

@@ -168,6 +168,7 @@ def test_errata_as_text():
         errata_of("E3: Title.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_printed_side_uses_a_setting_or_says_what_it_is_about(paper):
     schedule, doubled = load(paper), copy.copy(load(paper))
