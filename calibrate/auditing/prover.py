@@ -137,7 +137,7 @@ def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
 
 def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any] | None:
     proofs = []
-    context, facts = context_of(claim), facts_of(claim)
+    context, facts = context_of(claim, deadline), facts_of(claim, deadline)
     for goal in found:
         search = Search(deadline - time.thread_time())
         gap = minus(goal.right, goal.left)

@@ -131,8 +131,8 @@ def _bound_of_symbol(term: Term) -> tuple[str, Fraction, bool] | None:
     return name, -start / slope, slope < 0
 
 
-def context_of(claim: claims.Claim) -> Context:
-    """Return signs and facts of a claim's domain."""
+def context_of(claim: claims.Claim, deadline: float = math.inf) -> Context:
+    """Return signs and facts of a claim's domain, for work that ends at a deadline."""
     signs, facts = {}, []
     for name, values in claim.ranges().items():
         x = symbol(name)
@@ -146,7 +146,7 @@ def context_of(claim: claims.Claim) -> Context:
         if high is not None:
             facts.append((minus(number(high), x), values.open_high))
     facts += [(minus(large, small), strict) for small, large, strict in claim.where]
-    return Context(signs, tuple(facts))
+    return Context(signs, tuple(facts), deadline)
 
 
 def chosen_case(context: Context, extremum: Term, chosen: Term, replaced: bool = True) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,8 @@ def by_moving(
     if depth > 4:
         return None
     for move in moves(context, _plain_symbols(term)):
+        if time.thread_time() > search.deadline:
+            return None
         search.fresh += 1
         name, step = move[0], {**move[1], "fresh": f"t{search.fresh}_"}
         while step["fresh"] in context.signs:
