@@ -312,8 +312,34 @@ def log_delta(
 ) -> LogDelta:
     """Return the natural logarithm of the event's delta at a given epsilon >= 0, rounded up.
 
-    Parameters and errors as for :func:`epsilon`; deltas far below the range of a double keep their
-    digits.
+    Deltas far below the range of a double keep their digits.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    epsilon
+        A finite number >= 0.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    accountant
+        ``"auto"``, ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
+    cross_check
+        Whether a second accountant must agree.
+    **options
+        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld), ``eps_error``
+        and ``delta_error`` (prv).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+    UnsupportedEvent
+        If no theorem here covers the event under this relation.
+    BackendRefused
+        If the chosen backend gives no answer.
+    AccountantsDisagree
+        If a cross-check was asked for and the two intervals do not meet.
     """
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
@@ -339,7 +365,32 @@ def delta(
 ) -> Delta:
     """Return the delta of an event at a given epsilon >= 0, rounded up.
 
-    Parameters and errors as for :func:`epsilon`.
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    epsilon
+        A finite number >= 0.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    accountant
+        ``"auto"``, ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
+    cross_check
+        Whether a second accountant must agree.
+    **options
+        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld), ``eps_error``
+        and ``delta_error`` (prv).
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range.
+    UnsupportedEvent
+        If no theorem here covers the event under this relation.
+    BackendRefused
+        If the chosen backend gives no answer.
+    AccountantsDisagree
+        If a cross-check was asked for and the two intervals do not meet.
     """
     if not cross_check and (whole := _whole_run(event, accountant)) is not None:
         pricing, run = whole

@@ -185,7 +185,7 @@ def log_delta_bounds(
     tail_mass: float = 1e-15,
     two_sided: bool = False,
 ) -> Bounds:
-    """Bounds on log delta at epsilon; parameters as for :func:`epsilon_bounds`."""
+    """Return bounds on log delta at an epsilon >= 0, by the laws on a grid of this interval."""
     upper = float(_composed(composition, interval, tail_mass).get_delta_for_epsilon(epsilon))
     lower = 0.0
     if two_sided:

@@ -458,7 +458,8 @@ def noise_multiplier(
     Parameters
     ----------
     strategy, sampler
-        As for :func:`dpcal.accountants.correlated.epsilon`.
+        The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and one of the samplers of
+        :mod:`dpcal.accountants.correlated`: who takes part when.
     epsilon, delta
         The target: epsilon >= 0 and delta in (0, 1).
     failure_probability
@@ -466,8 +467,9 @@ def noise_multiplier(
     seed
         Fixes the draws; fresh and secret by default.
     **options
-        As for :func:`dpcal.accountants.correlated.delta`. With a seed and a ``checkpoint``, an
-        interrupted calibration repeats its search and resumes its confirmations.
+        Keywords of :func:`dpcal.accountants.correlated.delta` that say how draws are made. With a
+        seed and a ``checkpoint``, an interrupted calibration repeats its search and resumes its
+        confirmations.
 
     Returns
     -------

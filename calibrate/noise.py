@@ -264,7 +264,7 @@ def noise_multipliers(
         Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; or one such
         function for each target, where the event changes along the grid.
     epsilon, delta
-        Targets, numbers or arrays of shape (k,), as for :func:`noise_multiplier`.
+        Targets, numbers or arrays of shape (k,): epsilon >= 0, delta in (0, 1).
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 

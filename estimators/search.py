@@ -62,7 +62,7 @@ class SearchLedger:
     trial
         One trial, its fit and its score, as an event. No candidate's trial costs more.
     mean, shape
-        The law of the number of trials, as for :func:`dpcal.calibrate.tuning`.
+        The law of the number of trials (:func:`dpcal.calibrate.tuning`).
     """
 
     trial: events.DpEvent
@@ -107,7 +107,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     trials
         Mean number of trials >= 1; when omitted, that of candidates.
     shape
-        Law of the number of trials, as for :func:`dpcal.calibrate.tuning`: eta >= 0 of a truncated
+        Law of the number of trials: eta >= 0 of a truncated
         negative binomial law, or infinity for Poisson's, which may run no trial at all.
     score_share
         In (0, 1]: which share of its epsilon a trial's score costs, on top of the fit.

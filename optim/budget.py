@@ -156,7 +156,7 @@ class Budget:
             )
 
     def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Charge a run, or refuse it and change nothing; parameters and errors as for ``check``."""
+        """Charge a run, by its event, relation and name; what ``check`` refuses changes nothing."""
         with _LOCK:
             self.check(event, neighboring_relation, label)
             self.neighboring_relation = neighboring_relation

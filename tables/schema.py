@@ -95,11 +95,6 @@ class Column:
         if not isinstance(self.copied, tuple) or not set(self.copied) <= names:
             raise self._wrong("copied", f"a list of fields out of {sorted(names)}", self.copied)
 
-    @property
-    def is_text(self) -> bool:
-        """Whether cells are texts, not numbers."""
-        return self.type != "number"
-
     def _check_range(self) -> None:
         if self.range is None:
             return

@@ -107,13 +107,13 @@ class Account:
         return events.ComposedDpEvent(parts) if parts else events.NoOpDpEvent()
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return epsilon at a delta in (0, 1); options as for :func:`dpcal.accountants.epsilon`."""
+        """Return epsilon at a delta in (0, 1), by an accountant and its options, given by name."""
         return interface.epsilon(
             self.event, delta=delta, neighboring_relation=self._relation, **options
         )
 
     def delta(self, epsilon: float, **options: Any) -> Delta:
-        """Return delta at an epsilon >= 0; options as for :func:`dpcal.accountants.delta`."""
+        """Return delta at an epsilon >= 0, by an accountant and its options, given by name."""
         return interface.delta(
             self.event, epsilon=epsilon, neighboring_relation=self._relation, **options
         )

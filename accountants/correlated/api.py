@@ -109,8 +109,24 @@ def delta(
 ) -> CorrelatedDelta:
     """Return the delta of a run with correlated noise and random batches at an epsilon >= 0.
 
-    Parameters and errors are those of :func:`epsilon`. The failure probability of certified
-    confidence (default 1e-9) is added to the delta.
+    Parameters
+    ----------
+    strategy
+        Has ``steps``, ``matrix()`` (dense lower-triangular C), and possibly ``decay``.
+    sampler
+        One of this package's samplers.
+    epsilon
+        At least 0.
+    noise_multiplier
+        Standard deviation > 0 of Z, in units of the clipping norm.
+    **options
+        How draws are made: the keywords of :func:`epsilon`. The failure probability of certified
+        confidence (default 1e-9) is added to the delta.
+
+    Raises
+    ------
+    UnsupportedEvent
+        With the reason, where no theorem covers the pair.
     """
     at = _validate.non_negative(epsilon=epsilon)
     question = Question.of(strategy, sampler, noise_multiplier, Options(**options))

@@ -137,7 +137,24 @@ def delta(
     neighboring_relation: str,
     **options: Any,
 ) -> CorrelatedDelta:
-    """Return the delta of a whole run at an epsilon >= 0; otherwise as :func:`epsilon`."""
+    """Return the delta of a whole run.
+
+    Parameters
+    ----------
+    event
+        The run.
+    epsilon
+        At least 0.
+    neighboring_relation
+        ``"add-or-remove-one"`` or ``"replace-special"``.
+    **options
+        Fields of the event to replace, such as a ``seed`` for independent draws.
+
+    Raises
+    ------
+    UnsupportedEvent
+        For ``"replace-one"``, or where no theorem covers the pair.
+    """
     check_relation(event.strategy, event.sampler, neighboring_relation)
     at = _validate.non_negative(epsilon=epsilon)
     asked = _replaced(event, options)

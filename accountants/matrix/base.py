@@ -192,7 +192,12 @@ class Strategy(ABC):
     ) -> float:
         """Return the root mean square over steps of :meth:`error_profile`.
 
-        Parameters as for :meth:`max_error`.
+        Parameters
+        ----------
+        workload
+            The workload A.
+        participation
+            If given, the error is multiplied by the sensitivity under this schema.
         """
         mean_square = float((self.error_profile(workload) ** 2).mean())
         return float(np.sqrt(mean_square)) * self._scale(participation)

@@ -178,7 +178,12 @@ def _toeplitz_separated(
 def of_matrix(C: Array, schema: Participation) -> Sensitivity:
     """Return the sensitivity of any lower-triangular matrix of shape (steps, steps).
 
-    Parameters and errors as for :func:`of_toeplitz`.
+    Parameters
+    ----------
+    C
+        Shape (steps, steps), lower-triangular.
+    schema
+        In which steps one record may take part.
     """
     steps = len(C)
     places = schema.earliest(steps)

@@ -6,8 +6,8 @@ Constants are the numbers (tuples and arrays of numbers) that modules of ``dpcal
 ``dpcal.calibrate.noise`` give an upper-case name. The questions are those of
 :mod:`benchmarks.constants.questions`. A first pass asks each of them once and notes which functions
 it runs; so a constant is only tried on questions that run a function that reads it, or that reads a
-constant derived from it. Of these a few are asked (``FEW`` seconds); where nothing changes, more of
-them (``MORE`` seconds).
+constant derived from it. Of these some cheap ones are asked (``FEW``); where nothing changes, also
+dearer ones (``MORE``).
 
 A child process changes the source of one module while it is imported, so that derived constants,
 defaults of arguments and imports from other modules follow. It has a limit of memory and of
@@ -45,8 +45,8 @@ from benchmarks.constants.readers import assigned, readers, sources
 
 # A question that takes longer, in seconds of processor, is not asked again.
 SLOWEST = 2.0
-# Seconds of questions for a constant, and for one that changed none of their answers.
-FEW, MORE = 0.8, 3.0
+# Seconds of questions for a constant, and of each; and those where none of these answers changed.
+FEW, MORE = (0.8, 0.08), (2.0, SLOWEST)
 # Limits of a child: bytes of address space, and seconds of processor beside those of its questions.
 MEMORY, SPARE = 6 << 30, 20
 _NARROW, _CLOSE = 1e-13, 1e-3
@@ -251,14 +251,15 @@ def wider(old, new):
     return (widths[1] > 2 * widths[0]) - (widths[0] > 2 * widths[1])
 
 
-def some(relevant, seconds):
-    """Return questions of about so many seconds in all, cheap and less cheap ones."""
-    ordered = sorted(relevant.items(), key=lambda item: item[1])
+def some(relevant, seconds, dearest):
+    """Return questions of about so many seconds in all, cheap ones and up to the dearest."""
+    ordered = sorted((taken, name) for name, taken in relevant.items())
+    ordered = [each for each in ordered if each[0] <= dearest] or ordered[:1]
     for count in range(len(ordered), 0, -1):
-        chosen = [ordered[int(i)] for i in np.linspace(0, len(ordered) - 1, count)]
-        if sum(taken for _, taken in chosen) <= seconds:
-            return [name for name, _ in dict(chosen).items()]
-    return [ordered[0][0]] if ordered else []
+        chosen = {ordered[int(i)] for i in np.linspace(0, len(ordered) - 1, count)}
+        if sum(taken for taken, _ in chosen) <= seconds:
+            return [name for _, name in sorted(chosen)]
+    return [name for _, name in ordered[:1]]
 
 
 class Study:
@@ -287,7 +288,7 @@ class Study:
         """Return the answers with the constants as they are."""
         key = tuple(names)
         if key not in self.befores:
-            self.befores[key] = in_a_child(asked(names), MORE)
+            self.befores[key] = in_a_child(asked(names), 3 * MORE[0])
         return self.befores[key]
 
     def constant(self, module, name, relevant):
@@ -297,8 +298,8 @@ class Study:
             if any((row["constant"], row["times"]) == (label, factor) for row in self.rows):
                 continue
             numbers, asked_before = None, None
-            for seconds in (FEW, MORE):
-                names = some(relevant, seconds)
+            for seconds, dearest in (FEW, MORE):
+                names = some(relevant, seconds, dearest)
                 if names == asked_before:
                     break
                 asked_before = names

@@ -94,7 +94,7 @@ def correlated_dpsgd(
         Fixes the draws; fresh and secret when omitted.
     executor, progress, checkpoint
         Who draws, whether progress is shown, and the file from which an interrupted calibration
-        with the same seed resumes; as for :func:`dpcal.accountants.correlated.simulate`.
+        with the same seed resumes.
 
     Returns
     -------

@@ -48,7 +48,8 @@ class PrivateChoices:
     plan
         What may be asked, for n records.
     seed
-        As for :class:`dpcal.optim.PrivateOracle`.
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
+        spawned), or None for fresh entropy from the operating system.
 
     Raises
     ------

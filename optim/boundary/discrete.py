@@ -202,7 +202,7 @@ class DiscreteNormals:
         standard_deviation
             In (0, 2^55], of the Gaussian mechanism that the privacy claim is made for.
         key
-            As for the class.
+            32 secret bytes, for this object only; a stream; or None for fresh ones.
         """
         sigma = _validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
         return cls(math.hypot(sigma, SMOOTH) * (1 + 4e-16), key)

@@ -203,8 +203,12 @@ def difference_sum(
 
     Parameters
     ----------
-    objective, rows, max_norm
-        As for :func:`gradient_sum`; the bound is on each record's difference.
+    objective
+        Whose records are summed. One without a kernel is asked record by record.
+    rows
+        Row numbers in [0, n).
+    max_norm
+        Bound in [1e-280, 1e280] on the L2 norm of each record's difference.
     w, v
         Parameters, shape (dimension,): gradients at ``w`` minus at ``v``.
     """
@@ -225,8 +229,12 @@ def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> In
 
     Parameters
     ----------
-    objective, w, rows
-        As for :func:`gradient_sum`.
+    objective
+        Whose records are summed. One without a kernel is asked record by record.
+    w
+        Parameters, shape (dimension,).
+    rows
+        Row numbers in [0, n).
     max_loss
         Bound in [1e-280, 1e280] on the size of each record's contribution.
     """

@@ -307,7 +307,8 @@ class PrivateOracle(Admitted):
         query
             Name of a query of kind ``"gradient difference"`` in the plan.
         noise_multiplier
-            As for :meth:`gradient`.
+            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
+            least the plan's.
 
         Returns
         -------
@@ -319,8 +320,10 @@ class PrivateOracle(Admitted):
 
         Raises
         ------
-        BudgetExceeded, NonFiniteAnswer
-            As for :meth:`gradient`.
+        BudgetExceeded
+            If the query, its budget, the records or the filter are used up; no record is touched.
+        NonFiniteAnswer
+            If the answer is not finite; the ledger holds it.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "gradient difference", noise_multiplier)
@@ -345,15 +348,20 @@ class PrivateOracle(Admitted):
 
         Parameters
         ----------
-        w, noise_multiplier
-            As for :meth:`gradient`.
+        w
+            Parameters, shape (dimension,), finite.
+        noise_multiplier
+            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
+            least the plan's.
         query
             Name of a query of kind ``"gradient norm"`` in the plan.
 
         Raises
         ------
-        BudgetExceeded, NonFiniteAnswer
-            As for :meth:`gradient`.
+        BudgetExceeded
+            If the query, its budget, the records or the filter are used up; no record is touched.
+        NonFiniteAnswer
+            If the answer is not finite; the ledger holds it.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient norm", noise_multiplier)
@@ -371,8 +379,11 @@ class PrivateOracle(Admitted):
 
         Parameters
         ----------
-        w, noise_multiplier
-            As for :meth:`gradient`.
+        w
+            Parameters, shape (dimension,), finite.
+        noise_multiplier
+            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
+            least the plan's.
         query
             Name of a query of kind ``"scalar"`` in the plan.
 
@@ -384,8 +395,10 @@ class PrivateOracle(Admitted):
 
         Raises
         ------
-        BudgetExceeded, NonFiniteAnswer
-            As for :meth:`gradient`.
+        BudgetExceeded
+            If the query, its budget, the records or the filter are used up; no record is touched.
+        NonFiniteAnswer
+            If the answer is not finite; the ledger holds it.
         TypeError
             If the objective gives no losses of single records.
         """
@@ -445,7 +458,7 @@ class PrivateOracle(Admitted):
             not of a linear model, or a step size above 2 over the regulariser's smoothness. No
             record is touched.
         BudgetExceeded
-            As for :meth:`gradient`.
+            If the query, its budget, the records or the filter are used up; no record is touched.
         """
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)

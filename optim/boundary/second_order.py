@@ -63,7 +63,7 @@ Pair = tuple[float, float]
 
 
 class SecondOrderOracle(PrivateOracle):
-    """Answers queries about curvature too; parameters as of :class:`dpcal.optim.PrivateOracle`."""
+    """Answers queries about curvature too, beside those of :class:`dpcal.optim.PrivateOracle`."""
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
@@ -110,8 +110,10 @@ class SecondOrderOracle(PrivateOracle):
 
         Raises
         ------
-        BudgetExceeded, TypeError
-            As for :meth:`hessian`.
+        BudgetExceeded
+            If the query is used up; no record is touched.
+        TypeError
+            If the objective gives no Hessians.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "hessian vector")
@@ -127,15 +129,20 @@ class SecondOrderOracle(PrivateOracle):
 
         Parameters
         ----------
-        w, thresholds, norms
-            As for :meth:`accepts`.
+        w
+            Parameters, shape (dimension,), finite.
+        thresholds, norms
+            tau_g and tau_H > 0, on the gradient's norm and on the negative curvature; G and M > 0,
+            to which gradients and Hessians are clipped.
         query
             Name of a query of kind ``"saddle score"`` in the plan.
 
         Raises
         ------
-        BudgetExceeded, TypeError
-            As for :meth:`hessian`.
+        BudgetExceeded
+            If the query is used up; no record is touched.
+        TypeError
+            If the objective gives no Hessians.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "saddle score")
@@ -201,12 +208,15 @@ class SecondOrderOracle(PrivateOracle):
         query
             Name of a query of kind ``"noisy max"`` in the plan.
         thresholds, norms
-            As for :meth:`accepts`.
+            tau_g and tau_H > 0, on the gradient's norm and on the negative curvature; G and M > 0,
+            to which gradients and Hessians are clipped.
 
         Raises
         ------
-        BudgetExceeded, TypeError
-            As for :meth:`accepts`.
+        BudgetExceeded
+            If the query is used up, or has accepted a point; no record is touched.
+        TypeError
+            If the objective gives no Hessians.
         """
         checked = [self._parameters("points", w) for w in points]
         if not checked:

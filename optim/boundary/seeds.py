@@ -215,7 +215,8 @@ def spawned(seed: Seed, count: int) -> list[Seed]:
     Parameters
     ----------
     seed
-        As for :class:`Streams`.
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (both of which spawn a
+        child), or None for fresh entropy from the operating system.
     count
         At least 1.
     """

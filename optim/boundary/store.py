@@ -74,11 +74,12 @@ class StoredOracle:
     path
         Of the file, which is made if there is none. Only its owner can read it.
     objective, plan
-        As for :class:`dpcal.optim.PrivateOracle`; of a run in the file, the same.
+        Whose records are asked about, and what may be asked, how often, with how much noise: of a
+        run in the file, the same as before.
     seed
         Of a new run. A run in the file keeps its own randomness.
     noise
-        As for :class:`dpcal.optim.PrivateOracle`; of a run in the file, the same.
+        ``"gaussian"`` or ``"discrete"``: of a run in the file, the same as before.
     every
         Answers of a transaction, at least 1. With more than 1, whoever asks must call
         :meth:`flush` before anything that depends on an answer leaves the process.

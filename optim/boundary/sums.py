@@ -55,8 +55,12 @@ def difference_sum(
 
     Parameters
     ----------
-    objective, rows, max_norm
-        As for :func:`gradient_sum`.
+    objective
+        Whose records are summed.
+    rows
+        Row numbers in [0, n).
+    max_norm
+        Bound > 0 on each record's contribution.
     w, v
         Parameters, shape (dimension,).
     """
@@ -70,8 +74,12 @@ def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> Ve
 
     Parameters
     ----------
-    objective, w, rows
-        As for :func:`gradient_sum`.
+    objective
+        Whose records are summed.
+    w
+        Parameters, shape (dimension,).
+    rows
+        Row numbers in [0, n).
     max_loss
         Bound > 0 on the size of each record's contribution.
     """

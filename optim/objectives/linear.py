@@ -251,7 +251,15 @@ class TwoClass(Linear):
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record; parameters as in :meth:`decision`."""
+        """Return the likelier class of each new record.
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
         labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
         return labels
 

@@ -205,7 +205,15 @@ class MLP(Network):
         return self._forward(parameters(w, self.dimension), self._new(X))[1]
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest class of each new record; parameters as in :meth:`decision`."""
+        """Return the likeliest class of each new record.
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
         labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
         return labels
 
@@ -380,7 +388,15 @@ class KAN(Network):
         return self._forward(parameters(w, self.dimension), self._basis(self._new(X)))[0]
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record; parameters as in :meth:`decision`."""
+        """Return the likelier class of each new record.
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
         labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
         return labels
 

@@ -282,7 +282,15 @@ class Softmax(Objective):
         return scores + weights[:, -1] if self.fit_intercept else scores
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest class of each new record; parameters as in :meth:`decision`."""
+        """Return the likeliest class of each new record.
+
+        Parameters
+        ----------
+        X
+            Records, shape (m, d).
+        w
+            Parameters, shape (dimension,).
+        """
         labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
         return labels
 

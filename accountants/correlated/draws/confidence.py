@@ -68,7 +68,14 @@ def lower_mean(
 ) -> float:
     """Return a bound that the true mean falls below with at most the given probability.
 
-    Parameters as for :func:`upper_mean`.
+    Parameters
+    ----------
+    mean, draws
+        Mean of independent draws in [0, largest], and their number.
+    failure_probability
+        In (0, 1).
+    largest
+        A proved bound on every draw.
     """
     p = min(max(mean / largest, 0.0), 1.0)
     return largest * max(
@@ -176,7 +183,14 @@ class Bets:
     ) -> float:
         """Return a bound that the true mean exceeds with at most the given probability.
 
-        Parameters as for :func:`upper_mean`, with all draws in place of their mean.
+        Parameters
+        ----------
+        draws
+            All draws, each in [0, largest], in the order in which they were made.
+        failure_probability
+            In (0, 1).
+        largest
+            A proved bound on every draw.
         """
         if not self._admit(largest):
             return largest
@@ -223,7 +237,15 @@ def largest_range(delta: float, *, failure_probability: float, draws: int) -> fl
     """Return the largest range with which a number of draws can bound a mean by ``delta``.
 
     Every draw would have to be zero; with a larger range :func:`draws_needed` exceeds ``draws``.
-    Parameters are those of :func:`draws_needed`.
+
+    Parameters
+    ----------
+    delta
+        Upper bound wanted on the mean, positive.
+    failure_probability
+        In (0, 1).
+    draws
+        Their number, at least 1.
 
     >>> found = 0.9999 * largest_range(1e-5, failure_probability=1e-7, draws=2000)
     >>> print(f"{found:.3g}", draws_needed(1e-5, failure_probability=1e-7, largest=found))

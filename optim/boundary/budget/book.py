@@ -306,8 +306,11 @@ class BudgetBook:
 
         Parameters
         ----------
-        objective, plan, seed, noise
-            As for :class:`dpcal.optim.PrivateOracle`.
+        objective, plan
+            Whose records are asked about, and what may be asked, how often, with how much noise.
+        seed, noise
+            An integer >= 0, or None for fresh entropy; ``"gaussian"`` in floating point, or
+            ``"discrete"``, which is exact.
         label
             What the run is called in the book; the optimizer's name when omitted.
         every
@@ -362,7 +365,7 @@ class BudgetBook:
         Parameters
         ----------
         epsilon, delta
-            As for a new book; None for no change.
+            The new total: epsilon >= 0, delta in (0, 1); None for no change.
 
         Raises
         ------

@@ -108,8 +108,14 @@ class BookedOracle(PrivateOracle):
 
     Parameters
     ----------
-    objective, plan, seed, noise
-        As for :class:`dpcal.optim.PrivateOracle`.
+    objective, plan
+        Whose records are asked about, and what may be asked, how often, with how much noise.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
+        spawned), or None for fresh entropy from the operating system.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price.
     book
         Which admits the run.
     label
@@ -148,10 +154,20 @@ class StoredBookedOracle(StoredOracle):
 
     Parameters
     ----------
-    path, objective, plan, seed, noise, every
-        As for a stored oracle.
-    book, label
-        As for :class:`BookedOracle`.
+    path, every
+        File of the run, and steps >= 1 of a transaction of it.
+    objective, plan
+        Whose records are asked about, and what may be asked, how often, with how much noise.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
+        spawned), or None for fresh entropy from the operating system.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price.
+    book
+        Which admits the run.
+    label
+        What the run is called in the book; the optimizer's name when empty.
     """
 
     def __init__(

@@ -35,7 +35,9 @@ class BookedBudget(Budget):
     book
         The book, whose total and neighboring relation are the budget's.
     score_share
-        As for :class:`dpcal.optim.budget.Budget`.
+        In (0, 1]: while the budget is in use, ``score`` of an estimator of :mod:`dpcal.estimators`
+        is a noisy answer about the records that it is given, with this share of the estimator's
+        epsilon, and is paid from the budget too.
 
     Attributes
     ----------
@@ -69,20 +71,24 @@ class BookedBudget(Budget):
 
         Parameters
         ----------
-        event, neighboring_relation, label
-            As for :meth:`dpcal.optim.budget.Budget.check`.
+        event, neighboring_relation
+            What a run would release, as an event, and the relation that its price is for.
+        label
+            What the run is called in a refusal.
 
         Raises
         ------
-        BudgetExceeded, UnsupportedEvent
-            As for :meth:`dpcal.optim.budget.Budget.check`.
+        BudgetExceeded
+            If all runs together would cost more than the budget.
+        UnsupportedEvent
+            If the relation is not the budget's, or no theorem prices the event.
         OSError
             If the book cannot be read.
         """
         self.book.check(self._charge(event, neighboring_relation, label))
 
     def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Write a run into the book, or refuse it; parameters and errors as for ``check``."""
+        """Write a run into the book by its event, relation and name, or refuse it."""
         self.book.charge(self._charge(event, neighboring_relation, label))
 
     def _charge(self, event: events.DpEvent, neighboring_relation: str, label: str) -> Charge:
