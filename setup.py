@@ -79,7 +79,7 @@ def compiled_modules():
     }
     # Products are not fused into sums, so that sums come out the same on every processor.
     level = "-O0" if os.environ.get("DPCAL_OPTIMISE") == "0" else "-O3"
-    unix = [level, "-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
+    unix = [level, "-g0", "-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
     optimise = ["/O2"] if sys.platform == "win32" else unix
     if os.environ.get("DPCAL_NATIVE") == "1" and sys.platform != "win32":
         optimise.append("-march=native")
@@ -96,8 +96,11 @@ def compiled_modules():
         )
         for source in sorted(Path("_ext").glob("*.pyx"))
     ]
+    # Memory views are compiled once, in a kernel of their own which the others import.
+    shared = Extension("dpcal._ext._shared", ["_ext/_shared.c"], extra_compile_args=optimise)
     return cythonize(
-        extensions,
+        [*extensions, shared],
+        shared_utility_qualified_name=shared.name,
         build_dir="build/cython",
         # Elsewhere worker processes would run this script again.
         nthreads=(os.cpu_count() or 1) if sys.platform == "linux" else 0,

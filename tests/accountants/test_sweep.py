@@ -26,7 +26,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import trim
 
-SEED, CHUNKS, POINTS, BALLS = 2027, 4, 25, 2
+SEED, CHUNKS, POINTS, BALLS = 2027, 4, 15, 1
 
 
 @pytest.mark.slow

@@ -71,8 +71,8 @@ def test_both_calibrators_are_one():
     proved = proved_noise_multiplier(run, sampler, **target)
     plan = correlated_dpsgd(run, n=100, batch_size=10, statistics=False, **target)
     assert plan.query("gradient").noise_multiplier == proved < 6.37
-    drawn = noise_multiplier(run, sampler, **target, draws=20_000, seed=3)
-    planned = correlated_dpsgd(run, n=100, batch_size=10, draws=20_000, seed=3, **target)
+    drawn = noise_multiplier(run, sampler, **target, draws=8192, seed=3)
+    planned = correlated_dpsgd(run, n=100, batch_size=10, draws=8192, seed=3, **target)
     sigma = planned.query("gradient").noise_multiplier
     assert sigma == drawn.noise_multiplier <= proved
     assert planned.price() <= 1.0

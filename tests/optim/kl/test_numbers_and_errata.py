@@ -305,7 +305,7 @@ def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
 
     def shown(epsilon):
         plan = build(constants, epsilon=epsilon, **given, **ATTACKED[name])
-        return epsilon_shown(optimizer, plan, 700, 1e-3)
+        return epsilon_shown(optimizer, plan, 440, 1e-3)
 
     assert shown(2.0) <= 2.0
     # A tenth of the noise that a claim of 2 needs, or less.
