@@ -36,6 +36,10 @@ ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 # accountant but ours. Ten times less would cost up to three more evaluations of a slow accountant;
 # ten times more would show in the third digit of the table.
 _RELATIVE_WIDTH = 1e-4
+# Relative to our own noise multiplier: how far from it dp-accounting searches first; in the table of
+# the README its answers are within 1e-4 of ours. Half or twice as much costs about one price more or
+# less; where its answer lies outside, it searches from zero, two to four times slower.
+_NEAR = 0.01
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,11 @@ def _upper_bound(
 def _by_dp_accounting(
     event_of_sigma: EventOf, *, epsilon: float, delta: float, neighboring_relation: str
 ) -> float:
-    """Search of dp-accounting, with its PLD accountant; then a check by our own use of its PLD."""
+    """Search of dp-accounting, with its PLD accountant; then a check by our own use of its PLD.
+
+    It searches near the noise multiplier of the characteristic accountant first, because it prices
+    slowly what has little noise.
+    """
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
 
@@ -213,10 +221,19 @@ def _by_dp_accounting(
     def event(sigma: float) -> events.DpEvent:
         return event_of_sigma(sigma) if sigma > 0 else events.NonPrivateDpEvent()
 
-    try:
-        sigma = dp_accounting.calibrate_dp_mechanism(
-            lambda: PLDAccountant(relation), event, epsilon, delta, tol=_RELATIVE_WIDTH
+    def search(**bracket: Any) -> float:
+        return dp_accounting.calibrate_dp_mechanism(
+            lambda: PLDAccountant(relation), event, epsilon, delta, tol=_RELATIVE_WIDTH, **bracket
         )
+
+    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
+    near = noise_multiplier(event_of_sigma, **target)
+    try:
+        try:
+            ends = (near * (1 - _NEAR), near * (1 + _NEAR))
+            sigma = search(bracket_interval=dp_accounting.ExplicitBracketInterval(*ends))
+        except ValueError:
+            sigma = search()
     except (
         ValueError,
         NotImplementedError,
