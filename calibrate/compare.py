@@ -36,9 +36,9 @@ ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 # accountant but ours. Ten times less would cost up to three more evaluations of a slow accountant;
 # ten times more would show in the third digit of the table.
 _RELATIVE_WIDTH = 1e-4
-# Relative to our own noise multiplier: how far from it dp-accounting searches first; in the table of
-# the README its answers are within 1e-4 of ours. Half or twice as much costs about one price more or
-# less; where its answer lies outside, it searches from zero, two to four times slower.
+# Relative to our own noise multiplier: how far from it dp-accounting searches first; in the table
+# of the README its answers are within 1e-4 of ours. Half or twice as much costs about one price
+# more or less; where its answer lies outside, it searches from zero, two to four times slower.
 _NEAR = 0.01
 
 
@@ -145,12 +145,11 @@ def compare(
 def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Needed:
     start = time.perf_counter()
     try:
-        if name == "characteristic":
-            sigma = noise_multiplier(event_of_sigma, **target)
-        elif name == "pld":
-            sigma = _by_dp_accounting(event_of_sigma, **target)
-        else:
-            sigma = _by_search(event_of_sigma, name, **target)
+        sigma = noise_multiplier(event_of_sigma, **target)
+        if name == "pld":
+            sigma = _by_dp_accounting(event_of_sigma, sigma, **target)
+        elif name != "characteristic":
+            sigma = _by_search(event_of_sigma, sigma, name, **target)
     except (BackendRefused, TargetUnreachable, UnsupportedEvent) as error:
         return Needed(name, None, None, time.perf_counter() - start, str(error))
     seconds = time.perf_counter() - start
@@ -164,13 +163,17 @@ def _needed(name: str, event_of_sigma: EventOf, target: dict[str, Any]) -> Neede
 
 def _by_search(
     event_of_sigma: EventOf,
+    near: float,
     accountant: str,
     *,
     epsilon: float,
     delta: float,
     neighboring_relation: str,
 ) -> float:
-    """Newton's method in log sigma on log epsilon, whose slope there is about -1."""
+    """Newton's method in log sigma on log epsilon, whose slope there is about -1.
+
+    It starts from ``near``, the noise multiplier of the characteristic accountant.
+    """
     upper_at = _upper_bound(event_of_sigma, accountant, delta, neighboring_relation)
     before: list[tuple[float, float]] = []
     refusals: list[BackendRefused] = []
@@ -186,7 +189,7 @@ def _by_search(
         before[:] = [(x, value)]
         return value, slope if -10.0 < slope < -0.1 else -1.0
 
-    _, meet = safe_root(excess, 0.0, math.log(1e-3), math.log(1e9), _RELATIVE_WIDTH)
+    _, meet = safe_root(excess, math.log(near), math.log(1e-3), math.log(1e9), _RELATIVE_WIDTH)
     if math.isnan(meet):
         if refusals:
             raise refusals[-1]
@@ -206,12 +209,12 @@ def _upper_bound(
 
 
 def _by_dp_accounting(
-    event_of_sigma: EventOf, *, epsilon: float, delta: float, neighboring_relation: str
+    event_of_sigma: EventOf, near: float, *, epsilon: float, delta: float, neighboring_relation: str
 ) -> float:
     """Search of dp-accounting, with its PLD accountant; then a check by our own use of its PLD.
 
-    It searches near the noise multiplier of the characteristic accountant first, because it prices
-    slowly what has little noise.
+    It searches first around ``near``, the noise multiplier of the characteristic accountant,
+    because it prices slowly what has little noise.
     """
     import dp_accounting
     from dp_accounting.pld import PLDAccountant
@@ -222,12 +225,11 @@ def _by_dp_accounting(
         return event_of_sigma(sigma) if sigma > 0 else events.NonPrivateDpEvent()
 
     def search(**bracket: Any) -> float:
-        return dp_accounting.calibrate_dp_mechanism(
+        sigma = dp_accounting.calibrate_dp_mechanism(
             lambda: PLDAccountant(relation), event, epsilon, delta, tol=_RELATIVE_WIDTH, **bracket
         )
+        return float(sigma)
 
-    target = {"epsilon": epsilon, "delta": delta, "neighboring_relation": neighboring_relation}
-    near = noise_multiplier(event_of_sigma, **target)
     try:
         try:
             ends = (near * (1 - _NEAR), near * (1 + _NEAR))
@@ -244,6 +246,6 @@ def _by_dp_accounting(
     upper_at = _upper_bound(event_of_sigma, "pld", delta, neighboring_relation)
     for _ in range(20):
         if upper_at(sigma) <= epsilon:
-            return float(sigma)
+            return sigma
         sigma *= 1 + _RELATIVE_WIDTH
     raise BackendRefused(f"dp-accounting's noise multiplier {sigma!r} misses the target.")

@@ -129,9 +129,9 @@ def _check_price(claim: claims.Priced, verdict: Verdict) -> None:
         epsilon, claim.event(), delta=claim.delta, neighboring_relation=claim.neighboring_relation
     )
     found, refuted = price(), verdict.status == "REFUTED"
-    for end, number in (("lower", found.lower), ("upper", found.upper)):
+    for name, number in (("lower", found.lower), ("upper", found.upper)):
         # A processor that rounds otherwise may change the last digits.
-        near = math.isclose(verdict.evidence[end], number, rel_tol=1e-9)
+        near = math.isclose(verdict.evidence[name], number, rel_tol=1e-9)
         require(near, "the price that is shown.")
     end = found.lower if refuted else found.upper
     require((end > claim.epsilon) == refuted, "the price that the verdict says.")

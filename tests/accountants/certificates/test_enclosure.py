@@ -26,7 +26,9 @@ ROWS = json.loads((DATA / "poisson_gaussian.json").read_text())["rows"]
 @pytest.mark.parametrize(
     ("row", "width"),
     [*((row, 1e-3) for row in ROWS), *((row, 1e-10) for row in ROWS[::3])],
-    ids=lambda item: f"{item['q']}-{item['sigma']}-{item['epsilon']}" if isinstance(item, dict) else None,
+    ids=lambda item: (
+        f"{item['q']}-{item['sigma']}-{item['epsilon']}" if isinstance(item, dict) else None
+    ),
 )
 def test_the_reference_is_inside(row, width):
     parts = ((SampledGaussian(row["q"], row["sigma"], row["direction"]), row["steps"]),)
