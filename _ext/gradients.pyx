@@ -18,12 +18,17 @@ would need them in one block, and gathering them takes longer than all of this.
 """
 
 cimport cython
+cimport numpy as cnp
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree
 from libc.float cimport DBL_MAX, DBL_MIN
 from libc.math cimport INFINITY, copysign, exp, expm1, fabs, fmax, fmin, log1p, nextafter, sqrt
+from libc.string cimport memcpy
 
 import hashlib
 
 import numpy as np
+
+cnp.import_array()
 
 ctypedef const double* Row
 
@@ -299,17 +304,8 @@ cdef class ClippedSum:
         max_norm
             Bound > 0 on each record's contribution; infinite for the plain gradient.
         """
-        cdef const Py_ssize_t[::1] index = self.checked(rows)
         check_bound("max_norm", max_norm)
-        total = aligned_zeros(self.stride)
-        cdef double[::1] total_view = total
-        cdef const double[::1] parameters = self.padded(w)
-        if index.shape[0]:
-            with nogil:
-                self.add(
-                    &parameters[0], &index[0], index.shape[0], max_norm, &total_view[0]
-                )
-        return total[: self.dimension].copy()
+        return summed(self, w, None, rows, max_norm)
 
     def difference(self, w, v, rows=None, *, double max_norm=INFINITY):
         """Return the sum over ``rows`` of clipped differences, gradient at ``w`` minus at ``v``.
@@ -321,18 +317,8 @@ cdef class ClippedSum:
         rows, max_norm
             As in a call: the bound is on each record's difference.
         """
-        cdef const Py_ssize_t[::1] index = self.checked(rows)
         check_bound("max_norm", max_norm)
-        total = aligned_zeros(self.stride)
-        cdef double[::1] total_view = total
-        cdef const double[::1] to = self.padded(w)
-        cdef const double[::1] origin = self.padded(v)
-        if index.shape[0]:
-            with nogil:
-                self.add_difference(
-                    &to[0], &origin[0], &index[0], index.shape[0], max_norm, &total_view[0]
-                )
-        return total[: self.dimension].copy()
+        return summed(self, w, v, rows, max_norm)
 
     def losses(self, w, rows=None, *, double max_loss=INFINITY):
         """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss].
@@ -375,6 +361,44 @@ cdef class ClippedSum:
         parameters = aligned_zeros(self.stride)
         parameters[: self.dimension] = w
         return parameters
+
+
+cdef object summed(ClippedSum kernel, object w, object v, object rows, double max_norm):
+    """Return the clipped sum at ``w``, or of differences between ``w`` and ``v``."""
+    cdef const Py_ssize_t[::1] index = kernel.checked(rows)
+    cdef Py_ssize_t size = kernel.stride, d = kernel.dimension
+    # One block, and vectors whose first byte starts a cache line.
+    cdef double* held = <double*>PyMem_RawCalloc(3 * size + LANES, sizeof(double))
+    if held is NULL:
+        raise MemoryError()
+    cdef double* total = <double*>((<size_t>held + 63) & ~<size_t>63)
+    try:
+        put(w, total + size, d)
+        if v is not None:
+            put(v, total + 2 * size, d)
+        if index.shape[0]:
+            with nogil:
+                if v is None:
+                    kernel.add(total + size, &index[0], index.shape[0], max_norm, total)
+                else:
+                    kernel.add_difference(
+                        total + size, total + 2 * size, &index[0], index.shape[0], max_norm, total
+                    )
+        made = np.empty(d)
+        memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), total, d * sizeof(double))
+        return made
+    finally:
+        PyMem_RawFree(held)
+
+
+cdef int put(object w, double* out, Py_ssize_t d) except -1:
+    """Copy parameters to ``out``, or refuse their shape."""
+    cdef cnp.ndarray vector = np.ascontiguousarray(w, dtype=np.float64)
+    # An array of no dimension has become one of one; what was given tells.
+    if np.shape(w) != (d,):
+        raise ValueError(f"w must have shape ({d},), got {np.shape(w)}.")
+    memcpy(out, cnp.PyArray_DATA(vector), d * sizeof(double))
+    return 0
 
 
 @cython.final

@@ -14,12 +14,16 @@ privacy claim.
 True
 """
 
+cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport INFINITY, isinf, log1p
+from libc.string cimport memcpy
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_standard_exponential, random_standard_normal
 
 import numpy as np
+
+cnp.import_array()
 
 cdef enum:
     BLOCK = 1024
@@ -131,5 +135,13 @@ def poisson_sample(Py_ssize_t n, double sampling_probability, generator):
     with generator.bit_generator.lock:
         while count == BLOCK:
             count = next_rows(bits, rate, n, &position, block, BLOCK)
-            parts.append(np.array(<Py_ssize_t[:BLOCK]>block, dtype=np.intp)[:count])
-    return np.concatenate(parts)
+            parts.append(taken(block, count))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+cdef object taken(const Py_ssize_t* rows, Py_ssize_t count):
+    """Return a copy of row numbers."""
+    cdef cnp.npy_intp length = count
+    cdef object made = cnp.PyArray_SimpleNew(1, &length, cnp.NPY_INTP)
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), rows, count * sizeof(Py_ssize_t))
+    return made

@@ -1,7 +1,7 @@
 """Run studies by name, or all of them: ``python -m benchmarks [NAME ...]``.
 
 Each study is a module that can be run by itself, with options: ``python -m benchmarks.NAME --help``
-or its docstring says more.
+or its docstring says more. Options after a single name are the study's.
 """
 
 import argparse
@@ -47,7 +47,10 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run studies.")
     names = "; ".join(f"{name}: {text}" for name, text in STUDIES.items())
     parser.add_argument("studies", nargs="*", metavar="NAME", help=f"{names} (default: all)")
-    chosen = parser.parse_args().studies or list(STUDIES)
+    given, options = parser.parse_known_args()
+    if options and len(given.studies) != 1:
+        parser.error(f"options go with one study, got {' '.join(options)}")
+    chosen = given.studies or list(STUDIES)
     unknown = [name for name in chosen if name not in STUDIES]
     if unknown:
         parser.error(f"NAME must be one of {', '.join(STUDIES)}, got {', '.join(unknown)}")
@@ -55,7 +58,7 @@ def main():
         print(f"== {name}: {STUDIES[name]}", flush=True)
         # A process each: a study may restart itself, and must not warm another's caches.
         command = COMMANDS.get(name, [f"benchmarks.{name}"])
-        subprocess.run([sys.executable, "-m", *command], check=True)
+        subprocess.run([sys.executable, "-m", *command, *options], check=True)
 
 
 if __name__ == "__main__":

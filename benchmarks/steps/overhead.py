@@ -2,9 +2,11 @@
 
     python -m benchmarks.steps.overhead [--only steps blas draws ledger memory] [--json]
 
-* ``steps``: whole runs of every optimizer at n = 500 and d = 20, with the oracle's opening, checks,
-  ledger and result, beside the same answers in plain numpy (``benchmarks.steps.plain``), which has
-  none of these. CPU time for each answer.
+* ``steps``: every optimizer at n = 500 and d = 20, beside the same answers in plain numpy
+  (``benchmarks.steps.plain``), which has no plan, no ledger and no checks. CPU time of one more
+  answer: of a whole run less one that its callback ends at the first step, over the answers that
+  they differ by. What a run takes beside its answers (making the oracle, digest, seeds, result) is
+  its opening.
 * ``blas``: steps on all of 20,000 records of 100 features, beside the two products of a matrix and
   a vector that they cannot do without (three for differences), and the same normals.
 * ``draws``: discrete Gaussian numbers a second.
@@ -37,9 +39,17 @@ def restart_with_one_thread():
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks.steps.overhead", *sys.argv[1:]])
 
 
+# Seconds of the longest run for each round: runs that are shorter are repeated.
+ROUND = 0.1
+
+
 def least(runs, rounds):
     """Return the least CPU seconds of each run, over interleaved rounds."""
     best = dict.fromkeys(runs, math.inf)
+    start = time.process_time()
+    for run in runs.values():
+        run()
+    rounds *= max(1, min(100, round(ROUND / (time.process_time() - start))))
     for _ in range(rounds):
         for name, run in runs.items():
             start = time.process_time()
@@ -127,37 +137,51 @@ def prepared(name, options, changes):
 
 
 def timed(case, rounds):
-    """Return answers of a run, microseconds of an answer, and those of numpy."""
+    """Return answers of a run, microseconds of one more answer, those of numpy, and the opening."""
     import numpy as np
 
     from benchmarks.steps.plain import Records, answered, ranked
 
     name, options, _ = CASES[case]
     rows, objective, plan, optimizer = prepared(*CASES[case])
-    ledger = optimizer(objective, plan).ledger
-    counts = {query.name: ledger.count(query.name) for query in plan.queries}
     records = rows[0] if name != "jl_glm" else Records(N, options["embedding_dimension"])
-    rng = np.random.default_rng(1)
     made = ranked if "dimensions" in options else answered
-    plain = [(made(query, records, rng), counts[query.name]) for query in plan.queries]
+
+    def whole():
+        return optimizer(objective, plan)
+
+    def short():
+        return optimizer(objective, plan, callback=lambda progress: True, callback_every=1)
+
+    def counted(ledger):
+        return {query.name: ledger.count(query.name) for query in plan.queries}
 
     def in_numpy():
         for step, count in plain:
             for _ in range(count * len(rows)):
                 step()
 
-    taken = least({"ours": lambda: optimizer(objective, plan), "numpy": in_numpy}, rounds)
-    answers = len(rows) * sum(counts.values())
-    return {"answers": answers} | {k: 1e6 * v / answers for k, v in taken.items()}
+    counts, first = counted(whole().ledger), counted(short().ledger)
+    rng = np.random.default_rng(1)
+    plain = [(made(query, records, rng), counts[query.name]) for query in plan.queries]
+    taken = least({"whole": whole, "short": short, "numpy": in_numpy}, rounds)
+    answers, few = (len(rows) * sum(each.values()) for each in (counts, first))
+    slope = (taken["whole"] - taken["short"]) / (answers - few)
+    return {
+        "answers": answers,
+        "ours": 1e6 * slope,
+        "numpy": 1e6 * taken["numpy"] / answers,
+        "opening": 1e6 * (taken["short"] - few * slope),
+    }
 
 
-def steps(rounds):
+def steps(rounds, cases=tuple(CASES)):
     """Return, for each optimizer that there is, what :func:`timed` does."""
     from dpcal import optim
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {case: timed(case, rounds) for case, row in CASES.items() if hasattr(optim, row[0])}
+        return {case: timed(case, rounds) for case in cases if hasattr(optim, CASES[case][0])}
 
 
 def blas(rounds, n=20_000, d=100, count=20):
@@ -267,9 +291,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     options = parser.parse_args()
-    parts = {"steps": steps, "blas": blas, "draws": draws, "ledger": ledger}
+    parts = {"steps": partial(steps, cases=options.cases), "blas": blas, "draws": draws, "ledger": ledger}
     found = {name: parts[name](options.rounds) for name in options.only if name in parts}
     if "memory" in options.only:
         found["memory"] = memory()
@@ -279,7 +304,8 @@ def main():
     for case, row in found.pop("steps", {}).items():
         print(
             f"{case:36} {row['answers']:6} answers {row['ours']:9.2f} us, numpy "
-            f"{row['numpy']:9.2f} us, ratio {row['ours'] / row['numpy']:.2f}"
+            f"{row['numpy']:9.2f} us, ratio {row['ours'] / row['numpy']:.2f}, opening "
+            f"{row['opening']:7.0f} us"
         )
     for part, values in found.items():
         for name, value in values.items():

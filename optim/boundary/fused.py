@@ -39,6 +39,7 @@ from dpcal._ext.spider import follow
 from dpcal._ext.walks import walk
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
+from dpcal.optim.boundary.noise import own_sums
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.estimate import Estimate, State, Stretch
@@ -349,6 +350,8 @@ class PairLoops:
         """
         if not isinstance(oracle, PrivateOracle) or not oracle._mechanism.fused:
             return None
+        if not own_sums(oracle.objective):
+            return None
         queries = [query for query in oracle.plan.queries if query.name in (refresh, difference)]
         plain = all(
             query.composition != "disjoint" and query.correlation is None and query.budget is None
@@ -544,7 +547,7 @@ def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
     """Return whether an oracle's answers can be summed, and get their noise, in a compiled loop."""
     if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
         return False
-    return oracle._mechanism.fused
+    return oracle._mechanism.fused and own_sums(oracle.objective)
 
 
 def _state(told: tuple[Vector, Vector, float] | None) -> State | None:

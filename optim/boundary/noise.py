@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._ext.answers import Answers
 from dpcal._ext.noise import add_gaussian
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
@@ -30,7 +31,17 @@ from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["GaussianMechanism", "Mechanism", "add_correlated", "add_gaussian"]
+__all__ = [
+    "GaussianMechanism",
+    "Mechanism",
+    "add_correlated",
+    "add_gaussian",
+    "compiled_answers",
+    "own_sums",
+]
+
+# What a compiled form of an objective stands for.
+_COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "strengths")
 
 
 class Mechanism(Protocol):
@@ -174,3 +185,35 @@ def add_correlated(
         At least 0.
     """
     out += standard_deviation * row
+
+
+def own_sums(objective: Objective) -> bool:
+    """Return whether sums and regulariser are this package's, so that compiled ones are the same.
+
+    A class of a user's that is derived from one of this package's may have others.
+    """
+    made = (getattr(type(objective), name) for name in _COMPILED)
+    defined = (getattr(each, "fget", each) for each in made)
+    own = __name__.split(".")[0]
+    return all(each.__module__.split(".")[0] == own for each in defined)
+
+
+def compiled_answers(objective: Objective, mechanism: Mechanism) -> Answers | None:
+    """Return what takes whole answers in compiled code, to the bit as a mechanism does.
+
+    Parameters
+    ----------
+    objective
+        Whose records are summed.
+    mechanism
+        Of the oracle.
+
+    Returns
+    -------
+    Answers or None
+        None where the objective has no compiled form, or the mechanism is no Gaussian in doubles.
+    """
+    kernel = getattr(objective, "pairs", None) or objective.kernel
+    if kernel is None or not mechanism.fused or not own_sums(objective):
+        return None
+    return Answers(kernel, objective.strengths)

@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
+from dpcal._ext.answers import copied
 from dpcal._ext.walks import distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
@@ -66,11 +67,11 @@ from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
 from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism
+from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism, compiled_answers
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.estimate import Estimate
-from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
 
@@ -134,6 +135,9 @@ class Admitted:
             budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
         mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
+        self._answers = compiled_answers(objective, self._mechanism)
+        # Public divisors of answers: whole plans are searched for one.
+        self._sizes = {query.name: query.expected_batch_size(plan.n) for query in plan.queries}
         self._lock = Lock()
 
     @property
@@ -216,7 +220,10 @@ class Admitted:
         return self._admission.affords(query, noise_multiplier)
 
     def _parameters(self, name: str, w: ArrayLike) -> Vector:
-        return parameters(numbers(name, w), self.objective.dimension)
+        vector = copied(w, self.objective.dimension)
+        if vector is None:
+            vector = parameters(numbers(name, w), self.objective.dimension)
+        return vector
 
 
 class PrivateOracle(Admitted):
@@ -327,18 +334,14 @@ class PrivateOracle(Admitted):
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "gradient difference", noise_multiplier)
-        with np.errstate(over="ignore"):
-            bound = asked.bound(distance(w, v))
+        bound = asked.bound(distance(w, v))
         if not math.isfinite(bound):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
-        penalty = self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
         with self._lock:
             self._admission.spend(asked, 1)
             rows = self._batches.sample(asked)
-            if bound < NEGLIGIBLE:
-                return penalty
-            total = self._mechanism.difference_sum(self.objective, w, v, rows, bound)
-            return self._noisy_mean(total, asked, bound) + penalty
+            answer = None if bound < NEGLIGIBLE else self._compiled(asked, bound, rows, w, v)
+            return self._difference(w, v, asked, bound, rows) if answer is None else answer
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient of the regularised objective; possibly negative.
@@ -483,12 +486,39 @@ class PrivateOracle(Admitted):
             # A round is over once it has begun: neither its batch nor its noise is used again.
             self._batches.rounds[query.name].begin()
         rows = self._batches.sample(query)
+        answer = self._compiled(query, query.max_norm, rows, w)
+        if answer is not None:
+            return answer
         total = self._mechanism.gradient_sum(self.objective, w, rows, query.max_norm)
         mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
+    def _difference(self, w: Vector, v: Vector, query: Query, bound: float, rows: Rows) -> Vector:
+        penalty = self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
+        if bound < NEGLIGIBLE:
+            return penalty
+        total = self._mechanism.difference_sum(self.objective, w, v, rows, bound)
+        return self._noisy_mean(total, query, bound) + penalty
+
+    def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
+        """Return an answer from compiled code, or None, with nothing drawn, if it must be made."""
+        answers = self._answers
+        if answers is None:
+            return None
+        if answers.noise is None:
+            answers.noise = self._streams.noise
+        row = None if query.correlation is None else self._batches.rounds[query.name].noise
+        return answers.answer(
+            *at,
+            rows=rows,
+            max_norm=bound,
+            standard_deviation=query.noise_multiplier * bound,
+            size=self._sizes[query.name],
+            row=row,
+        )
+
     def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
         """Add the noise that goes with a bound on contributions, and divide by a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
-        size = query.expected_batch_size(self.plan.n)
+        size = self._sizes[query.name]
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)

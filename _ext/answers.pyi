@@ -1,0 +1,24 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal._ext.gradients import ClippedSum
+
+def copied(w: Any, dimension: int) -> NDArray[np.float64] | None: ...
+def is_finite(w: NDArray[np.float64]) -> bool: ...
+
+class Answers:
+    noise: np.random.Generator | None
+    def __init__(self, kernel: ClippedSum, strengths: NDArray[np.float64]) -> None: ...
+    def answer(
+        self,
+        w: NDArray[np.float64],
+        v: NDArray[np.float64] | None = None,
+        *,
+        rows: NDArray[np.intp],
+        max_norm: float,
+        standard_deviation: float,
+        size: float,
+        row: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64] | None: ...

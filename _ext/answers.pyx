@@ -1,0 +1,228 @@
+"""One answer of an oracle, in compiled code: sum, noise, public divisor, regulariser.
+
+What an oracle does for an answer once it is admitted and its rows are drawn takes a dozen small
+arrays in numpy; here it takes one. The random numbers, and the bits of the answer, are the same.
+
+>>> import numpy as np
+>>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
+>>> kernel = LinearClippedSum(SquaredLoss(), np.array([[3.0, 4.0]]), np.array([1.0]),
+...                           intercept=False)
+>>> answers = Answers(kernel, np.array([0.1, 0.0]))
+>>> answers.noise = np.random.default_rng(0)
+>>> w = np.array([1.0, 0.0])
+>>> answer = answers.answer(w, rows=np.array([0]), max_norm=1.0, standard_deviation=2.0,
+...                         size=2.0)
+>>> drawn = 2.0 * np.random.default_rng(0).standard_normal(2)
+>>> bool((answer == (kernel(w, max_norm=1.0) + drawn) / 2.0 + [0.1, 0.0]).all())
+True
+"""
+
+cimport cython
+cimport numpy as cnp
+from libc.math cimport isfinite
+from libc.string cimport memcpy, memset
+from numpy.random cimport bitgen_t
+
+from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.noise cimport add_normals, bits_of
+
+import numpy as np
+
+from dpcal._ext.gradients import aligned_zeros
+
+cnp.import_array()
+
+
+cdef inline const double* plain(object array, Py_ssize_t size) noexcept:
+    """Return the numbers of a vector of this many doubles in one block; NULL for anything else."""
+    if not cnp.PyArray_CheckExact(array):
+        return NULL
+    cdef cnp.ndarray vector = <cnp.ndarray>array
+    if (
+        cnp.PyArray_TYPE(vector) != cnp.NPY_DOUBLE
+        or cnp.PyArray_NDIM(vector) != 1
+        or cnp.PyArray_DIM(vector, 0) != size
+        or not cnp.PyArray_ISCARRAY_RO(vector)
+    ):
+        return NULL
+    return <const double*>cnp.PyArray_DATA(vector)
+
+
+cdef inline object fresh(Py_ssize_t size):
+    cdef cnp.npy_intp length = size
+    return cnp.PyArray_SimpleNew(1, &length, cnp.NPY_DOUBLE)
+
+
+cdef inline bint finite(const double* x, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(size):
+        if not isfinite(x[j]):
+            return False
+    return True
+
+
+def copied(w, Py_ssize_t dimension):
+    """Return a copy of a vector of finite doubles, or None where it is anything else.
+
+    Parameters
+    ----------
+    w
+        Anything.
+    dimension
+        How many numbers it must hold.
+    """
+    cdef const double* numbers = plain(w, dimension)
+    if numbers is NULL or not finite(numbers, dimension):
+        return None
+    out = fresh(dimension)
+    memcpy(cnp.PyArray_DATA(<cnp.ndarray>out), numbers, dimension * sizeof(double))
+    return out
+
+
+def is_finite(w):
+    """Return whether the squared norm of a vector is finite.
+
+    Parameters
+    ----------
+    w
+        Shape (d,), float64.
+    """
+    cdef const double* numbers
+    cdef double total = 0
+    cdef Py_ssize_t j, size = len(w)
+    numbers = plain(w, size)
+    if numbers is NULL:
+        raise ValueError("w must be a vector of doubles in one block.")
+    for j in range(size):
+        total += numbers[j] * numbers[j]
+    return isfinite(total)
+
+
+@cython.final
+cdef class Answers:
+    """Answers about the records of one kernel. Who calls holds a lock: the room is shared.
+
+    Parameters
+    ----------
+    kernel
+        Clipped gradient sums of the records.
+    strengths
+        Of the regulariser in each parameter, shape (dimension,).
+
+    Attributes
+    ----------
+    noise
+        Generator of noise; to be set before an answer with independent noise is asked for.
+    """
+
+    cdef ClippedSum kernel
+    cdef double[::1] w, v, total
+    cdef double[::1] strengths
+    cdef object generator, lock
+    cdef bitgen_t* bits
+
+    def __init__(self, ClippedSum kernel not None, strengths):
+        if strengths.shape != (kernel.dimension,):
+            raise ValueError(
+                f"strengths must have shape ({kernel.dimension},), got {strengths.shape}."
+            )
+        self.kernel = kernel
+        self.strengths = np.array(strengths, dtype=np.float64)
+        # Zeros beyond the dimension, which stay.
+        self.w, self.v, self.total = (
+            aligned_zeros(max(kernel.stride, kernel.dimension)) for _ in range(3)
+        )
+        self.generator = None
+
+    @property
+    def noise(self):
+        return self.generator
+
+    @noise.setter
+    def noise(self, generator):
+        self.bits = bits_of(generator)
+        self.generator, self.lock = generator, generator.bit_generator.lock
+
+    def answer(
+        self,
+        w,
+        v=None,
+        *,
+        rows,
+        double max_norm,
+        double standard_deviation,
+        double size,
+        row=None,
+    ):
+        """Return a noisy mean of clipped gradients, plus the regulariser's gradient.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        v
+            Parameters too, for gradients at ``w`` minus those at ``v``; None for those at ``w``.
+        rows
+            Row numbers in [0, n), dtype intp.
+        max_norm
+            Bound > 0 on each record's contribution.
+        standard_deviation
+            Of the noise on the sum.
+        size
+            Public divisor > 0.
+        row
+            A row of C^-1 z, shape (dimension,), which takes the place of independent noise.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            None where the sum is not finite, or an argument is of another kind: nothing was drawn.
+        """
+        cdef Py_ssize_t d = self.kernel.dimension, i, count
+        cdef const double* to = plain(w, d)
+        cdef const double* origin = NULL if v is None else plain(v, d)
+        cdef const double* correlated = NULL if row is None else plain(row, d)
+        cdef const Py_ssize_t* index
+        cdef double* total = &self.total[0]
+        cdef double* out
+        if to is NULL or (v is not None and origin is NULL) or not max_norm > 0:
+            return None
+        if (row is not None and correlated is NULL) or not cnp.PyArray_CheckExact(rows):
+            return None
+        if (
+            cnp.PyArray_TYPE(<cnp.ndarray>rows) != cnp.NPY_INTP
+            or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1
+            or not cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>rows)
+        ):
+            return None
+        index = <const Py_ssize_t*>cnp.PyArray_DATA(<cnp.ndarray>rows)
+        count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)
+        for i in range(count):
+            if index[i] < 0 or index[i] >= self.kernel.n:
+                return None
+        memcpy(&self.w[0], to, d * sizeof(double))
+        memset(total, 0, self.total.shape[0] * sizeof(double))
+        with nogil:
+            if origin is NULL:
+                self.kernel.add(&self.w[0], index, count, max_norm, total)
+            else:
+                memcpy(&self.v[0], origin, d * sizeof(double))
+                self.kernel.add_difference(&self.w[0], &self.v[0], index, count, max_norm, total)
+        if not finite(total, d):
+            return None
+        if correlated is NULL:
+            with self.lock:
+                add_normals(self.bits, standard_deviation, total, d)
+        else:
+            for i in range(d):
+                total[i] += standard_deviation * correlated[i]
+        answer = fresh(d)
+        out = <double*>cnp.PyArray_DATA(<cnp.ndarray>answer)
+        for i in range(d):
+            if origin is NULL:
+                out[i] = total[i] / size + self.strengths[i] * to[i]
+            else:
+                out[i] = total[i] / size + (
+                    self.strengths[i] * to[i] - self.strengths[i] * origin[i]
+                )
+        return answer
