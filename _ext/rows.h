@@ -58,6 +58,54 @@ static void dpcal_two_dots(
 }
 #endif
 
+/* Inner products with b of several rows of one table, to the bit as above; who calls them has their
+   rows near. One call for all of them: each of them is shorter than a call is long. */
+#if defined(__GNUC__) || defined(__clang__)
+DPCAL_WIDER static void dpcal_many_dots(
+    const double *table, const Py_ssize_t *rows, Py_ssize_t count, const double *b,
+    Py_ssize_t size, double *out
+) {
+    typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
+    for (Py_ssize_t k = 0; k < count; k++) {
+        const double *x = table + rows[k] * size;
+        lanes s = {0};
+        for (Py_ssize_t i = 0; i < size; i += 8)
+            s += *(const lanes *)(x + i) * *(const lanes *)(b + i);
+        out[k] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    }
+}
+#else
+static void dpcal_many_dots(
+    const double *table, const Py_ssize_t *rows, Py_ssize_t count, const double *b,
+    Py_ssize_t size, double *out
+) {
+    for (Py_ssize_t k = 0; k < count; k++)
+        out[k] = dpcal_dot(table + rows[k] * size, b, size);
+}
+#endif
+
+/* y += factor * x for several rows x of one table, in their order. */
+DPCAL_WIDER static void dpcal_many_axpys(
+    const double *factors, const double *table, const Py_ssize_t *rows, Py_ssize_t count,
+    double *restrict y, Py_ssize_t size
+) {
+    Py_ssize_t k = 0;
+    for (; k + 4 <= count; k += 4) {
+        const double f0 = factors[k], f1 = factors[k + 1], f2 = factors[k + 2], f3 = factors[k + 3];
+        const double *restrict x0 = table + rows[k] * size, *restrict x1 = table + rows[k + 1] * size;
+        const double *restrict x2 = table + rows[k + 2] * size;
+        const double *restrict x3 = table + rows[k + 3] * size;
+        for (Py_ssize_t i = 0; i < size; i += 8)
+            for (Py_ssize_t j = i; j < i + 8; j++)
+                y[j] = (((y[j] + f0 * x0[j]) + f1 * x1[j]) + f2 * x2[j]) + f3 * x3[j];
+    }
+    for (; k < count; k++) {
+        const double *restrict x = table + rows[k] * size;
+        for (Py_ssize_t j = 0; j < size; j++)
+            y[j] += factors[k] * x[j];
+    }
+}
+
 /* y += factor * x */
 DPCAL_WIDER static void dpcal_axpy(
     double factor, const double *restrict x, double *restrict y, Py_ssize_t size
