@@ -80,19 +80,19 @@ def copied(w, Py_ssize_t dimension):
 
 
 def is_finite(w):
-    """Return whether the squared norm of a vector is finite.
+    """Return whether the squared norm of a vector of doubles in one block is known to be finite.
 
     Parameters
     ----------
     w
-        Shape (d,), float64.
+        An array.
     """
     cdef const double* numbers
     cdef double total = 0
     cdef Py_ssize_t j, size = len(w)
     numbers = plain(w, size)
     if numbers is NULL:
-        raise ValueError("w must be a vector of doubles in one block.")
+        return False
     for j in range(size):
         total += numbers[j] * numbers[j]
     return isfinite(total)

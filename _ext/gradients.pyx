@@ -119,7 +119,8 @@ cdef object check_bound(str name, double value):
 cpdef object aligned_zeros(Py_ssize_t size):
     """Return ``size`` zeros whose first byte starts a cache line."""
     raw = np.zeros(size + LANES)
-    cdef size_t past_line = <size_t>raw.ctypes.data % (LANES * sizeof(double)) // sizeof(double)
+    cdef size_t first = <size_t>cnp.PyArray_DATA(<cnp.ndarray>raw)
+    cdef size_t past_line = first % (LANES * sizeof(double)) // sizeof(double)
     cdef Py_ssize_t start = LANES - <Py_ssize_t>past_line
     return raw[start : start + size]
 

@@ -25,7 +25,7 @@ import math
 import numpy as np
 
 from dpcal.optim.boundary.fused import Loops
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.run import Run
 
 __all__ = ["projected_descent"]
@@ -83,9 +83,7 @@ def _fused(run: Run, query: str, learning_rates: Vector, until: int, mean: bool)
             radius=run.radius,
             average=(average, count) if mean else None,
         )
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = math.isfinite(float(np.linalg.norm(w)))
-        if not finite:
+        if not math.isfinite(l2_norm(w)):
             run.overflow(run.w, moves)
         else:
             run.jump(w, moves)

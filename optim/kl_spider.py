@@ -32,6 +32,7 @@ from dpcal.calibrate.plans.kl_spider import Round, multipliers, schedule
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
@@ -120,9 +121,9 @@ def kl_spider(
                 z_0, z_1 = multipliers(plan, each, _left(oracle, rounds[k:]))
             g = oracle.gradient(run.w, "gradient", noise_multiplier=z_0)  # 14
             t = 0  # 15
-            while t < each.steps and np.linalg.norm(g) >= each.threshold:  # 16
+            while t < each.steps and (norm := l2_norm(g)) >= each.threshold:  # 16
                 before = run.w
-                run.move(run.w - each.length * g / np.linalg.norm(g))  # 17
+                run.move(run.w - each.length * g / norm)  # 17
                 t += 1  # 18
                 if not run.going:
                     break

@@ -36,7 +36,7 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import StoredOracle
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
@@ -193,8 +193,7 @@ def _phased_sgd(
 
 
 def _projected(w: Vector, radius: float) -> Vector:
-    with np.errstate(over="ignore"):
-        norm = float(np.linalg.norm(w))
+    norm = l2_norm(w)
     return w * (radius / norm) if norm > radius else w
 
 

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,7 +34,7 @@ from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer, VacuousSchedule
 from dpcal.optim.boundary.access import written
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.objectives.arrays import Vector, numbers, parameters
+from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
 
@@ -64,6 +65,25 @@ class Progress:
 
 
 Callback = Callable[[Progress], object]
+
+
+class _Answering(AbstractContextManager[None]):
+    """Stops a run where an answer is not finite; one object for all of its steps."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, NonFiniteAnswer):
+            return False
+        run = self._run
+        run.stop(f"stopped after {run.step} of {run.planned} planned steps: {error}")
+        return True
 
 
 class Run:
@@ -128,6 +148,7 @@ class Run:
         self._rows: list[tuple[int, float, float]] = []
         self._stopped: str | None = None
         self._ended = self._warn = False
+        self._answering = _Answering(self)
 
     @property
     def going(self) -> bool:
@@ -151,9 +172,7 @@ class Run:
 
     def move(self, w: Vector) -> None:
         """Take ``w``, projected onto the ball, as the next iterate; stop if it is not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = math.isfinite(float(w.dot(w)))
-        if finite:
+        if math.isfinite(l2_norm(w)):
             self.jump(self._projected(w) if math.isfinite(self.radius) else w, 1)
         else:
             self.overflow(self.w, 0)
@@ -184,7 +203,7 @@ class Run:
     def _projected(self, w: Vector) -> Vector:
         """The nearest point of the ball."""
         away = w if self._center is None else w - self._center
-        norm = float(np.linalg.norm(away))
+        norm = l2_norm(away)
         if not norm > self.radius:
             return w
         inside: Vector = away * (self.radius / norm)
@@ -200,13 +219,9 @@ class Run:
         """End the run before its algorithm would; :meth:`result` warns of it."""
         self._stopped, self._warn = message, True
 
-    @contextmanager
-    def answering(self) -> Iterator[None]:
+    def answering(self) -> AbstractContextManager[None]:
         """Stop the run, with the ledger as it is, where an objective's answer is not finite."""
-        try:
-            yield
-        except NonFiniteAnswer as error:
-            self.stop(f"stopped after {self.step} of {self._steps} planned steps: {error}")
+        return self._answering
 
     def result(self, w: Vector | None = None) -> Result:
         """Return the outcome: the last iterate, or ``w`` if given."""
@@ -240,8 +255,7 @@ class Run:
 
     def _note(self) -> None:
         """Write a row of the trace, and ask the callback."""
-        norm, distance = (float(np.linalg.norm(x)) for x in (self.w, self.w - self._last))
-        self._rows.append((self.step, norm, distance))
+        self._rows.append((self.step, l2_norm(self.w), l2_norm(self.w - self._last)))
         self._last = self.w
         if self._callback is None:
             return

@@ -35,6 +35,7 @@ from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.fused import Estimate, Loops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned, step_size
@@ -156,7 +157,7 @@ def spiderboost(
             with run.answering():
                 estimate = _step(oracle, estimate, refresh.name, difference, period, eta)
                 run.move(estimate.w)
-        norm = float(np.linalg.norm(estimate.gradient))
+        norm = l2_norm(estimate.gradient)
         if output == "smallest-norm" and norm < shortest:
             picked, shortest = estimate.previous, norm
     return run.result(None if output == "last" else picked)

@@ -32,7 +32,7 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.run import Callback, Run, planned
@@ -117,7 +117,7 @@ def tree_spider(
             w, estimate = path[-1]
             if run.step == drawn:
                 picked = w
-            norm = float(np.linalg.norm(estimate))
+            norm = l2_norm(estimate)
             if norm <= threshold:
                 run.finish(
                     f"ended at leaf {run.step + 1} of {rounds * 2**depth}, where the estimate is "

@@ -61,7 +61,7 @@ def least(runs, rounds):
 PROBLEM = {"dimension": D}
 KL = {**PROBLEM, "gamma": 2.0}
 IN_PLACE = {**PROBLEM, "neighboring_relation": "replace-one"}
-WALK = {**PROBLEM, "batch_size": 50, "difference_batch_size": 5, "drift": 0.05}
+WALK = {**PROBLEM, "batch_size": 50, "difference_batch_size": 5, "drift": 0.05, "passes": 40, "epsilon": 1e3}
 BLOCKS = {"dimensions": (D + 2, 1), "neighboring_relation": "add-or-remove-one"}
 SAMPLED = {**PROBLEM, "neighboring_relation": "add-or-remove-one"}
 

@@ -89,6 +89,7 @@ class Admission:
         self.filtered = filter is not None
         self._filter = filter
         self._parts = parts
+        self._last_chosen: dict[str, Query] = {}
 
     def asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
         """Return the query called ``name`` as it is asked now, or refuse it.
@@ -236,7 +237,14 @@ class Admission:
         """Return an adaptive query with the noise that was chosen for it."""
         if query.budget is not None and noise_multiplier is None:
             raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
-        return query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
+        # Answers in a row often have one noise: the last choice is kept, with its checks.
+        last = self._last_chosen.get(query.name)
+        if last is not None and type(noise_multiplier) is float:
+            if last.noise_multiplier == noise_multiplier:
+                return last
+        chosen = query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
+        self._last_chosen[query.name] = chosen
+        return chosen
 
     def _pay(self, budget: PrivacyFilter, query: Query, count: int) -> None:
         if query.composition != "disjoint":

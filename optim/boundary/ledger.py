@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 from dpcal import _validate
@@ -354,6 +355,7 @@ def _counted(query: Query, count: int) -> Query:
 _WHOLE = 1 << 1074
 
 
+@lru_cache(maxsize=256)
 def _scaled(share: float) -> int:
     above, below = share.as_integer_ratio()
     return above * (_WHOLE // below)

@@ -55,13 +55,18 @@ class _Normals:
 
     def row(self, step: int) -> _Row:
         """Return row ``step``, to be read from left to right."""
+        drawn = self.whole(step)
+        return _Row(self._generator(step) if drawn is None else None, drawn)
+
+    def whole(self, step: int) -> Vector | None:
+        """Return row ``step`` if it is so short that several are drawn at once; else None."""
         if self._together == 1:
-            return _Row(self._generator(step), None)
+            return None
         block, place = divmod(step, self._together)
         if block != self._block:
             shape = (self._together, self._dimension)
             self._block, self._rows = block, self._generator(block).standard_normal(shape)
-        return _Row(None, self._rows[place])
+        return np.asarray(self._rows[place])
 
     def _generator(self, block: int) -> np.random.Generator:
         # A block has 2^128 positions of the counter to itself.
@@ -189,6 +194,10 @@ class NoiseStream:
         return row
 
     def _advance(self, out: Vector) -> None:
+        whole = self._normals.whole(self.step)
+        if whole is not None:
+            self._recurrence.apply(self.step, whole, out, 0)
+            return
         fresh = self._normals.row(self.step)
         for start in range(0, self.dimension, _CHUNK):
             part = out[start : start + _CHUNK]

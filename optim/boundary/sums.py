@@ -16,11 +16,12 @@ longer than the bound, are dropped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from dpcal.optim.objectives.arrays import Rows, Vector
+from dpcal.optim.objectives.arrays import Rows, Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["difference_sum", "gradient_sum", "loss_sum", "norm_of"]
@@ -108,9 +109,8 @@ def _finite(ask: Callable[[Rows], Vector], like: Vector, rows: Rows, bound: floa
 
 def norm_of(vector: Vector) -> float:
     """Return the L2 norm, also where squares of entries overflow; NaN or infinite if one is."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        norm = float(np.linalg.norm(vector))
-        if np.isfinite(norm) or not np.isfinite(vector).all():
-            return norm
-        largest = float(np.abs(vector).max())
-        return largest * float(np.linalg.norm(vector / largest))
+    norm = l2_norm(vector)
+    if math.isfinite(norm) or not np.isfinite(vector).all():
+        return norm
+    largest = float(np.abs(vector).max())
+    return largest * l2_norm(vector / largest)

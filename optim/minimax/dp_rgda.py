@@ -43,7 +43,7 @@ from dpcal.optim.minimax.blocks import Blocks, checked_plan
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.minimax.tracking import Tracker, Tracking
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.run import Callback, Run
 
@@ -90,7 +90,7 @@ class Escape:
 
     def move(self, x: Vector, v: Vector, step: int) -> Vector:
         """Return the next iterate, from x_t, the estimate v_t and t."""
-        norm = float(np.linalg.norm(v))
+        norm = l2_norm(v)
         if self._phase is not None:
             return self._escaping(x, v, norm)
         if norm >= self._accuracy:
@@ -229,7 +229,7 @@ def dp_rgda(
         with run.answering():
             x = blocks.primal(run.w)
             v = tracker.advance(x)
-            norms.append(float(np.linalg.norm(v)))
+            norms.append(l2_norm(v))
             run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))
             if escape.certified:
                 run.finish(f"certified after {run.step} of {steps} planned outer steps")

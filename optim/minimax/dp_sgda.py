@@ -31,7 +31,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.run import Callback, Run
 
@@ -123,7 +123,7 @@ def dp_sgda(
         with run.answering():
             w = run.w
             gradient = oracle.gradient(w, "gradient")
-            norms.append(float(np.linalg.norm(gradient[:d1])))
+            norms.append(l2_norm(gradient[:d1]))
             x = w[:d1] - descent * gradient[:d1]
             y = blocks.dual_set.project(w[d1:] + ascent * gradient[d1:])
             run.move(np.concatenate([x, y]))

@@ -32,6 +32,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import Everywhere
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.run import Callback, Run
 
@@ -199,7 +200,7 @@ def _followed(run: Run, plan: Plan, due: Callable[[int, float], bool]) -> Minima
             else:
                 v = v + run.oracle.difference(w, before, "difference")
             before = w
-            norms.append(float(np.linalg.norm(v)))
+            norms.append(l2_norm(v))
             drift += (eta * norms[-1]) ** 2
             run.move(w - eta * v)
     return MinimaxResult.of(run.result(), primal_dimension=len(run.w), estimate_norms=norms)

@@ -35,6 +35,7 @@ from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.run import Callback, Run
 
@@ -127,6 +128,6 @@ def privatediff(
             else:
                 v = v + oracle.difference(w, before, "difference")[:d1]
             before = w
-            norms.append(float(np.linalg.norm(v)))
+            norms.append(l2_norm(v))
             run.move(np.concatenate([x - descent * v, y]))
     return MinimaxResult.of(run.result(), primal_dimension=d1, estimate_norms=norms)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcal._ext.answers import is_finite
+
 __all__ = [
     "Rows",
     "Vector",
@@ -25,6 +27,7 @@ __all__ = [
     "clipped_rows",
     "digest_of",
     "digest_of_blocks",
+    "l2_norm",
     "numbers",
     "numbers_of",
     "parameters",
@@ -214,6 +217,25 @@ def records(X: ArrayLike) -> Vector:
             f"X must have shape (n, d) with n and d at least 1, got shape {table.shape}."
         )
     return table
+
+
+def l2_norm(vector: Vector) -> float:
+    """Return the L2 norm of a vector, to the bit as ``numpy.linalg.norm``, and without warnings.
+
+    Parameters
+    ----------
+    vector
+        Shape (d,).
+
+    Returns
+    -------
+    float
+        Infinite or NaN where squares overflow, or an entry is not finite.
+    """
+    if is_finite(vector):
+        return math.sqrt(vector.dot(vector))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.linalg.norm(vector))
 
 
 def parameters(w: ArrayLike, dimension: int) -> Vector:

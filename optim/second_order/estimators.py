@@ -220,10 +220,12 @@ class Spider:
         """Return the name of the query for the next batch, whose records are used from now on."""
         while True:
             queries = [passes[self._pass][which] for passes in self._passes]
-            sizes = [query.batch_size or 0 for query in queries]
-            left = self.records_left
-            if all(sizes[j] <= left[j] for j in self._alive):
-                self._used = [used + size for used, size in zip(self._used, sizes, strict=True)]
+            used = [
+                before + (query.batch_size or 0)
+                for before, query in zip(self._used, queries, strict=True)
+            ]
+            if all(used[j] <= self._plans[j].n for j in self._alive):
+                self._used = used
                 return queries[0].name
             if self._pass + 1 == len(self._passes[0]):
                 raise PoolEmpty

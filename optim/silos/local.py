@@ -112,6 +112,11 @@ class Silo:
         self._store = store
         self._oracle: Oracle | None = None
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether answers are not written to a file."""
+        return self._store is None
+
     def describe(self) -> Description:
         """Return the number of records, of parameters, and the regulariser's strength."""
         return Description(self.objective.n, self.objective.dimension, float(self.objective.l2))
