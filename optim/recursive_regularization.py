@@ -26,8 +26,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
-
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS

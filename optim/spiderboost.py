@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate

@@ -24,7 +24,6 @@ True
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate

@@ -61,7 +61,14 @@ def least(runs, rounds):
 PROBLEM = {"dimension": D}
 KL = {**PROBLEM, "gamma": 2.0}
 IN_PLACE = {**PROBLEM, "neighboring_relation": "replace-one"}
-WALK = {**PROBLEM, "batch_size": 50, "difference_batch_size": 5, "drift": 0.05, "passes": 40, "epsilon": 1e3}
+WALK = {
+    **PROBLEM,
+    "batch_size": 50,
+    "difference_batch_size": 5,
+    "drift": 0.05,
+    "passes": 40,
+    "epsilon": 1e3,
+}
 BLOCKS = {"dimensions": (D + 2, 1), "neighboring_relation": "add-or-remove-one"}
 SAMPLED = {**PROBLEM, "neighboring_relation": "add-or-remove-one"}
 
@@ -294,7 +301,12 @@ def main():
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     options = parser.parse_args()
-    parts = {"steps": partial(steps, cases=options.cases), "blas": blas, "draws": draws, "ledger": ledger}
+    parts = {
+        "steps": partial(steps, cases=options.cases),
+        "blas": blas,
+        "draws": draws,
+        "ledger": ledger,
+    }
     found = {name: parts[name](options.rounds) for name in options.only if name in parts}
     if "memory" in options.only:
         found["memory"] = memory()

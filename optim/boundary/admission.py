@@ -239,9 +239,8 @@ class Admission:
             raise ValueError(f"noise_multiplier must be given for adaptive query {query.name!r}.")
         # Answers in a row often have one noise: the last choice is kept, with its checks.
         last = self._last_chosen.get(query.name)
-        if last is not None and type(noise_multiplier) is float:
-            if last.noise_multiplier == noise_multiplier:
-                return last
+        if last is not None and last.noise_multiplier is noise_multiplier:
+            return last
         chosen = query.with_noise(math.nan if noise_multiplier is None else noise_multiplier)
         self._last_chosen[query.name] = chosen
         return chosen

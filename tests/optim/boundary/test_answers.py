@@ -33,7 +33,7 @@ from dpcal import accountants
 from dpcal.accountants import events
 from dpcal.calibrate import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
-from dpcal.optim import Ledger, Logistic, PrivateOracle
+from dpcal.optim import Ledger, Logistic, PrivateOracle, Softmax, minimax
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.descent import projected_descent
 from dpcal.optim.run import Run
@@ -433,3 +433,63 @@ def test_the_recorder_follows_adaptive_noise():
     result = check_promises(normed, Logistic(X, Y, l2=0.2), adaptive_plan(), seed=1)
     assert result.ledger.count("g") > 5
     assert result.ledger.share(2.0) > 0.9
+
+
+# -- answers in compiled code
+
+
+def asked_both_ways(objective, sampling):
+    """Return answers in compiled code, and those of the same oracle without it."""
+    plan = plan_for(
+        query(**sampling),
+        query(name="move", kind="gradient difference", proportional=True, **sampling),
+    )
+    w, v = np.random.default_rng(5).standard_normal((2, objective.dimension))
+    found = []
+    for compiled in (True, False):
+        oracle = PrivateOracle(objective, plan, seed=7)
+        assert (oracle._answers is not None) or not compiled
+        if not compiled:
+            oracle._answers = None
+        answers = [
+            oracle.gradient(w, "q"),
+            oracle.difference(w, v, "move"),
+            oracle.gradient(v, "q"),
+        ]
+        found.append(np.array(answers))
+        assert oracle.ledger.answers == 3
+    return found
+
+
+@pytest.mark.parametrize("sampling", [FULL, POISSON, FIXED])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Logistic(X, Y, l2=0.3),
+        lambda: Softmax(X, np.arange(N) % 3, l2=0.3),
+        lambda: minimax.AUCMaximization(X, Y, positive_share=0.5, primal_l2=0.1),
+    ],
+)
+def test_compiled_answers_are_the_same_to_the_bit(made, sampling):
+    compiled, interpreted = asked_both_ways(made(), sampling)
+    assert (compiled == interpreted).all()
+
+
+class Leaning(Logistic):
+    """Has a regulariser of its own, which no compiled code knows."""
+
+    checked = True
+
+    def regularizer_gradient(self, w):
+        return super().regularizer_gradient(w) + 1.0
+
+
+def test_what_a_class_of_a_users_overrides_is_not_passed_over():
+    def end(made):
+        plan = plan_for(query(count=4, max_norm=1.0), n=N)
+        run = Run(PrivateOracle(made(X, Y), plan, seed=3), steps=4)
+        return projected_descent(run, "q", np.full(4, 0.01))
+
+    # Four steps of 0.01 against a slope that is longer by one, and slopes that differ little there.
+    moved = end(Logistic) - end(Leaning)
+    assert ((moved > 0.02) & (moved < 0.06)).all()
