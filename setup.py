@@ -70,6 +70,12 @@ def declarations_root():
     return str(root)
 
 
+HEADERS = {
+    "discrete": ["_ext/search.h"],
+    **dict.fromkeys(("gradients", "pairs", "walks"), ["_ext/rows.h"]),
+}
+
+
 def compiled_modules():
     """One extension for each ``_ext/*.pyx``."""
     numpy_root = Path(numpy.__file__).parent
@@ -89,7 +95,7 @@ def compiled_modules():
             f"dpcal._ext.{source.stem}",
             [source.as_posix()],
             include_dirs=[numpy.get_include(), "_ext"],
-            depends=["_ext/rows.h"] if source.stem in ("gradients", "pairs", "walks") else [],
+            depends=HEADERS.get(source.stem, []),
             define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
             extra_compile_args=optimise,
             **link_random,

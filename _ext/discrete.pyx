@@ -19,8 +19,12 @@ The third word equals the table's, so that one word of the reserve was used.
 
 from libc.stdint cimport int64_t, uint64_t
 
-cdef enum:
-    LANES = 8  # Searches side by side: their comparisons do not wait for each other.
+cdef extern from "search.h":
+    enum:
+        LANES "DPCAL_LANES"  # searches side by side: their comparisons do not wait for each other
+    void search "dpcal_search"(
+        const uint64_t* words, const uint64_t* high, int64_t m, int64_t* places
+    ) noexcept nogil
 
 
 def add_from_table(
@@ -62,7 +66,8 @@ def add_from_table(
     """
     cdef Py_ssize_t n = out.shape[0], m = high.shape[0], i = 0, used = 0
     cdef Py_ssize_t place
-    cdef Py_ssize_t[LANES] places
+    cdef int64_t[LANES] places
+    cdef bint tied
     if bits.shape[0] < n or low.shape[0] != m or m < 1 or m & (m + 1):
         raise ValueError(
             "bits must hold a word for each number, high and low the same number of words, a power "
@@ -71,12 +76,18 @@ def add_from_table(
         )
     with nogil:
         while i + LANES <= n:
-            _search(&bits[i], &high[0], m, places)
+            search(&bits[i], &high[0], m, places)
+            tied = False
             for place in range(LANES):
-                if places[place] > 0 and high[places[place] - 1] == bits[i + place]:
-                    places[place] = _settled(
-                        bits[i + place], reserve, &high[0], &low[0], places[place], &used
-                    )
+                # Entry number 0 stands for "none" too: such a tie is looked at, and found to be none.
+                tied |= high[places[place] - (places[place] > 0)] == bits[i + place]
+            if tied:
+                for place in range(LANES):
+                    if places[place] > 0 and high[places[place] - 1] == bits[i + place]:
+                        places[place] = _settled(
+                            bits[i + place], reserve, &high[0], &low[0], places[place], &used
+                        )
+            for place in range(LANES):
                 out[i + place] += factor * (least + places[place])
             i += LANES
         while i < n:
@@ -88,19 +99,6 @@ def add_from_table(
     if used > reserve.shape[0]:
         raise ValueError(f"reserve must hold more words, got {reserve.shape[0]} for {used}.")
     return used
-
-
-cdef inline void _search(
-    const uint64_t* words, const uint64_t* high, Py_ssize_t m, Py_ssize_t* places
-) noexcept nogil:
-    """Write how many of ``high`` are at most each of ``LANES`` words."""
-    cdef Py_ssize_t step = (m + 1) >> 1, lane
-    for lane in range(LANES):
-        places[lane] = 0
-    while step:
-        for lane in range(LANES):
-            places[lane] += step & -<Py_ssize_t>(high[places[lane] + step - 1] <= words[lane])
-        step >>= 1
 
 
 cdef inline Py_ssize_t _search_one(
