@@ -72,7 +72,9 @@ def declarations_root():
 
 HEADERS = {
     "discrete": ["_ext/search.h"],
-    **dict.fromkeys(("gradients", "pairs", "walks"), ["_ext/rows.h"]),
+    "gradients": ["_ext/rows.h"],
+    "pairs": ["_ext/rows.h"],
+    "walks": ["_ext/rows.h"],
 }
 
 
