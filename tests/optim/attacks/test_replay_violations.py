@@ -294,7 +294,7 @@ def spends_twice(table):
 
 
 def prices_too_low(table):
-    """An accountant that leaves a term out (SmartNoise's odometer)."""
+    """An accountant whose formula lacks a term, as SmartNoise's odometer; here it errs below."""
     return honest(table, dataclasses.replace(SAMPLED, epsilon=0.9 * SAMPLED.epsilon))
 
 
