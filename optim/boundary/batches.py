@@ -225,7 +225,7 @@ class Parts:
     def allot(self, query: Query, count: int, spent: int) -> None:
         """Set the parts of ``count`` answers aside, to be taken one by one."""
         name, size = _partition(query), query.batch_size or 0
-        fresh = set(_new_parts(query, count, spent))
+        fresh = _new_parts(query, count, spent)
         for answer in range(spent, spent + count):
             if answer in fresh:
                 first = self._handed_out[name]

@@ -323,7 +323,7 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
 
 def _planned_alike(query: Query, released: Query) -> bool:
     """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
-    if released.origin is query:
+    if released is query or released.origin is query:
         return True
     if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
         query = query.with_noise(released.noise_multiplier, checked=True)

@@ -216,7 +216,9 @@ class SiloOracle:
             self.alive = tuple(j for j in self.alive if j not in lost)
         if lost and (self._on_lost == "stop" or not answers):
             raise SiloLost
-        return answers[0] if len(answers) == 1 else np.sum(answers, axis=0) / len(answers)
+        if len(answers) == 1:
+            return answers[0]
+        return np.asarray(np.add.reduce(answers) / len(answers))
 
     def verify(self) -> None:
         """Compare each ledger here with that of the silo itself, where it can be asked.
