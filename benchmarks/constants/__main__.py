@@ -345,23 +345,24 @@ def main():
     seen = study.traced()
     print(f"{len(seen)} questions, {sum(taken for _, taken, _ in seen):.1f} s", flush=True)
     print(HEAD.format("constant", "times", "answers", *COUNTED, "moved", "time"), flush=True)
-    for module, (_, tree) in modules.items():
-        for name in numeric(module, tree):
-            if given.only and not any(word in f"{module}.{name}" for word in given.only):
-                continue
-            places = reads[name]
-            relevant = {each: taken for each, taken, ran in seen if ran & places}
-            study.constant(module, name, relevant)
+    for module, name in numeric(modules):
+        if given.only and not any(word in f"{module}.{name}" for word in given.only):
+            continue
+        relevant = {each: taken for each, taken, ran in seen if ran & reads[name]}
+        study.constant(module, name, relevant)
 
 
-def numeric(module, tree):
-    """Return the names of a module's constants that are numbers, read in a child process."""
+def numeric(modules):
+    """Return the modules and names of constants that are numbers, read in one child process."""
 
     def task():
-        loaded = importlib.import_module(module)
-        yield [name for name in assigned(tree) if is_numeric(getattr(loaded, name, None))]
+        for module, (_, tree) in modules.items():
+            loaded = importlib.import_module(module)
+            for name in assigned(tree):
+                if is_numeric(getattr(loaded, name, None)):
+                    yield module, name
 
-    return next(iter(in_a_child(task, 10.0)), [])
+    return in_a_child(task, 60.0)
 
 
 if __name__ == "__main__":
