@@ -194,7 +194,7 @@ class DirectionProfile:
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
             if len(done) < len(near):
-                # How far the next one will get.
+                # The answer says how far the next contour will get.
                 interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
 
     def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:

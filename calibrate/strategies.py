@@ -109,7 +109,7 @@ class KnownSchedule:
     ) -> Calibrated:
         """Return the Gaussian mechanism's noise multiplier times the sensitivity, rounded up."""
         relation = neighboring_relation
-        # Refuses relations that no theorem covers.
+        # This call refuses relations that no theorem covers.
         strategy.event(1.0, self.participation, neighboring_relation=relation)
         sensitivity = strategy.sensitivity(self.participation)
         single = noise_multiplier(

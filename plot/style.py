@@ -39,7 +39,7 @@ __all__ = [
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
 ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
 DPI = 200
-# Of a caption in the size that svg() gives it; more would run over the picture's edge.
+# A caption in the size that svg() gives it has so many letters an inch; more would not fit.
 _LETTERS_PER_INCH = 17
 TARGET: Mapping[str, Any] = {
     "linestyle": "",

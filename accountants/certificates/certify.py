@@ -88,7 +88,7 @@ _AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
 _FURTHER_OF_ONE_SIDE = 4.0
 # Digits to which an upper bound alone is rounded outward.
 _DIGITS_OF_ONE_SIDE = 6
-# Which bounds may be asked for.
+# These bounds may be asked for.
 _SIDES = ("both", "upper")
 # How often a proof that came out too wide is chosen anew. The first attempt is mostly enough, the
 # third is for widths near 1e-15; more of them have never been of use.

@@ -112,7 +112,7 @@ class _Correlated:
         self._mechanism = Mechanism.of(self._strategy, noise_multiplier=query.noise_multiplier)
         self._law = query.participation()
         self._answers: list[Vector] = []
-        # Of a group that is drawn, and not known, rather than of the worst one.
+        # The group is drawn and not known; it need not be the worst one.
         if isinstance(self._law, laws.CyclicPoisson):
             self._law = dataclasses.replace(self._law, random_shift=True)
 

@@ -262,7 +262,7 @@ class _Ratios(Recorder):
         """Release a sum, and hand each canary's coordinate to the evidence of its query."""
         answer = Answer(**vars(due), query=query, mean=release(), **about)
         if due.kind == query.kind:
-            # Which way a canary of sign 1 moves its coordinate is known.
+            # It is known which way a canary of sign 1 moves its coordinate.
             toward = 1.0 if len(due.at) == 1 else np.sign(due.at[0] - due.at[1])
             x = toward * answer.mean * answer.size / due.bound
             for sign in (1.0, -1.0) if self._replaced else (1.0,):

@@ -178,7 +178,7 @@ class GridTable:
         with np.errstate(divide="ignore"):
             # A mass that underflows counts for nothing, however large the loss there is.
             self.log_q = np.log(q / q.sum())
-        # Shifted so that P is a law as well.
+        # The law is shifted so that P is a law as well.
         self.ell = ell - self._log_mgf(1.0, ell)
 
     def _log_mgf(self, power: float, ell: Reals) -> float:

@@ -198,7 +198,7 @@ def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
     return Worst(tuple(RevealedGroup(gram[rows, rows], rate) for rows in groups.rounds))
 
 
-# Which bounds serve a sampler; those of known participations serve all others.
+# This table says which bounds serve a sampler; those of known participations serve all others.
 _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = MappingProxyType(
     {
         Poisson: _of_poisson,
