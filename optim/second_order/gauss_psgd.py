@@ -404,8 +404,10 @@ class _Walker:
         taken: Stretch | None = self._stretch(
             run.w, most=at_once, learning_rate=self._settings.learning_rate, **options
         )
-        if taken is not None and taken.ended == OVERFLOW:
+        if taken is None:
+            self._stretch = None  # there is no loop, and will be none
+        elif taken.ended == OVERFLOW:
             run.overflow(taken.w, taken.steps)
-        elif taken is not None and taken.steps:
+        elif taken.steps:
             run.jump(taken.w, taken.steps)
         return taken

@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Self
 
 import numpy as np
@@ -218,7 +218,7 @@ class SiloOracle:
             raise SiloLost
         if len(answers) == 1:
             return answers[0]
-        return np.asarray(np.add.reduce(answers) / len(answers))
+        return reduce(np.add, answers) / len(answers)
 
     def verify(self) -> None:
         """Compare each ledger here with that of the silo itself, where it can be asked.
