@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.special import logit, pdtrik
 
 from dpcal import _validate
 from dpcal.errors import UnsupportedEvent
@@ -40,6 +40,11 @@ Floats = NDArray[np.float64]
 
 # A record takes part more often than this unlikely only.
 _RARE = 1e-8
+# Above this number of rounds the law of the number of participations, whose cost is quadratic in
+# it, takes more than a second.
+_MANY_ROUNDS = 2**14
+# Random numbers that are drawn at once, 1 MB.
+_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +130,16 @@ class Automaton:
             first = generator.choice(states, size=draws, p=_normal(self.start)).astype(np.intc)
         y = np.empty((self.rounds, draws))
         chance = np.exp(self.join)
+        if states == 1:
+            rows = max(1, _AT_ONCE // draws)
+            for t in range(0, self.rounds, rows):
+                part = y[t : t + rows]
+                part[:] = generator.random(part.shape) < chance[t : t + rows]
+            return y, first
         state = first
         for t in range(self.rounds):
             y[t] = generator.random(draws) < chance[t, state]
-            if states > 1:
-                state = np.where(y[t] > 0, self.join_to[t, state], self.idle_to[t, state])
+            state = np.where(y[t] > 0, self.join_to[t, state], self.idle_to[t, state])
         return y, first
 
     def telling(self, draws: int, generator: np.random.Generator) -> Floats:
@@ -140,9 +150,13 @@ class Automaton:
         are from the law; the others from laws with more participations, up to a number that a
         record exceeds with probability at most 1e-8.
         """
-        counts = np.exp(self.counts())
-        most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
         usual = float(self.rates.sum())
+        if self.independent and self.rounds > _MANY_ROUNDS:
+            # Sums of independent indicators exceed large numbers less often than Poisson counts do.
+            most = math.ceil(float(pdtrik(1 - _RARE, usual)))
+        else:
+            counts = np.exp(self.counts())
+            most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
         parts = [self.sample(draws - 3 * (draws // 4), generator)[0]]
         for goal in np.geomspace(max(usual, 1.0), max(usual, most, 1), 3):
             shares = np.minimum(np.array([usual, goal]) / self.rounds, 0.999)

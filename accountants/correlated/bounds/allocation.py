@@ -22,7 +22,6 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -44,7 +43,7 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
 )
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 
-__all__ = ["Allocation"]
+__all__ = ["LARGEST_NORM", "Allocation"]
 
 Floats = NDArray[np.float64]
 
@@ -53,6 +52,9 @@ Floats = NDArray[np.float64]
 _FINENESS = 0.04
 # Most nodes of the grid of one exponential.
 _MOST_NODES = 6000
+# Above this norm numbers on the grid would overflow. So little noise tells who took part, and what
+# is lost if everybody knows that is as good a bound.
+LARGEST_NORM = 20.0
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ class Allocation(Bound):
     @cached_property
     def _below(self) -> AllocationBelow:
         """The other side of the bracket, on the same grid."""
-        return AllocationBelow(self.norm, self.rounds, self.epochs, self._ratio)
+        return AllocationBelow(self.norm, self.rounds, self.epochs, math.log(self._ratio))
 
     @cached_property
     def _ratio(self) -> float:
@@ -172,13 +174,8 @@ class Allocation(Bound):
         """Logarithms of L and of its masses, the mass at 0, and the mean that was cut off."""
         return _of_an_epoch(self.norm, self.rounds, self._ratio)
 
-    @cached_property
-    def _composed(self) -> Callable[[float], tuple[Floats, Floats, float]]:
-        """The composition for a tilt; nearby epsilons share theirs."""
-        return lru_cache(maxsize=4)(self._compose)
-
-    def _compose(self, tilt: float) -> tuple[Floats, Floats, float]:
-        """Nodes of the sum over epochs, its tilted masses, and the logarithm of their total."""
+    def composed(self, tilt: float) -> tuple[Floats, Floats, float]:
+        """Return nodes of the sum over epochs, their tilted masses, and the log of their total."""
         nodes, masses, _, _ = self._epoch
         weights, total = power_of_law(masses, tilt * nodes, self.epochs)
         if self.epochs > 1:
@@ -194,14 +191,14 @@ class Allocation(Bound):
         """Return bounds on delta of removing and of adding a record at an epsilon >= 0."""
         _, _, zero, lost = self._epoch
         tilt = self._tilt(epsilon, 1 + np.geomspace(0.05, 200.0, 60))
-        places, weights, total = self._composed(tilt)
+        places, weights, total = _composed(self, tilt)
         above = places > epsilon
         gain = -np.expm1(epsilon - places[above])
         exponent = total + (1 - tilt) * places[above]
         remove = float((weights[above] * gain * np.exp(np.minimum(exponent, 600.0))).sum())
         remove = remove * (1 + MARGIN) + self.epochs * lost * (1 + MARGIN) * 1.01
         tilt = self._tilt(-epsilon, -np.geomspace(0.05, 200.0, 60))
-        places, weights, total = self._composed(tilt)
+        places, weights, total = _composed(self, tilt)
         below = places < -epsilon
         gain = -np.expm1(epsilon + places[below])
         exponent = total - tilt * places[below]
@@ -229,3 +226,9 @@ class Allocation(Bound):
     def epsilon(self, delta: float) -> Proof:
         """Return the least epsilon at which the bound is at most ``delta``."""
         return Proof(least_epsilon(self.delta, delta), self.method)
+
+
+@lru_cache(maxsize=4)
+def _composed(bound: Allocation, tilt: float) -> tuple[Floats, Floats, float]:
+    """The composition for a tilt; nearby epsilons share theirs."""
+    return bound.composed(tilt)

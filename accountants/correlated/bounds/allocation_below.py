@@ -8,7 +8,7 @@ are of second order in the ratio of the grid. Pairs of cells are grouped by wher
 meet, whose masses and means are plain convolutions. What is cut off is left out: both functions
 whose means are taken are >= 0.
 
->>> below = AllocationBelow(norm=1.0, rounds=100, epochs=1, ratio=1.004)
+>>> below = AllocationBelow(norm=1.0, rounds=100, epochs=1, step=0.004)
 >>> 2.1544e-3 < below.directions(0.25)[0] < 2.1635e-3
 True
 """
@@ -16,10 +16,11 @@ True
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TypeVar
+from functools import lru_cache
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ __all__ = [
     "FOURIER",
     "MARGIN",
     "AllocationBelow",
+    "Below",
     "best_tilt",
     "cells",
     "power_of_law",
@@ -159,8 +161,70 @@ def _sum(one: _Cells, other: _Cells, ratio: float) -> _Cells:
     return _Cells(low, masses, means).trimmed()
 
 
+class Below(ABC):
+    """Lower bounds on both directions, from groups of an epoch's outputs and independent epochs.
+
+    Attributes
+    ----------
+    epochs
+        Number >= 1 of epochs.
+    ratio
+        Ratio > 1 of neighboring edges of the grid of L.
+    margin
+        Relative margin for the rounding of masses, outward.
+    """
+
+    epochs: int
+    margin: ClassVar[float] = MARGIN
+
+    @property
+    @abstractmethod
+    def ratio(self) -> float:
+        """Ratio > 1 of neighboring edges of the grid of L."""
+
+    @property
+    @abstractmethod
+    def law(self) -> tuple[Floats, Floats, Floats]:
+        """Logarithms of the edges of L, and of masses of its groups without and with the record."""
+
+    def composed(self, tilt: float, outward: int) -> tuple[Floats, Floats]:
+        """Return masses without and with the record over all epochs, where their scale is at hand.
+
+        Both are tilted by the same power of the edges, so that neither loses its small values.
+        ``outward`` is 1 for masses from above and means from below, and -1 for the reverse.
+        """
+        edges, masses, means = self.law
+        k = self.epochs
+        error = FOURIER * k if k > 1 else 0.0
+        weights, total = power_of_law(masses, tilt * edges, k)
+        values, mean_total = power_of_law(means, (tilt - 1) * edges, k)
+        places = k * edges[0] + np.arange(len(weights)) * math.log(self.ratio)
+        scale, mean_scale = total - tilt * places, mean_total - (tilt - 1) * places
+        near = (np.abs(scale) < _SCALE) & (np.abs(mean_scale) < _SCALE)
+        margin = self.margin * k
+        weights = weights * (1 + outward * margin) + outward * error
+        values = values * (1 - outward * margin) - outward * error
+        found = weights[near] * np.exp(scale[near])
+        return np.asarray(found), np.asarray(values[near] * np.exp(mean_scale[near]))
+
+    def directions(self, epsilon: float) -> tuple[float, float]:
+        """Return numbers below delta of removing and of adding a record at an epsilon >= 0."""
+        edges, masses, _ = self.law
+        tilts, level = np.geomspace(0.05, 200.0, 60), epsilon / self.epochs
+        above, below = _composed(self, best_tilt(edges, masses, level, 1 + tilts), 1)
+        remove = _total(below - math.exp(epsilon) * above)
+        below, above = _composed(self, best_tilt(edges, masses, -level, -tilts), -1)
+        return remove, _total(below - math.exp(epsilon) * above)
+
+
+@lru_cache(maxsize=8)
+def _composed(below: Below, tilt: float, outward: int) -> tuple[Floats, Floats]:
+    """The composition for a tilt; nearby epsilons share theirs."""
+    return below.composed(tilt, outward)
+
+
 @dataclass(frozen=True, eq=False)
-class AllocationBelow:
+class AllocationBelow(Below):
     """Lower bounds on both directions for one uniformly random round an epoch.
 
     Parameters
@@ -171,52 +235,24 @@ class AllocationBelow:
         Number t >= 1 of rounds of an epoch.
     epochs
         Number >= 1 of epochs, whose rounds are drawn independently.
-    ratio
-        Ratio > 1 of neighboring edges of the grid.
+    step
+        Logarithm > 0 of the ratio of neighboring edges of the grid.
     """
 
     norm: float
     rounds: int
     epochs: int
-    ratio: float
+    step: float
 
     @property
-    def _epoch(self) -> tuple[Floats, Floats, Floats]:
+    def ratio(self) -> float:
+        """Ratio > 1 of neighboring edges of the grid of L."""
+        return math.exp(self.step)
+
+    @property
+    def law(self) -> tuple[Floats, Floats, Floats]:
         """Logarithms of the edges of L, and of the masses and means of its cells."""
         return _of_an_epoch(self.norm, self.rounds, self.ratio)
-
-    @cached_property
-    def _composed(self) -> Callable[[float, int], tuple[Floats, Floats]]:
-        """The composition for a tilt; nearby epsilons share theirs."""
-        return lru_cache(maxsize=4)(self._compose)
-
-    def _compose(self, tilt: float, outward: int) -> tuple[Floats, Floats]:
-        """Masses and means of the products over epochs, by group, where their scale is at hand.
-
-        Both are tilted by the same power of the edges, so that neither loses its small values.
-        ``outward`` is 1 for masses from above and means from below, and -1 for the reverse.
-        """
-        edges, masses, means = self._epoch
-        k = self.epochs
-        error = FOURIER * k if k > 1 else 0.0
-        weights, total = power_of_law(masses, tilt * edges, k)
-        values, mean_total = power_of_law(means, (tilt - 1) * edges, k)
-        places = k * edges[0] + np.arange(len(weights)) * math.log(self.ratio)
-        scale, mean_scale = total - tilt * places, mean_total - (tilt - 1) * places
-        near = (np.abs(scale) < _SCALE) & (np.abs(mean_scale) < _SCALE)
-        weights = weights * (1 + outward * MARGIN) + outward * error
-        values = values * (1 - outward * MARGIN) - outward * error
-        found = weights[near] * np.exp(scale[near])
-        return np.asarray(found), np.asarray(values[near] * np.exp(mean_scale[near]))
-
-    def directions(self, epsilon: float) -> tuple[float, float]:
-        """Return numbers below delta of removing and of adding a record at an epsilon >= 0."""
-        edges, masses, _ = self._epoch
-        tilts, level = np.geomspace(0.05, 200.0, 60), epsilon / self.epochs
-        above, below = self._composed(best_tilt(edges, masses, level, 1 + tilts), 1)
-        remove = _total(below - math.exp(epsilon) * above)
-        below, above = self._composed(best_tilt(edges, masses, -level, -tilts), -1)
-        return remove, _total(below - math.exp(epsilon) * above)
 
 
 @lru_cache(maxsize=4)

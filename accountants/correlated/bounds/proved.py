@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
-from dpcal.accountants.correlated.bounds.allocation import Allocation
+from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocation
+from dpcal.accountants.correlated.bounds.allocation_sums import Bracketed, SubsetBelow
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
@@ -153,8 +154,13 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     epochs = sampler.epochs(mechanism.steps)
     assert epochs is not None  # The table names samplers that have epochs.
     norm = float(mechanism.column[0]) / mechanism.sigma * math.sqrt(epochs.repeated)
+    if norm > LARGEST_NORM:
+        return _of_participations(mechanism, sampler)
     blocks = Allocation(norm, epochs.rounds // epochs.times, epochs.times * epochs.drawn)
-    return blocks if epochs.times == 1 else Least((blocks, _revealed(mechanism, sampler)))
+    if epochs.times == 1:
+        return blocks
+    below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
+    return Bracketed(Least((blocks, _revealed(mechanism, sampler))), below)
 
 
 def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:

@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 CHUNK = 1024
 # Numbers of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is twice as
 # fast as 16 MB; long runs draw a chunk in parts, each of at least so many draws.
-_LARGEST_ARRAY, _LEAST_DRAWS = 2**17, 16
+_LARGEST_ARRAY, _LEAST_DRAWS = 2**17, 32
 # Logarithmic width of the cells of epsilons that share their bets, and where they begin. Bets for
 # another epsilon lose about as much of delta as delta changes between the two.
 _CELL, _FIRST_CELL = 0.01, -700

@@ -1,6 +1,7 @@
 """One random round an epoch, without draws: against brackets, draws, and closed forms."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.stats import norm
 from dpcal import accountants
 from dpcal.accountants import correlated, events
 from dpcal.accountants.correlated.bounds.allocation import Allocation
+from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.draws.bins import Bins
 from dpcal.accountants.correlated.draws.montecarlo import simulate
 from dpcal.accountants.matrix import Identity, LambdaCGD
@@ -115,6 +117,47 @@ def test_bins_of_independent_noise_are_one_epoch():
     assert "Bins" in other.method
 
 
+@pytest.mark.parametrize(("taken", "epochs"), [(1, 4), (4, 1), (4, 3)])
+def test_a_subset_of_all_rounds_is_the_gaussian_mechanism_from_below(taken, epochs):
+    size = math.sqrt(taken * epochs) * 0.7
+    for epsilon in (0.3, 2.0, 5.0):
+        exact = float(accountants.delta(events.GaussianDpEvent(1 / size), epsilon=epsilon))
+        for found in SubsetBelow(0.7, taken, taken, epochs).directions(epsilon):
+            assert 0.99 * exact <= found <= exact
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [0.5, 1.5])
+def test_two_of_three_rounds_against_quadrature(mu):
+    x, q = np.linspace(-8, 8 + mu, 161), 1.0
+    parts = np.meshgrid(x, x, x, indexing="ij", sparse=True)
+    for part in parts:
+        q = q * norm.pdf(part) * (x[1] - x[0])
+    first, second, third = (np.exp(mu * part - mu * mu / 2) for part in parts)
+    ratio = (first * second + first * third + second * third) / 3
+    below = SubsetBelow(mu, 3, 2, 1)
+    for epsilon in (0.2, 1.0, 2.5):
+        remove = (q * np.maximum(ratio - math.exp(epsilon), 0)).sum()
+        add = (q * np.maximum(1 - math.exp(epsilon) * ratio, 0)).sum()
+        for exact, found in zip((remove, add), below.directions(epsilon), strict=True):
+            # What the sum does not tell is a fifth of delta at 1e-6, and far less of epsilon.
+            assert 0.75 * exact - 1e-15 <= found <= exact * (1 + 1e-6) + 1e-14
+
+
+@pytest.mark.parametrize("taken", [1, 2])
+def test_hardly_any_noise_is_priced_without_warnings(taken):
+    sampler = correlated.RandomAllocation(taken, epoch=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = correlated.epsilon(
+            Identity(8), sampler, noise_multiplier=0.01, delta=1e-6, statistics="none"
+        )
+    # Two rounds of norm 100 for each of one or two participations.
+    exact = accountants.epsilon(events.GaussianDpEvent(0.01 / math.sqrt(2 * taken)), delta=1e-6)
+    assert found.label == "certified"
+    assert 0.99 * float(exact) <= found <= 1.001 * float(exact)
+
+
 @pytest.mark.slow
 def test_several_rounds_an_epoch_against_draws():
     # Two of four rounds, and two epochs: L is a product of means over six pairs of rounds.
@@ -130,6 +173,7 @@ def test_several_rounds_an_epoch_against_draws():
     # 4.5 standard errors. Whoever knows the pairs of rounds knows more, by this much here.
     error = 4.5 * terms.std() / math.sqrt(len(terms))
     assert terms.mean() - error <= found <= 1.3 * terms.mean() + error
+    assert 0.97 * terms.mean() - error <= found.lower <= terms.mean() + error
     # Without the blocks, what is proved is what is lost if participations are known.
     assert found < 0.9 * correlated.revealed_delta(Identity(8), sampler, **asked)
     # Draws bracket it.
