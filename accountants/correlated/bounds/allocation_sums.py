@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpcal.accountants.correlated.bounds.allocation_cells import Below, power
+from dpcal.accountants.correlated.bounds.allocation_below import Below, power
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 
 __all__ = ["Bracketed", "SubsetBelow"]
