@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpcal.accountants import correlated
+from dpcal.accountants.correlated import pricing
 from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot
 from dpcal.calibrate import correlated_dpsgd
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
@@ -141,3 +142,47 @@ def test_absolute_values_dominate_mixed_signs():
         seed=2,
     )  # fmt: skip
     assert answer.lower <= max(worst) <= answer
+
+
+LAWS = (
+    correlated.Poisson(0.3),
+    correlated.CyclicPoisson(4, 0.5),
+    correlated.CyclicPoisson(3, 0.5, random_shift=True),
+    correlated.MinSeparation(3, 0.6),
+    correlated.MinSeparation(2, 0.6, warm_start=True),
+    correlated.RandomAllocation(2, 6),
+    correlated.RandomAllocation(1),
+    correlated.BallsInBins(4),
+)
+
+
+@pytest.mark.parametrize("sampler", LAWS, ids=repr)
+def test_facts_of_a_sampler_hold_in_its_law(sampler):
+    """Bounds are chosen by these facts, so that a wrong one would prove a wrong epsilon."""
+    rounds = 12
+    law = sampler.automaton(rounds)
+    y, _ = law.sample(4000, np.random.default_rng(0))
+    together = np.lib.stride_tricks.sliding_window_view(y, sampler.least_separation, axis=0)
+    assert together.sum(axis=-1).max() == 1
+    groups, epochs = sampler.groups(rounds), sampler.epochs(rounds)
+    if groups is not None:
+        covered = np.concatenate([np.arange(rounds)[rows] for rows in groups.rounds])
+        assert sorted(covered) == list(range(rounds))
+        first = law.rates[groups.rounds[0]]
+        share = len(groups.rounds) if groups.secret else 1
+        np.testing.assert_allclose(first, groups.rate / share)
+    if epochs is not None:
+        assert epochs.drawn * epochs.repeated * epochs.rounds == rounds
+        taken = y.reshape(-1, epochs.rounds, y.shape[1]).sum(axis=1)
+        assert (taken == epochs.times).all()
+        np.testing.assert_allclose(law.rates, epochs.times / epochs.rounds)
+    if (patterns := sampler.equally_likely(rounds)) is not None:
+        np.testing.assert_allclose(patterns.mean(axis=1), law.rates)
+        seen = {tuple(column) for column in y.T}
+        assert seen == {tuple(column) for column in patterns.T}
+
+
+@pytest.mark.parametrize("sampler", [correlated.RandomAllocation(2, 7), correlated.BallsInBins(7)])
+def test_a_run_that_epochs_do_not_fill_is_refused_when_it_is_made(sampler):
+    with pytest.raises(ValueError, match="number of rounds"):
+        pricing.whole_run(Identity(40), sampler, noise_multiplier=3.0)
