@@ -42,9 +42,9 @@ Complexes = NDArray[np.complex128]
 
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
-# Log of odds of a jump, of all steps together, below which a second jump is less than rounding:
-# its share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it may show, though at half
-# of it none of 40 answers changed.
+# Log of odds of a jump, of all steps together, below which a second jump is less than rounding: its
+# share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it shows: at half of it 2 of 4
+# answers became twice as wide, at twice of it none.
 _RARE = -45.0
 # Log of odds below which log1p(odds) is odds to rounding. At half of it, one of 40 answers was
 # apart from the one before; at twice of it none changed.

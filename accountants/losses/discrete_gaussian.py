@@ -37,9 +37,10 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Noise over which a theta function is summed about its center. For sigma < 0.9 it leaves out less
-# than 1e-25; half as much would leave out 1e-8.
+# than 1e-25. Half as much would leave out 1e-8.
 _NOISE = np.arange(-12.0, 13.0)
 # Sigma from which on the dual series is used: three terms of it leave out less than 1e-100 there.
+# At half of it 5 of 15 answers changed by 3e-14, and all took a third longer.
 _DUAL = 0.9
 # Multiple of sigma about the tilted center within which values of the noise are summed: exp(-60)
 # lies beyond, far below a rounding.
