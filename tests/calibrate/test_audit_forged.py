@@ -12,6 +12,9 @@ import time
 
 import pytest
 
+from dpcal.calibrate.auditing.formulas import parse
+from dpcal.calibrate.auditing.kernel.checker import refusal
+from dpcal.calibrate.auditing.kernel.terms import encode
 from dpcal.calibrate.auditing.language import (
     Bound,
     Enumeration,
@@ -22,6 +25,7 @@ from dpcal.calibrate.auditing.language import (
     Rate,
     Release,
     Schedule,
+    standalone,
 )
 from dpcal.calibrate.auditing.prover import prove
 from dpcal.calibrate.auditing.recheck import recheck, verdict_of
@@ -301,3 +305,23 @@ def test_the_checker_knows_nothing_of_the_search():
                 parts = node.module.split("auditing.")
                 names = [parts[1].split(".")[0]] if len(parts) > 1 else [a.name for a in node.names]
                 assert set(names) <= trusted, (path.name, node.module)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "x**(100000001/2)",
+        "x**(999999999/1000000007)",
+        "(x**1000000007 + 1)/(x + 1)",
+        "(x**(1000000007/1000003) + 1)/(x + 1)",
+        "(x + pi + exp(1) + exp(x) + exp(2*x) + exp(3*x) + 1)**(4001/2)",
+        "x**1000000000000000000000000000000",
+    ],
+)
+def test_high_powers_of_roots_take_no_memory(form):
+    # A polynomial library ends the process where its memory ends, so a limit must come before.
+    claim = standalone(Bound("c", "x <= x - 1", on={"x": (0, 1)}))
+    proof = {"rule": "plain", "as": encode(parse(form))}
+    started = time.thread_time()
+    assert refusal(claim, "PROVED", {"witness": {"x": "1/2"}, "proofs": [proof]})
+    assert time.thread_time() - started < 5

@@ -43,8 +43,7 @@ def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
         Where the term may be undefined somewhere in the box.
     """
     with flint.ctx.workprec(bits):
-        balls = {name: _ball(low).union(_ball(high)) for name, (low, high) in box.items()}
-        result = _value(term, balls)
+        result = _value(term, {name: _ball(a).union(_ball(b)) for name, (a, b) in box.items()})
     t.require(result.is_finite(), "a finite enclosure")
     return result
 

@@ -33,9 +33,9 @@ __all__ = ["Form", "Ring", "exact"]
 GENERATORS = 32
 MOST_TERMS = 40_000  # of a product, before like terms are added up
 MOST_BITS = 200_000  # of one coefficient
+MOST_DEGREE = 100_000  # of a polynomial; the memory that a common divisor takes grows with it
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 _RING = flint.fmpq_mpoly_ctx.get(("g", GENERATORS), "lex")
-_VARIABLES = _RING.gens()
 _ONE = _RING.constant(1)
 _EXACT: dict[str, Callable[[list[Fraction]], Any]] = {
     "max": max,
@@ -144,7 +144,7 @@ class Ring:
         """Return the generator of a term; later ones are larger, which reductions rely on."""
         index = self._index.setdefault(key, self.room - 1 - len(self._index))
         t.require(index >= 0, "an identity with fewer parts")
-        return _VARIABLES[index]
+        return _RING.gen(index)
 
     def _product(self, left: Any, right: Any) -> Any:
         self._limit(len(left) * len(right))
@@ -154,6 +154,7 @@ class Ring:
         t.require(terms <= MOST_TERMS and time.thread_time() < self.deadline, "a shorter identity")
 
     def _quotient(self, top: Any, bottom: Any) -> Form:
+        t.require(max(top.total_degree(), bottom.total_degree()) <= MOST_DEGREE, "lower powers")
         common = bottom if bottom.is_constant() else top.gcd(bottom)
         return top / common, bottom / common
 
@@ -168,7 +169,9 @@ class Ring:
 
     def _reduced(self, polynomial: Any) -> Any:
         """Use the relations of roots, from the largest root to the smallest."""
-        for _, relation in sorted(self._relations.items()):
+        for index, relation in sorted(self._relations.items()):
+            steps = int(polynomial.degrees()[index] // relation.degrees()[index])
+            self._limit(math.exp(min(steps * math.log(len(relation) - 1 or 1), 99)))
             polynomial = divmod(polynomial, relation)[1]
         return polynomial
 
@@ -177,7 +180,7 @@ class Ring:
         size, count = max(len(top), len(bottom)), abs(count)
         t.require(self._reduced(bottom) != 0, "no division by zero")
         self._limit(math.exp(min(count * math.log(size or 1), 99)))
-        values = [part for v in _numbers(top) + _numbers(bottom) for part in v.as_integer_ratio()]
-        bits = max(value.bit_length() - 1 for value in values)
+        parts = [part for v in _numbers(top) + _numbers(bottom) for part in v.as_integer_ratio()]
+        bits = max(part.bit_length() - 1 for part in parts)
         t.require(count * bits <= MOST_BITS, "a number with fewer digits")
         return self._quotient(top**count, bottom**count)

@@ -83,8 +83,7 @@ class Context:
         """Return 2 for a term that is plainly positive where it is defined, 1 for nonnegative."""
         if term[0] == "num":
             return 2 if term[1] > 0 else int(term[1] == 0)
-        found = self._signs.get(term)
-        if found is None:
+        if (found := self._signs.get(term)) is None:
             known = {True: 2, False: 1, None: 0}[self.facts.get(term)]
             found = self._signs[term] = max(known, self._sign(term)) if known < 2 else 2
         return found
@@ -287,8 +286,7 @@ def _bound(context: Context, term: t.Term, strict: bool, proof: Proof, depth: in
     of = t.decode(proof["of"])
     context.require_defined(term)
     context.require_defined(of)
-    known = dict(bounds(context, of))
-    t.require(term in known and (known[term] or not strict), "a known bound")
+    t.require(dict(bounds(context, of)).get(term, -1) >= strict, "a known bound")
 
 
 def _balls(context: Context, term: t.Term, strict: bool, proof: Proof, depth: int) -> None:
