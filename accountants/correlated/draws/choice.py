@@ -29,6 +29,8 @@ __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
 # Draws of a pilot; fewer choose by luck, more cost as much as what they choose.
 _PILOT = 1024
+# Numbers of a pilot, 128 MB: long runs have fewer draws in theirs, but at least so many.
+_LARGEST_PILOT, _LEAST_PILOT = 2**24, 32
 # Tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
 # Above this logarithm of a second moment, tilted draws are records that hardly ever exist.
@@ -113,7 +115,8 @@ def _least_range(question: Question, setting: Setting, goal: Goal) -> Estimator:
     power = best_order(setting, epsilon=goal.level, delta=goal.delta)
     if power is not None and goal.level is None and math.isfinite(power.log_moment):
         # The range alone would reach delta at a larger epsilon, where a larger order is better.
-        pilot = Sample(power, power.draw(_PILOT, question.options.pilot()), 0)
+        count = max(_LEAST_PILOT, min(_PILOT, _LARGEST_PILOT // power.steps))
+        pilot = Sample(power, power.draw(count, question.options.pilot()), 0)
         goal = replace(goal, near=goal.level_of(pilot))
         nearer = best_order(setting, epsilon=goal.level)
         power = min(filter(None, (nearer, power)), key=goal.range_of)

@@ -354,7 +354,7 @@ def _results(
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
     # Rates and first columns repeat themselves: what is sent is kilobytes also for long runs.
-    packed = zlib.compress(pickle.dumps(estimator), 1)
+    packed = zlib.compress(pickle.dumps(estimator), 6)
     found: Iterable[Floats] = executor.map(
         _sent_chunk, [(packed, seed, stream, index) for index in left]
     )

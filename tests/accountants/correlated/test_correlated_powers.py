@@ -6,6 +6,7 @@ Statistical statements fail with probability below 1e-5 for a fresh seed.
 import itertools
 import math
 import pickle
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -206,6 +207,19 @@ def test_copies_for_other_processes_are_small():
     assert (
         copy.draw(16, np.random.default_rng(1)) == tilted.draw(16, np.random.default_rng(1))
     ).all()
+
+
+def test_a_million_rounds_grow_evenly_and_travel_in_kilobytes():
+    def tilted(rounds):
+        mechanism = Mechanism.of(LambdaCGD(rounds, 0.5), noise_multiplier=3.0)
+        law = correlated.Poisson(0.001).automaton(rounds)
+        return PowerTilted(Setting(mechanism, law, GridEngine(mechanism, law)), 6, 300)
+
+    short, longer, longest = (tilted(rounds) for rounds in (1000, 2000, 10**6))
+    # Rounds far from the end weigh the same, each of them.
+    each = (longer.log_moment - short.log_moment) / 1000
+    assert longest.log_moment == pytest.approx(longer.log_moment + 998_000 * each, rel=1e-6)
+    assert len(zlib.compress(pickle.dumps(longest), 6)) < 60_000
 
 
 def added_by_rule(C, sigma, rate, epsilon):
