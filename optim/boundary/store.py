@@ -346,7 +346,13 @@ def read_ledger(path: str | os.PathLike[str]) -> Ledger:
 def _opened(path: Path) -> sqlite3.Connection:
     """Return a connection to a file that only its owner can read."""
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise ValueError(
+                "store must be a path in a folder that can be written to, got "
+                f"{str(path)!r}: {error.strerror}."
+            ) from error
     file = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     try:
         # A transaction is on the disk when it is committed, also if the machine fails.

@@ -262,3 +262,10 @@ def test_of_two_runs_with_one_file_the_first_releases_nothing_more(tmp_path):
 def test_the_file_is_its_owner_s_alone(tmp_path):
     optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=tmp_path / "run.db")
     assert (tmp_path / "run.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_path_where_no_file_can_be_is_one_sentence(tmp_path):
+    where = tmp_path / "nowhere" / "run.db"
+    with pytest.raises(ValueError, match="store must be a path in a folder"):
+        optim.noisy_gd(OBJECTIVE, plan_of("noisy_gd"), store=where)
+    assert not where.parent.exists()
