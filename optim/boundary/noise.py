@@ -190,8 +190,11 @@ def add_correlated(
 def own_sums(objective: Objective) -> bool:
     """Return whether sums and regulariser are this package's, so that compiled ones are the same.
 
-    A class of a user's that is derived from one of this package's may have others.
+    A class of a user's that is derived from one of this package's may have others, and so may one
+    object.
     """
+    if not vars(objective).keys().isdisjoint(_COMPILED):
+        return False
     made = (getattr(type(objective), name) for name in _COMPILED)
     defined = (getattr(each, "fget", each) for each in made)
     own = __name__.split(".")[0]
