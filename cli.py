@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import dpcal
 from dpcal.commands import COMMANDS, load
 from dpcal.commands.checking.progress import Progress
-from dpcal.errors import DpcalError
+from dpcal.errors import DpcalError, reason_of
 
 __all__ = ["main"]
 
@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ANSWERED
     except (DpcalError, OSError, TypeError, ValueError) as error:
-        sentence = " ".join(str(error).split()).rstrip(".")
+        sentence = " ".join(_said(error).split()).rstrip(".")
         print(f"dpcal: {sentence}.", file=sys.stderr)
         return WRONG_INPUT
     except KeyboardInterrupt:
@@ -155,6 +155,13 @@ def _joined(arguments: Sequence[str]) -> list[str]:
         else:
             words.append(word)
     return words
+
+
+def _said(error: Exception) -> str:
+    """Return what an error says, and of a file that cannot be used its name and the reason."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot use {str(error.filename)!r}: {reason_of(error)}"
+    return str(error)
 
 
 def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:

@@ -92,3 +92,12 @@ class VacuousSchedule(UserWarning):
 
     Or a run takes no step: it returns its start, and its budget is spent.
     """
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a file could not be used, without the number that the system has for it.
+
+    >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.json"))
+    'No such file or directory'
+    """
+    return getattr(error, "strerror", None) or str(error)

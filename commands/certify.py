@@ -13,7 +13,7 @@ from dpcal.commands._options import add_accountant, add_relation, add_targets, n
 from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
-from dpcal.errors import CertificateRejected, UnsupportedEvent
+from dpcal.errors import CertificateRejected, UnsupportedEvent, reason_of
 
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
@@ -133,7 +133,8 @@ def _check(options: Namespace) -> int:
     try:
         text = options.check.read_text()
     except (OSError, ValueError) as error:
-        raise ValueError(f"--check must name a readable certificate: {error}.") from error
+        reason = reason_of(error)
+        raise ValueError(f"--check must name a readable certificate: {reason}.") from error
     stage(options, "proving the bounds again")
     try:
         certificate = dpcal.accountants.verify_certificate(text)

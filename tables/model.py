@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.errors import reason_of
 from dpcal.tables.coding import FIRST_ROW, Coding, unscaled
 from dpcal.tables.reading import table_of
 from dpcal.tables.schema import Column, Schema
@@ -240,6 +241,6 @@ def load_model(path: str | Path) -> Model:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         raise ValueError(f"model must be a readable file, got {str(path)!r}: {reason}.") from error
     return Model.from_json(text)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dpcal.errors import MissingExtra
+from dpcal.errors import MissingExtra, reason_of
 
 __all__ = ["NotANumber", "Source", "polars", "table_of"]
 
@@ -127,7 +127,7 @@ class Source:
         return self.path.suffix.lower() in (".parquet", ".pq")
 
     def _unreadable(self, error: Exception) -> ValueError:
-        reason = str(error).strip().split("\n")[0].rstrip(".")
+        reason = reason_of(error).strip().split("\n")[0].rstrip(".")
         if (
             "names not specified" in reason
             or "more fields" in reason

@@ -29,6 +29,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dpcal.errors import reason_of
+
 __all__ = ["CODINGS", "MISSING", "TYPES", "UNKNOWN", "Column", "Schema"]
 
 TYPES = ("number", "category", "class", "person", "drop")
@@ -352,8 +354,9 @@ class Schema:
         try:
             return cls.from_toml(path.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as error:
+            reason = reason_of(error)
             raise ValueError(
-                f"schema must be a readable file, got {str(path)!r}: {error}."
+                f"schema must be a readable file, got {str(path)!r}: {reason}."
             ) from error
 
     def to_toml(self, comments: Mapping[str, str] | None = None) -> str:

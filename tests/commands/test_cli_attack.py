@@ -74,6 +74,13 @@ def test_wrong_input(capsys, words, sentence):
     assert sentence in capsys.readouterr().err
 
 
+def test_a_file_that_cannot_be_used_is_named_with_the_reason(capsys, tmp_path):
+    missing = tmp_path / "none.json"
+    assert main(["attack", "likelihood", "--plan", str(missing)]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"dpcal: cannot use {str(missing)!r}: No such file or directory."
+
+
 @pytest.mark.slow
 def test_picture(capsys, tmp_path):
     picture = tmp_path / "attack.png"

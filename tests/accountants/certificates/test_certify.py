@@ -179,7 +179,14 @@ def test_losses_of_hundreds_have_a_certificate():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CORNERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        # A certificate of one kind of rare step takes a quarter of a minute already.
+        pytest.param(name, marks=[pytest.mark.study] * (name == "different rare steps"))
+        for name in CORNERS
+    ],
+)
 def test_hard_corners_are_proved(name):
     event, epsilon, options, method = CORNERS[name]
     certificate = certify(event, epsilon=epsilon, **options)
