@@ -95,7 +95,7 @@ class Environment:
 
 
 @contextmanager
-def _once(tmp_path_factory, name):
+def once(tmp_path_factory, name):
     """Yield a folder that all workers share, one of them at a time."""
     root = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -139,7 +139,7 @@ def _copy_of_the_tree(folder):
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
     """The wheel of a copy of the tree: building in place would disturb the editable install."""
-    with _once(tmp_path_factory, "wheel") as folder:
+    with once(tmp_path_factory, "wheel") as folder:
         if not folder.exists():
             source = folder / "any name"
             source.mkdir(parents=True)
@@ -154,7 +154,7 @@ def wheel(tmp_path_factory):
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory, wheel):
     """An environment that holds the wheel, and of the tree nothing else."""
-    with _once(tmp_path_factory, "environment") as folder:
+    with once(tmp_path_factory, "environment") as folder:
         if not folder.exists():
             return Environment.create(folder, wheel)
         return Environment(folder)

@@ -47,6 +47,17 @@ def replays(request):
         yield
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef):
+    """Let what tests share be made again: a worker that takes tests over makes it a second time."""
+    if fixturedef.scope == "function":
+        return (yield)
+    from dpcal.optim import replaying
+
+    with replaying():
+        return (yield)
+
+
 @pytest.fixture(autouse=True)
 def drawn_again(request, monkeypatch):
     """Draw entropy that is the same in every run of a test, from its name."""

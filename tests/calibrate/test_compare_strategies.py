@@ -72,7 +72,7 @@ def test_errors_are_those_of_the_calibrated_noise():
 def test_usual_strategies_of_random_batches_all_answer_and_report():
     seen = []
     table = calibrate.compare_strategies(
-        steps=20,
+        steps=16,
         sampler=correlated.Poisson(0.05),
         progress=lambda row, done, count: seen.append((row, done, count)),
         **TARGET,
@@ -239,7 +239,7 @@ def test_unknown_names_are_refused(name):
 def test_draws_stop_where_a_proof_needs_no_more_noise():
     # Long memory: draws of removing have no finite range near the noise that is proved, and normal
     # intervals hang on few draws.
-    run, sampler = BLT(60, (0.9,), (0.3,)), correlated.Poisson(0.01)
+    run, sampler = BLT(40, (0.9,), (0.3,)), correlated.Poisson(0.01)
     target = {"epsilon": 1.0, "delta": 1e-6}
     proved = proved_noise_multiplier(run, sampler, **target)
     for statistics in ("certified", "asymptotic"):

@@ -104,7 +104,7 @@ def loss_between(one, two):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(neighbors(), st.sampled_from([1.5, 6.0, 40.0]), st.sampled_from([0.0, 0.5, 2.0, math.inf]))
 def test_it_covers_the_best_run_of_every_mechanism_with_few_outputs(laws, mean, shape):
     directions = (

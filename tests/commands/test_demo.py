@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from _installed import once
 from _tree import ROOT
 
 from dpcal import calibrate
@@ -17,8 +18,16 @@ from dpcal.commands.training.plans import default_sizes
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    """What the demonstration prints, and its report; half a minute."""
-    folder = tmp_path_factory.mktemp("demo") / "report"
+    """What the demonstration prints, and its report; a minute, for all workers once."""
+    with once(tmp_path_factory, "demo") as folder:
+        if not (folder / "printed").exists():
+            folder.mkdir(exist_ok=True)
+            (folder / "printed").write_text("\n".join(demonstrated(folder / "report")))
+        return (folder / "printed").read_text(), folder / "report"
+
+
+def demonstrated(folder):
+    """Return the lines that the demonstration prints, which leaves its report in a folder."""
     capture = pytest.MonkeyPatch()
     lines = []
 
@@ -31,7 +40,7 @@ def printed(tmp_path_factory):
         assert main(["demo", "-o", str(folder)]) == 0
     finally:
         capture.undo()
-    return "\n".join(lines), folder
+    return lines
 
 
 @pytest.fixture(scope="module")
