@@ -39,7 +39,6 @@ from dpcal._ext.spider import follow
 from dpcal._ext.walks import walk
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.noise import own_sums
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.estimate import Estimate, State, Stretch
@@ -348,9 +347,7 @@ class PairLoops:
         refresh, difference
             Names of two queries in its plan.
         """
-        if not isinstance(oracle, PrivateOracle) or not oracle._mechanism.fused:
-            return None
-        if not own_sums(oracle.objective):
+        if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
             return None
         queries = [query for query in oracle.plan.queries if query.name in (refresh, difference)]
         plain = all(
@@ -545,9 +542,9 @@ class WalkLoops(Loops):
 
 def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
     """Return whether an oracle's answers can be summed, and get their noise, in a compiled loop."""
-    if not isinstance(oracle, PrivateOracle) or oracle.objective.kernel is None:
+    if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
         return False
-    return oracle._mechanism.fused and own_sums(oracle.objective)
+    return oracle.objective.kernel is not None
 
 
 def _state(told: tuple[Vector, Vector, float] | None) -> State | None:
