@@ -339,9 +339,7 @@ class PrivateOracle(Admitted):
             raise ValueError("w and v must be at a finite distance, got one that overflows.")
         with self._lock:
             self._admission.spend(asked, 1)
-            rows = self._batches.sample(asked)
-            answer = None if bound < NEGLIGIBLE else self._compiled(asked, bound, rows, w, v)
-            return self._difference(w, v, asked, bound, rows) if answer is None else answer
+            return self._noisy_difference(w, v, asked, bound)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy norm of the gradient of the regularised objective; possibly negative.
@@ -493,12 +491,19 @@ class PrivateOracle(Admitted):
         mean = self._noisy_mean(total, query, query.max_norm)
         return mean + self.objective.regularizer_gradient(w)
 
-    def _difference(self, w: Vector, v: Vector, query: Query, bound: float, rows: Rows) -> Vector:
-        penalty = self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
+    def _noisy_difference(self, w: Vector, v: Vector, query: Query, bound: float) -> Vector:
+        rows = self._batches.sample(query)
         if bound < NEGLIGIBLE:
-            return penalty
+            return self._penalty(w, v)
+        answer = self._compiled(query, bound, rows, w, v)
+        if answer is not None:
+            return answer
         total = self._mechanism.difference_sum(self.objective, w, v, rows, bound)
-        return self._noisy_mean(total, query, bound) + penalty
+        return self._noisy_mean(total, query, bound) + self._penalty(w, v)
+
+    def _penalty(self, w: Vector, v: Vector) -> Vector:
+        """The difference of the regulariser's gradients, which no record enters."""
+        return self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
 
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
         """Return an answer from compiled code, or None, with nothing drawn, if it must be made."""
