@@ -46,7 +46,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.errors import LedgerMismatch
+from dpcal.errors import LedgerMismatch, reason_of
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -351,7 +351,7 @@ def _opened(path: Path) -> sqlite3.Connection:
         except OSError as error:
             raise ValueError(
                 "store must be a path in a folder that can be written to, got "
-                f"{str(path)!r}: {error.strerror}."
+                f"{str(path)!r}: {reason_of(error)}."
             ) from error
     file = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     try:
