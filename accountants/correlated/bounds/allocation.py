@@ -162,7 +162,7 @@ class Allocation(Bound):
     @cached_property
     def _below(self) -> AllocationBelow:
         """The other side of the bracket, on the same grid."""
-        return AllocationBelow(self.norm, self.rounds, self.epochs, math.log(self._ratio))
+        return AllocationBelow(self.norm, self.rounds, self.epochs, self._ratio)
 
     @cached_property
     def _ratio(self) -> float:

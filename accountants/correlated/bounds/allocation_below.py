@@ -8,7 +8,7 @@ are of second order in the ratio of the grid. Pairs of cells are grouped by wher
 meet, whose masses and means are plain convolutions. What is cut off is left out: both functions
 whose means are taken are >= 0.
 
->>> below = AllocationBelow(norm=1.0, rounds=100, epochs=1, step=0.004)
+>>> below = AllocationBelow(norm=1.0, rounds=100, epochs=1, ratio=1.004)
 >>> 2.1544e-3 < below.directions(0.25)[0] < 2.1635e-3
 True
 """
@@ -168,8 +168,6 @@ class Below(ABC):
     ----------
     epochs
         Number >= 1 of epochs.
-    ratio
-        Ratio > 1 of neighboring edges of the grid of L.
     margin
         Relative margin for the rounding of masses, outward.
     """
@@ -179,13 +177,11 @@ class Below(ABC):
 
     @property
     @abstractmethod
-    def ratio(self) -> float:
-        """Ratio > 1 of neighboring edges of the grid of L."""
+    def law(self) -> tuple[Floats, Floats, Floats, float]:
+        """Logarithms of the edges of L, and of masses of its groups without and with the record.
 
-    @property
-    @abstractmethod
-    def law(self) -> tuple[Floats, Floats, Floats]:
-        """Logarithms of the edges of L, and of masses of its groups without and with the record."""
+        The last number, > 0, is the distance of neighboring edges.
+        """
 
     def composed(self, tilt: float, outward: int) -> tuple[Floats, Floats]:
         """Return masses without and with the record over all epochs, where their scale is at hand.
@@ -193,12 +189,12 @@ class Below(ABC):
         Both are tilted by the same power of the edges, so that neither loses its small values.
         ``outward`` is 1 for masses from above and means from below, and -1 for the reverse.
         """
-        edges, masses, means = self.law
+        edges, masses, means, step = self.law
         k = self.epochs
         error = FOURIER * k if k > 1 else 0.0
         weights, total = power_of_law(masses, tilt * edges, k)
         values, mean_total = power_of_law(means, (tilt - 1) * edges, k)
-        places = k * edges[0] + np.arange(len(weights)) * math.log(self.ratio)
+        places = k * edges[0] + np.arange(len(weights)) * step
         scale, mean_scale = total - tilt * places, mean_total - (tilt - 1) * places
         near = (np.abs(scale) < _SCALE) & (np.abs(mean_scale) < _SCALE)
         margin = self.margin * k
@@ -209,7 +205,7 @@ class Below(ABC):
 
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Return numbers below delta of removing and of adding a record at an epsilon >= 0."""
-        edges, masses, _ = self.law
+        edges, masses, _, _ = self.law
         tilts, level = np.geomspace(0.05, 200.0, 60), epsilon / self.epochs
         above, below = _composed(self, best_tilt(edges, masses, level, 1 + tilts), 1)
         remove = _total(below - math.exp(epsilon) * above)
@@ -235,36 +231,32 @@ class AllocationBelow(Below):
         Number t >= 1 of rounds of an epoch.
     epochs
         Number >= 1 of epochs, whose rounds are drawn independently.
-    step
-        Logarithm > 0 of the ratio of neighboring edges of the grid.
+    ratio
+        Ratio > 1 of neighboring edges of the grid.
     """
 
     norm: float
     rounds: int
     epochs: int
-    step: float
+    ratio: float
 
     @property
-    def ratio(self) -> float:
-        """Ratio > 1 of neighboring edges of the grid of L."""
-        return math.exp(self.step)
-
-    @property
-    def law(self) -> tuple[Floats, Floats, Floats]:
-        """Logarithms of the edges of L, and of the masses and means of its cells."""
+    def law(self) -> tuple[Floats, Floats, Floats, float]:
+        """Logarithms of the edges of L, of the masses and means of its cells, and the ratio's."""
         return _of_an_epoch(self.norm, self.rounds, self.ratio)
 
 
 @lru_cache(maxsize=4)
-def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, Floats]:
+def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats, Floats, float]:
     """The law of L, by log2(rounds) sums; one for all questions about it."""
     one = _Cells(*cells(norm, ratio)).trimmed()
     total = power(one, rounds, lambda first, second: _sum(first, second, ratio))
-    edges = (total.first + np.arange(len(total.masses))) * math.log(ratio)
+    step = math.log(ratio)
+    edges = (total.first + np.arange(len(total.masses))) * step
     with np.errstate(divide="ignore"):
         masses, means = np.log(total.masses), np.log(total.means)
     shift = math.log(rounds)
-    return np.asarray(edges - shift), np.asarray(masses), np.asarray(means - shift)
+    return np.asarray(edges - shift), np.asarray(masses), np.asarray(means - shift), step
 
 
 def _total(values: Floats) -> float:

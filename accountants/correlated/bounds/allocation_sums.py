@@ -99,7 +99,7 @@ def _folded(first: Floats, second: Floats) -> Floats:
 
 @lru_cache(maxsize=4)
 def _of_an_epoch(norm: float, rounds: int, taken: int) -> tuple[Floats, Floats, float]:
-    """Logarithms of the masses of groups of Z, without and with the record, and their ratio."""
+    """Logarithms of the masses of groups of Z, without and with the record, and their step."""
     one, joined = _of_a_round(norm, taken / rounds, rounds)
     without, within = power(one, taken, _folded), power(joined, taken, _folded)
     if taken < rounds:
@@ -139,15 +139,10 @@ class SubsetBelow(Below):
     margin = _ROUNDING
 
     @property
-    def ratio(self) -> float:
-        """Ratio of the likelihood ratios of neighboring groups."""
-        return math.exp(_of_an_epoch(self.norm, self.rounds, self.taken)[2])
-
-    @property
-    def law(self) -> tuple[Floats, Floats, Floats]:
-        """Logarithms of the edges of groups, and of their masses without and with the record."""
+    def law(self) -> tuple[Floats, Floats, Floats, float]:
+        """Edges of groups of losses, logarithms of masses without and with, and the step."""
         masses, means, step = _of_an_epoch(self.norm, self.rounds, self.taken)
-        return np.asarray(np.arange(-_GROUPS, _GROUPS + 1) * step), masses, means
+        return np.asarray(np.arange(-_GROUPS, _GROUPS + 1) * step), masses, means, step
 
 
 @dataclass(frozen=True, eq=False)
