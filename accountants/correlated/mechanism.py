@@ -293,10 +293,10 @@ class Mechanism:
 
     def means(self, y: Floats) -> Floats:
         """C y, of the shape (steps, draws) of the participations."""
-        recurrence = self._recurrence
-        if recurrence is not None:
+        if self._recurrence is not None:
+            states, _, known = self._recurrence
             out = np.array(y, order="C")
-            recurrence[0](out, *recurrence[2])
+            states(out, *known)
             return out
         if self.column is not None:
             return _convolved(self.column[: self.bands], y)
@@ -304,10 +304,10 @@ class Mechanism:
 
     def fields(self, x: Floats) -> Floats:
         """C^T x / sigma^2, of the shape (steps, draws) of the observations, which are consumed."""
-        recurrence = self._recurrence
-        if recurrence is not None:
+        if self._recurrence is not None:
+            _, fields, known = self._recurrence
             x = np.ascontiguousarray(x)
-            recurrence[1](x, *recurrence[2], self.variance)
+            fields(x, *known, self.variance)
             return x
         if self.column is not None:
             found = _convolved(self.column[: self.bands], x[::-1])[::-1]
@@ -315,9 +315,7 @@ class Mechanism:
         return np.ascontiguousarray(self.matrix.T @ x / self.variance)
 
     @property
-    def _recurrence(
-        self,
-    ) -> tuple[Callable[..., None], Callable[..., None], tuple[Any, ...]] | None:
+    def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
         """Kernels that multiply by C and by C^T in place, and what they know of C; None without."""
         if self.decay is not None:
             return kernels.ar1_states, kernels.ar1_fields, (self.decay,)
