@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import toeplitz
-from scipy.signal import oaconvolve
 
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
@@ -328,6 +327,8 @@ class Mechanism:
 
 def _convolved(column: Floats, y: Floats) -> Floats:
     """The Toeplitz matrix of a column times y, of shape (steps, draws)."""
+    from scipy.signal import oaconvolve
+
     return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 
 from dpcal import _validate
 from dpcal.accountants import events
@@ -299,6 +298,8 @@ class Toeplitz(Strategy):
     @cached_property
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
+        from scipy.signal import lfilter
+
         impulse = np.zeros(self.steps)
         impulse[0] = 1.0
         return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve, lfilter
 from scipy.special import expit, logit
 
 from dpcal import _validate
@@ -75,6 +74,8 @@ class Objective:
 
     def banded(self, head: Array) -> tuple[float, Array]:
         """Return the value and the gradient in the first coefficients; O(T bands)."""
+        from scipy.signal import lfilter
+
         beta = lfilter([1.0], head, self._workload)
         weighted = self._weights * beta
         slope = lfilter([1.0], head, beta)
@@ -89,6 +90,8 @@ class Objective:
 
         Takes O(T degree + T log T); both polynomials are given by their coefficients.
         """
+        from scipy.signal import fftconvolve, lfilter
+
         beta = lfilter(denominator, numerator, self._workload)
         weighted = self._weights * beta
         slope = lfilter(denominator, numerator, beta)
@@ -99,6 +102,8 @@ class Objective:
 
     def _sensitivity(self, head: Array, size: int) -> tuple[float, Array]:
         """Squared norm of the sum of the pattern's columns, and half its gradient."""
+        from scipy.signal import fftconvolve
+
         total = fftconvolve(self._pattern, head)[: self.steps]
         push = fftconvolve(total, self._pattern[::-1])[self.steps - 1 :][:size]
         return float(total @ total), push
@@ -232,6 +237,7 @@ def fractional_root(
 ) -> float:
     """Return the best exponent in (0, 1) of a banded inverse, to about 1e-9, by Brent's method."""
     from scipy.optimize import minimize_scalar
+    from scipy.signal import lfilter
 
     objective = Objective(steps, participation, workload, error)
     impulse = np.zeros(steps)

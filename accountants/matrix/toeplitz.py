@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 
 from dpcal import _validate
 from dpcal.accountants.matrix import optimise
@@ -285,6 +284,8 @@ class SquareRoot(Toeplitz):
         """First column of C^-1, shape (T,)."""
         if self.bands is None:
             return read_only(optimise.root_series(self.steps, 0.5))
+        from scipy.signal import lfilter
+
         impulse = np.zeros(self.steps)
         impulse[0] = 1.0
         return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
@@ -309,6 +310,8 @@ class _BandedInverse(Toeplitz):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
+        from scipy.signal import lfilter
+
         impulse = np.zeros(self.steps)
         impulse[0] = 1.0
         inverse = self.inverse_coefficients[: self.inverse_bands]

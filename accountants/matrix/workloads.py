@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import lfilter
 
 from dpcal import _validate
 
@@ -56,6 +55,8 @@ class Workload:
 
     def accumulate(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return A times a column, or a block of columns, of shape (steps, ...)."""
+        from scipy.signal import lfilter
+
         filtered = lfilter([1.0], [1.0, -self.decay], column, axis=0)
         if self.momentum:
             filtered = lfilter([1.0], [1.0, -self.momentum], filtered, axis=0)

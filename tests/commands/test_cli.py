@@ -337,6 +337,7 @@ def test_train_squared_without_evaluation(capsys, table, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_train_by_another_optimizer(capsys, table, tmp_path, relation):
     folder = tmp_path / "report"
@@ -382,6 +383,7 @@ def test_optimizers_are_listed(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
     def weights(*seed):
         asked = ["train", "--csv", table, "--target", "answer", *TARGET, "--epochs", "1"]
@@ -393,6 +395,7 @@ def test_train_is_repeatable_with_a_seed_only(capsys, table, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_the_fingerprint_is_that_of_the_records_under_the_key(capsys, table, tmp_path):
     from dpcal.report import fingerprint
 

@@ -9,6 +9,8 @@ from dpcal.calibrate import Plan, Query
 from dpcal.cli import main
 from dpcal.optim import BudgetBook, Squared
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 TARGET = ["--epsilon", "1", "--delta", "1e-5"]
 
 

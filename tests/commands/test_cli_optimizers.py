@@ -16,6 +16,8 @@ from dpcal.errors import UnsupportedEvent
 from dpcal.optim.registry import OPTIMIZERS, SELECTIONS
 from dpcal.report import verify
 
+pytestmark = pytest.mark.usefixtures("without_pictures")
+
 # What an optimizer cannot do without, where --bounds does not imply it.
 NEEDED = {
     "dp_rgda": ["--problem", "fair", "--group", "a", "--no-intercept"],

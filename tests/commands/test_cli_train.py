@@ -91,6 +91,7 @@ def test_the_statement_says_what_was_read_from_the_data(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_schema_that_was_filled_in_copies_nothing(trained, capsys):
     text = (trained / "schema.toml").read_text()
     filled = "\n".join(line for line in text.splitlines() if not line.startswith("copied"))
@@ -186,6 +187,7 @@ def test_extras_are_asked_for_before_a_record_is_read(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
     words = ["--learning-rate", "1e308", "--max-norm", "1e140", "--epochs", "1"]
     assert main(asked_for(trained, tmp_path / "report", *words)) == 1
@@ -198,6 +200,7 @@ def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monkeypatch, capsys):
     bar_of = own_table.progress_bar
 
@@ -263,6 +266,7 @@ def test_a_report_whose_scores_claim_too_little_is_found_out(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_model_that_learned_nothing_is_called_so(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
@@ -306,6 +310,7 @@ def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(-4, 4, 4000)
@@ -369,6 +374,7 @@ def test_n_that_was_read_is_not_that_of_add_or_remove_one(trained, tmp_path, cap
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{'u' if a > 0 else 'v'}" for a in rng.uniform(-3, 3, 200)]
@@ -380,6 +386,7 @@ def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_predictions_of_numbers_are_in_the_unit_of_the_target(tmp_path, capsys):
     rng = np.random.default_rng(0)
     x = rng.uniform(0, 10, 4000)
@@ -438,6 +445,7 @@ def test_help_loads_no_numpy():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_pictures")
 def test_people_with_several_rows(tmp_path, capsys):
     rng = np.random.default_rng(0)
     people = rng.integers(0, 600, 3000)

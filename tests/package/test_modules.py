@@ -57,6 +57,7 @@ LATE = {
     "prv_accountant": "slow",
     "scipy.interpolate": "slow",
     "scipy.optimize": "slow",
+    "scipy.signal": "slow",
     "scipy.sparse.linalg": "slow",
     "scipy.stats": "slow",
     "sympy": "slow",

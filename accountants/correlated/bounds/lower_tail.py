@@ -42,7 +42,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
 
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism
@@ -82,6 +81,8 @@ class LowerTail(Bound):
     @cached_property
     def _products(self) -> tuple[Floats, Floats]:
         """Entries of J (or bounds on them), and the products of odds that they count with."""
+        from scipy.signal import fftconvolve
+
         self.law.require_independent(f"bound by the {self.method}")
         rates = self.law.rates
         with np.errstate(divide="ignore"):
