@@ -182,15 +182,16 @@ def _least_error(
     """Return kappa with the least error, that error, its noise, and both batches."""
     G, M, U, d, m, z, n = problem
     b2 = n / (2 * calls)
+    # Thousands of values of kappa are tried: what they share is computed once.
+    moved, G2, M2, z2, change = U + 0.75 * calls * eta * chi**2, G**2, M**2, z**2, M / b2
 
     def at(log_kappa: float) -> tuple[float, float, float, float, float]:
         kappa = math.exp(log_kappa)
-        refreshes = 1 + 6 * eta / kappa * (U + 0.75 * calls * eta * chi**2)
-        b1 = n / (2 * refreshes)
-        spread = 4 * (G**2 / b1 + M**2 * kappa / b2) / m
+        b1 = n / (2 * (1 + 6 * eta / kappa * moved))
+        spread = 4 * (G2 / b1 + M2 * kappa / b2) / m
         # Products, for they become infinite where powers of floats raise an error.
-        fresh, change = G / b1, M / b2
-        noise = z**2 * (fresh * fresh + kappa * change * change) / m
+        fresh = G / b1
+        noise = z2 * (fresh * fresh + kappa * change * change) / m
         return kappa, math.sqrt(spread + d * noise), math.sqrt(noise), b1, b2
 
     low, high = math.log((G / M) ** 2) - 92, math.log((G / M) ** 2) + 23
