@@ -66,7 +66,6 @@ def test_another_table_is_refused_before_it_is_read(capsys, table, tmp_path):
     assert not (tmp_path / "report").exists()
 
 
-@pytest.mark.slow
 def test_a_seed_serves_once(capsys, table, tmp_path):
     book = tmp_path / "clinic.budget"
     assert main(["budget", str(book), "--epsilon", "9", "--delta", "1e-5"]) == 0

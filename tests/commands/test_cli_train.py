@@ -90,7 +90,6 @@ def test_the_statement_says_what_was_read_from_the_data(trained):
     assert report["privacy"]["neighboring_relation"] == "replace-special"
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_schema_that_was_filled_in_copies_nothing(trained, capsys):
     text = (trained / "schema.toml").read_text()
@@ -199,7 +198,6 @@ def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
     assert main(["verify", str(tmp_path / "report")]) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monkeypatch, capsys):
     bar_of = own_table.progress_bar
@@ -309,7 +307,6 @@ def test_the_risk_in_the_statement_is_that_of_the_mechanism(trained):
 # -- class weights
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_weight_finds_more_of_a_rare_class_at_the_same_price(tmp_path, capsys):
     rng = np.random.default_rng(0)
@@ -373,7 +370,6 @@ def test_n_that_was_read_is_not_that_of_add_or_remove_one(trained, tmp_path, cap
     assert "add-or-remove-one" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
     rng = np.random.default_rng(0)
@@ -385,7 +381,6 @@ def test_a_range_below_zero_needs_no_equals_sign(tmp_path):
     assert model.schema.column("a").range == (-3.0, 3.0)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_predictions_of_numbers_are_in_the_unit_of_the_target(tmp_path, capsys):
     rng = np.random.default_rng(0)

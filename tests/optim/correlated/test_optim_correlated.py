@@ -463,7 +463,7 @@ def test_queries_check_what_correlated_noise_needs():
 # -- attacks
 
 
-def attack(plan, *, runs, seed):
+def attack(plan, *, runs):
     """A lower bound on epsilon from trained iterates of two neighbours, at confidence 1 - 1e-5.
 
     One record's gradient is one clipping norm, everyone else's is zero; in the neighbour it is zero
@@ -482,7 +482,7 @@ def attack(plan, *, runs, seed):
         )
         scores = np.empty(runs)
         for run in range(runs):
-            oracle = PrivateOracle(objective, plan, seed=[seed, present, run])
+            oracle = PrivateOracle(objective, plan)
             x = [oracle.gradient(np.zeros(1), "gradient")[0] for _ in range(query.count)]
             scores[run] = direction @ (C @ np.array(x))
         sums[present] = scores
@@ -515,14 +515,15 @@ def test_attacks_on_iterates_stay_below_the_claim(name):
     if how.get("sampler") == "cyclic-poisson":
         how["separation"] = 3
     plan = plan_for(strategy, n=4, **how)
-    found = attack(plan, runs=280, seed=12)
+    found = attack(plan, runs=280)
     assert found <= plan.epsilon
-    # With a fifth of the noise the same attack proves the claim wrong where it sees every step.
+    # With a tenth of the noise the same attack proves the claim wrong where it sees every step: two
+    # Gaussians at nine standard deviations, of which two of 140 answers are confused once in 1e6.
     (query,) = plan.queries
-    quiet = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 5)
+    quiet = dataclasses.replace(query, noise_multiplier=query.noise_multiplier / 10)
     wrong = dataclasses.replace(plan, queries=(quiet,))
     if name.endswith("all"):
-        assert attack(wrong, runs=280, seed=12) > plan.epsilon
+        assert attack(wrong, runs=280) > plan.epsilon
 
 
 # -- the command line

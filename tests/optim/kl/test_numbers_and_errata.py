@@ -259,7 +259,7 @@ def epsilon_shown(optimizer, plan, runs, delta):
     Half of the runs choose a threshold, the other half test it (Clopper and Pearson 1934).
     """
     spent = [
-        np.array([statistic(optimizer, tilted_line(x), plan, seed) for seed in range(runs)])
+        np.array([statistic(optimizer, tilted_line(x), plan) for _ in range(runs)])
         for x in ([1, -1], [1, 1])
     ]
     half = runs // 2
@@ -276,12 +276,10 @@ def epsilon_shown(optimizer, plan, runs, delta):
     return shown(best, test_0, test_1)
 
 
-def statistic(optimizer, objective, plan, seed):
+def statistic(optimizer, objective, plan):
     """What the whole released path says, or at least where it ends."""
     path = []
-    result = optimizer(
-        objective, plan, seed=seed, callback=lambda p: path.append(p.w[0]), callback_every=1
-    )
+    result = optimizer(objective, plan, callback=lambda p: path.append(p.w[0]), callback_every=1)
     return (sum(path) if path else 0.0) + 1e-9 * result.w[0]
 
 
