@@ -16,6 +16,7 @@ The first test that needs the five papers or the graph of modules pays for loadi
 listed and needs no mark.
 """
 
+import gc
 import os
 import random
 import secrets
@@ -69,6 +70,13 @@ def drawn_again(request, monkeypatch):
 
     monkeypatch.setattr(secrets, "token_bytes", draw)
     monkeypatch.setattr(secrets, "token_hex", lambda count: draw(count).hex())
+
+
+def pytest_collection_finish():
+    """Leave thousands of collected tests out of searches for garbage, and make those rarer."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 SLOW = 0.5  # seconds of processor time of all cases of a test function; marks depend on it
