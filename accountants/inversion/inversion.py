@@ -37,6 +37,11 @@ class Inversion:
         only contour inverts all of it.
     margin
         Rounding of the sum's logarithm.
+
+    Attributes
+    ----------
+    vague
+        Whether delta is below its own rounding, so that only the upper bound says something.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Inversion:
     ) -> None:
         self.contours, self._rest, self._method = tuple(contours), tuple(rest), method
         self._margin = margin
+        self.vague = False
 
     @property
     def whole(self) -> Contour | None:
@@ -61,8 +67,8 @@ class Inversion:
 
     @property
     def loose(self) -> bool:
-        """Whether a contour had to be smoothed, or ends where more than rounding is left."""
-        return self.smoothed or any(contour.coarse for contour in self.contours)
+        """Whether only bounds, a smoothed contour, or one whose end is not negligible was found."""
+        return self.vague or self.smoothed or any(contour.coarse for contour in self.contours)
 
     @property
     def work(self) -> float:

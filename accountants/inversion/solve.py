@@ -173,7 +173,9 @@ def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
             # The sum is less than its own rounding, and so far below the target.
             value, slope = -math.inf, -1.0
         if abs(value - log_delta) < _NEAR:
-            return _solved(inversion, at, epsilon, log_delta, TIGHT)
+            found = _solved(inversion, at, epsilon, log_delta, TIGHT)
+            # Near its own rounding, delta has no root to be found, but bounds all the same.
+            return found or _outward(inversion, epsilon, log_delta)
         low, high = (epsilon, high) if value > log_delta else (low, epsilon)
         change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
         step = epsilon * math.exp(change)

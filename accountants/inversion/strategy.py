@@ -265,14 +265,16 @@ def _layered(total: Total, epsilon: float, spread: float) -> Inversion:
     size = min(single_step_log_delta(total, epsilon), total.log_delta_bound)
     subset = total.subset
     if subset is not None:
-        size = min(_layered(subset, epsilon, spread).slopes(epsilon)[0], size)
+        guess = _layered(subset, epsilon, spread)
+        if guess.vague:
+            raise OutOfReach
+        size = min(guess.slopes(epsilon)[0], size)
     for _ in range(_GUESSES):
         layers = Layers(total.parts, size + NEGLIGIBLE_REST)
         inversion = invert_in_layers(layers, epsilon, size, spread)
         estimate = min(inversion.slopes(epsilon)[0], 0.0)
-        if math.isnan(estimate):
-            raise OutOfReach
-        if estimate > size - _GUESSED:
+        inversion.vague = math.isnan(estimate)
+        if inversion.vague or estimate > size - _GUESSED:
             return inversion
         size = estimate
     raise OutOfReach

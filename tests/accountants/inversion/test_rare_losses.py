@@ -182,3 +182,18 @@ def test_a_wide_answer_says_so():
     answer = accountants.log_delta(step, epsilon=0.145)
     width = answer.upper - answer.lower
     assert ("relative width" in answer.method) == (width >= 1e-5)
+
+
+@pytest.mark.slow
+def test_a_delta_below_its_own_rounding_has_an_upper_end():
+    loss = SampledGaussian(5e-8, 4.738173755939964, "remove")
+    direction = Direction("remove", ((loss, 51),))
+    for epsilon in (1.863, 1.95):
+        single, _ = loss.log_delta(epsilon)
+        bounds = characteristic.log_delta_bounds(direction, epsilon)
+        assert single < bounds.upper < single + math.log(51) + 60
+    loss = SampledGaussian(4.1007708662480444e-09, 7.888805968948533, "remove")
+    bounds = characteristic.epsilon_bounds(Direction("remove", ((loss, 9),)), -318.0679262030678)
+    # At the upper end one step alone meets the target; a tenth before it, nine deltas do not.
+    single, both = (loss.log_delta(epsilon)[0] for epsilon in (bounds.upper, bounds.upper / 1.1))
+    assert single < -318.0679262030678 < both + math.log(9)
