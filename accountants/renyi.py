@@ -18,6 +18,7 @@ of orders.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -67,15 +68,25 @@ def _variance(total: Total) -> float:
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 
-def _closed_form(total: Total, cost: Callable[[float, float], float]) -> tuple[float, float]:
-    """The tilt c of least ``cost(c, log M(c))``, and log M(c), by bounds in closed form."""
+@functools.cache
+def _chernoff_at_tilts() -> tuple[float, ...]:
+    """The factor of every law's bound at each of these tilts, which takes longer than a bound."""
+    return tuple(float(log_chernoff(c)) for c in _TILTS)
+
+
+def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
+    """The tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c), in closed form."""
     from scipy.optimize import minimize_scalar
 
-    def bound(c: float) -> tuple[float, float, float]:
+    def bound(c: float, chernoff: float) -> tuple[float, float, float]:
         log_mgf = total.log_mgf_bound(c)
-        return cost(c, log_mgf) if math.isfinite(log_mgf) else math.inf, c, log_mgf
+        return cost(c, log_mgf, chernoff) if math.isfinite(log_mgf) else math.inf, c, log_mgf
 
-    found = [bound(float(c)) for c in _TILTS]
+    def refined(log_c: float) -> tuple[float, float, float]:
+        c = math.exp(log_c)
+        return bound(c, float(log_chernoff(c)))
+
+    found = [bound(float(c), known) for c, known in zip(_TILTS, _chernoff_at_tilts(), strict=True)]
     best = min(found)
     if math.isinf(best[0]):
         return 1.0, math.inf
@@ -83,8 +94,8 @@ def _closed_form(total: Total, cost: Callable[[float, float], float]) -> tuple[f
     at = found.index(best)
     neighbors = _TILTS[max(at - 1, 0)], _TILTS[min(at + 1, len(_TILTS) - 1)]
     ends = math.log(neighbors[0]), math.log(neighbors[1])
-    inner = minimize_scalar(lambda x: bound(math.exp(x))[0], bounds=ends, method="bounded")
-    return min(best, bound(math.exp(inner.x)))[1:]
+    inner = minimize_scalar(lambda x: refined(x)[0], bounds=ends, method="bounded")
+    return min(best, refined(inner.x))[1:]
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -113,8 +124,8 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
         value = slope - (log_mgf + float(log_chernoff(c)) - log_delta) / c
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    def cost(c: float, log_mgf: float) -> float:
-        return (log_mgf + float(log_chernoff(c)) - log_delta) / c
+    def cost(c: float, log_mgf: float, chernoff: float) -> float:
+        return (log_mgf + chernoff - log_delta) / c
 
     try:
         guess = min(max(math.sqrt(-2 * log_delta / _variance(total)), 1e-6), 8.0)
@@ -156,8 +167,8 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
         value = mean - epsilon + math.log(c) - math.log1p(c)
         return float(value), float(variance + 1 / (c * (1 + c)))
 
-    def cost(c: float, log_mgf: float) -> float:
-        return log_mgf - c * epsilon + float(log_chernoff(c))
+    def cost(c: float, log_mgf: float, chernoff: float) -> float:
+        return log_mgf - c * epsilon + chernoff
 
     try:
         mean = float(total.moments([0.0])[0, 1])

@@ -204,14 +204,18 @@ def _(proof: SupportProof, total: _Total, epsilon: Ball) -> Interval:
 @_prove.register
 def _(proof: ContourProof, total: _Total, epsilon: Ball) -> Interval:
     """The finite sum, plus or minus what it leaves out, less the aliases."""
-    value, rest, aliases = _contour_sum(proof, total, epsilon, dominating=True)
+    line = _along_line(proof, total, dominating=True)
+    value, rest, aliases = _contour_sum(proof, total, epsilon, line, dominating=True)
     upper = balls.arb.min(value + rest + total.infinite(proof.sums), balls.arb(1))
-    if proof.smoothing == 0 and not any(isinstance(item, Grid) for item in proof.sums):
+    on_grids = any(isinstance(item, Grid) for item in proof.sums)
+    if proof.smoothing == 0 and not on_grids:
         return value - rest - aliases, upper
     if not total.with_lower:
         return balls.arb(0), upper
     moved = epsilon + proof.shift
-    value, rest, aliases = _contour_sum(proof, total, moved, dominating=False)
+    # Only a loss that is replaced on a grid has other values for the lower bound.
+    below = _along_line(proof, total, dominating=False) if on_grids else line
+    value, rest, aliases = _contour_sum(proof, total, moved, below, dominating=False)
     lower = value - rest - aliases
     if proof.smoothing > 0:
         eta = balls.arb(proof.smoothing)
@@ -219,24 +223,35 @@ def _(proof: ContourProof, total: _Total, epsilon: Ball) -> Interval:
     return lower, upper
 
 
+_Line = tuple[list[tuple[Transform, int]], list[Ball]]
+"""The transforms of a contour's parts, how often each is used, and their product at each node."""
+
+
+def _along_line(proof: ContourProof, total: _Total, *, dominating: bool) -> _Line:
+    """Return the transforms whose product is summed, and the product at each node."""
+    smoothing: Transform = GaussianTransform(balls.arb(proof.smoothing))
+    added = [(smoothing, 1)] if proof.smoothing > 0 else []
+    transforms = added + total.transforms(proof.sums, dominating)
+    products = [balls.acb(1)] * proof.nodes
+    for transform, times in transforms:
+        values = transform.along_line(balls.arb(proof.tilt), balls.arb(proof.step), proof.nodes)
+        products = [a * value**times for a, value in zip(products, values, strict=True)]
+    return transforms, products
+
+
 def _contour_sum(
-    proof: ContourProof, total: _Total, epsilon: Ball, *, dominating: bool
+    proof: ContourProof, total: _Total, epsilon: Ball, line: _Line, *, dominating: bool
 ) -> tuple[Ball, Ball, Ball]:
     """Return the sum over the nodes, a bound on all others, and one on the aliases."""
     arb, acb = balls.arb, balls.acb
     c, h = arb(proof.tilt), arb(proof.step)
-    smoothing: Transform = GaussianTransform(arb(proof.smoothing))
-    added = [(smoothing, 1)] if proof.smoothing > 0 else []
-    transforms = added + total.transforms(proof.sums, dominating)
-    products = [acb(1)] * proof.nodes
-    for transform, times in transforms:
-        values = transform.along_line(c, h, proof.nodes)
-        products = [a * value**times for a, value in zip(products, values, strict=True)]
+    transforms, products = line
     value = arb(0)
     for k, product in enumerate(products):
         z = acb(c, k * h)
         term = (product * (-epsilon * z).exp() / (z * (z + 1))).real
         value += term if k else term / 2
+    smoothing: Transform = GaussianTransform(arb(proof.smoothing))
     tails = [(smoothing, 1), *total.transforms(proof.tails, dominating)]
     aliases = arb(0)
     for tilt in (proof.below, proof.above):

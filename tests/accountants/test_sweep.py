@@ -185,7 +185,7 @@ def test_a_bulk_that_decides_is_priced_to_the_last_digit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [1140, 2637, 2778])
+@pytest.mark.parametrize("index", [1140, 2637, pytest.param(2778, marks=pytest.mark.study)])
 def test_many_losses_guessed_by_a_subset_cost_the_same(index, monkeypatch):
     # A subset says where to look, and nothing of the law there.
     point = sweep.draw(41, index)

@@ -98,7 +98,8 @@ def power(one: Law, times: int, sum_of: Callable[[Law, Law], Law]) -> Law:
 
 def best_tilt(nodes: Floats, log_masses: Floats, level: float, tilts: Floats) -> float:
     """Return the tilt whose exponential bound on a law is least at a level."""
-    return float(min(tilts, key=lambda a: logsumexp(log_masses + a * nodes) - a * level))
+    exponents = logsumexp(log_masses + tilts[:, None] * nodes, axis=1) - tilts * level
+    return float(tilts[np.argmin(exponents)])
 
 
 def power_of_law(log_masses: Floats, exponents: Floats, epochs: int) -> tuple[Floats, float]:

@@ -79,12 +79,14 @@ def test_both_calibrators_are_one():
     proved = proved_noise_multiplier(run, sampler, **target)
     plan = correlated_dpsgd(run, n=100, batch_size=10, statistics=False, **target)
     assert plan.query("gradient").noise_multiplier == proved < 6.37
-    drawn = noise_multiplier(run, sampler, **target, draws=8192, seed=3)
-    planned = correlated_dpsgd(run, n=100, batch_size=10, draws=8192, seed=3, **target)
+    # With draws, which take long to reach a small delta, of fewer rounds.
+    run, target = LambdaCGD(16, 0.5), {"epsilon": 1.0, "delta": 1e-3}
+    drawn = noise_multiplier(run, sampler, **target, draws=4096, seed=3)
+    planned = correlated_dpsgd(run, n=100, batch_size=10, draws=4096, seed=3, **target)
     sigma = planned.query("gradient").noise_multiplier
-    assert sigma == drawn.noise_multiplier <= proved
+    assert sigma == drawn.noise_multiplier < proved_noise_multiplier(run, sampler, **target)
     assert planned.price() <= 1.0
-    assert drawn.confirmation <= 1e-5
+    assert drawn.confirmation <= 1e-3
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ SETTINGS = st.tuples(
 
 @pytest.mark.slow
 @given(setting=SETTINGS, seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 def test_profile_meets_the_single_answers(setting, seed):
     q, sigma, steps = math.exp(setting[0]), math.exp(setting[1]), setting[2]
     event = events.SelfComposedDpEvent(sampled(q, sigma), steps)
