@@ -35,7 +35,7 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
     FOURIER,
     MARGIN,
     AllocationBelow,
-    best_tilt,
+    Moments,
     cells,
     power,
     power_of_law,
@@ -183,21 +183,24 @@ class Allocation(Bound):
         places = self.epochs * nodes[0] + np.arange(len(weights)) * math.log(self._ratio)
         return places, weights, total
 
-    def _tilt(self, epsilon: float, tilts: Floats) -> float:
+    @cached_property
+    def _moments(self) -> tuple[Moments, Moments]:
+        """Moments of L, at tilts above 1 and below 0."""
         nodes, masses, _, _ = self._epoch
-        return best_tilt(nodes, masses, epsilon / self.epochs, tilts)
+        return Moments.both(nodes, masses)
 
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Return bounds on delta of removing and of adding a record at an epsilon >= 0."""
         _, _, zero, lost = self._epoch
-        tilt = self._tilt(epsilon, 1 + np.geomspace(0.05, 200.0, 60))
+        rising, falling = self._moments
+        tilt = rising.best_tilt(epsilon / self.epochs)
         places, weights, total = _composed(self, tilt)
         above = places > epsilon
         gain = -np.expm1(epsilon - places[above])
         exponent = total + (1 - tilt) * places[above]
         remove = float((weights[above] * gain * np.exp(np.minimum(exponent, 600.0))).sum())
         remove = remove * (1 + MARGIN) + self.epochs * lost * (1 + MARGIN) * 1.01
-        tilt = self._tilt(-epsilon, -np.geomspace(0.05, 200.0, 60))
+        tilt = falling.best_tilt(-epsilon / self.epochs)
         places, weights, total = _composed(self, tilt)
         below = places < -epsilon
         gain = -np.expm1(epsilon + places[below])

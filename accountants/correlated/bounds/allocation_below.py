@@ -19,7 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -33,7 +33,7 @@ __all__ = [
     "MARGIN",
     "AllocationBelow",
     "Below",
-    "best_tilt",
+    "Moments",
     "cells",
     "power_of_law",
     "reach",
@@ -96,10 +96,26 @@ def power(one: Law, times: int, sum_of: Callable[[Law, Law], Law]) -> Law:
     return total
 
 
-def best_tilt(nodes: Floats, log_masses: Floats, level: float, tilts: Floats) -> float:
-    """Return the tilt whose exponential bound on a law is least at a level."""
-    exponents = logsumexp(log_masses + tilts[:, None] * nodes, axis=1) - tilts * level
-    return float(tilts[np.argmin(exponents)])
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Logarithms of the means of exp(a X) for a law of X, at some tilts a; one for all levels."""
+
+    tilts: Floats
+    logs: Floats
+
+    @classmethod
+    def both(cls, nodes: Floats, log_masses: Floats) -> tuple[Moments, Moments]:
+        """Return those at tilts above 1 and at tilts below 0, of masses on nodes."""
+        sizes = np.geomspace(0.05, 200.0, 60)
+        above, below = (
+            cls(tilts, logsumexp(log_masses + tilts[:, None] * nodes, axis=1))
+            for tilts in (1 + sizes, -sizes)
+        )
+        return above, below
+
+    def best_tilt(self, level: float) -> float:
+        """Return the tilt whose exponential bound on the law is least at a level."""
+        return float(self.tilts[np.argmin(self.logs - self.tilts * level)])
 
 
 def power_of_law(log_masses: Floats, exponents: Floats, epochs: int) -> tuple[Floats, float]:
@@ -184,6 +200,12 @@ class Below(ABC):
         The last number, > 0, is the distance of neighboring edges.
         """
 
+    @cached_property
+    def _moments(self) -> tuple[Moments, Moments]:
+        """Moments of the masses without the record, at tilts above 1 and below 0."""
+        edges, masses, _, _ = self.law
+        return Moments.both(edges, masses)
+
     def composed(self, tilt: float, outward: int) -> tuple[Floats, Floats]:
         """Return masses without and with the record over all epochs, where their scale is at hand.
 
@@ -206,11 +228,11 @@ class Below(ABC):
 
     def directions(self, epsilon: float) -> tuple[float, float]:
         """Return numbers below delta of removing and of adding a record at an epsilon >= 0."""
-        edges, masses, _, _ = self.law
-        tilts, level = np.geomspace(0.05, 200.0, 60), epsilon / self.epochs
-        above, below = _composed(self, best_tilt(edges, masses, level, 1 + tilts), 1)
+        rising, falling = self._moments
+        level = epsilon / self.epochs
+        above, below = _composed(self, rising.best_tilt(level), 1)
         remove = _total(below - math.exp(epsilon) * above)
-        below, above = _composed(self, best_tilt(edges, masses, -level, -tilts), -1)
+        below, above = _composed(self, falling.best_tilt(-level), -1)
         return remove, _total(below - math.exp(epsilon) * above)
 
 
