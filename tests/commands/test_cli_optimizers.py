@@ -239,9 +239,9 @@ def test_every_option_is_somebodys():
     assert {*TUNING, "l2"} == {name for row in OPTIMIZERS.values() for name in row.options}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("row", OPTIMIZERS.values(), ids=lambda row: row.name)
 def test_relations_are_those_that_can_be_calibrated(row):
+    """Of those that can, every plan is built, priced and run in ``tests/contracts``."""
     from dpcal.accountants.matrix import Banded
 
     constants = Constants(
@@ -265,9 +265,7 @@ def test_relations_are_those_that_can_be_calibrated(row):
         more = {"batch_size": 40, "statistics": False}
     for relation in ("add-or-remove-one", "replace-one", "replace-special"):
         target = {"n": 400, "epsilon": 1.0, "delta": 1e-5, "neighboring_relation": relation}
-        if relation in row.relations:
-            assert row.build()(*first, **more, **target).price() <= 1.0
-        else:
+        if relation not in row.relations:
             with pytest.raises((ValueError, UnsupportedEvent)):
                 row.build()(*first, **more, **target)
 

@@ -78,7 +78,7 @@ BUILT = {
         {**SADDLE, "preset": "theory"},
         {**SADDLE, "preset": "population"},
     ],
-    "dp_sgda": [{**SADDLE, "steps": 20, "batch_size": 100}],
+    "dp_sgda": [{**SADDLE, "steps": 60, "batch_size": 100}],
     "privatediff": [{**SADDLE, "steps": 12}],
     "sto_spider": [{**PROBLEM, "steps": 30}],
     "ada_dp_spider": [{**PROBLEM, "steps": 30}],

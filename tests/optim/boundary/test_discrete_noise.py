@@ -59,7 +59,7 @@ def test_the_law_is_as_close_as_it_says(sigma, precise):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("x", [1, 40])
+@pytest.mark.parametrize("x", [pytest.param(1, marks=pytest.mark.study), 40])
 def test_a_cover_is_a_gaussian_rounded_at_random(x, precise):
     sigma, shift = 9.5, 3
     normals = DiscreteNormals.covering(sigma, KEY)
