@@ -60,7 +60,7 @@ def is_numeric(value):
     if isinstance(value, tuple):
         return bool(value) and all(map(is_numeric, value))
     if isinstance(value, np.ndarray):
-        return value.dtype.kind in "if"
+        return value.size > 0 and value.dtype.kind in "if"
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -164,10 +164,27 @@ def asked(names, change=None):
 
 
 def traced():
-    """Yield each question's time and the functions that it runs, each in a fork of one process."""
+    """Yield each question's time and the functions that it runs, each in forks of one process.
+
+    A question is asked once in a fork, since answers that are kept from the first time hide which
+    functions they take.
+    """
     from benchmarks.constants.questions import questions, sweep
 
-    def one(name, ask):
+    def timed(ask):
+        def task():
+            start = time.process_time()
+            try:
+                with sweep.at_most(SLOWEST):
+                    ask()
+            # A question that raises is not asked.
+            except Exception:
+                return
+            yield time.process_time() - start
+
+        return task
+
+    def followed(ask):
         def task():
             seen = set()
 
@@ -176,24 +193,19 @@ def traced():
                     code = frame.f_code
                     seen.add((code.co_filename, code.co_firstlineno))
 
+            sys.setprofile(note)
             try:
-                start = time.process_time()
-                with sweep.at_most(SLOWEST):
-                    ask()
-                taken = time.process_time() - start
-                sys.setprofile(note)
                 ask()
-            # A question that raises is not asked.
-            except Exception:
-                return
             finally:
                 sys.setprofile(None)
-            yield name, taken, {each for each in seen if "dpcal" in each[0]}
+            yield {each for each in seen if "dpcal" in each[0]}
 
         return task
 
     for name, ask in questions().items():
-        yield from in_a_child(one(name, ask), 10 * SLOWEST)
+        for taken in in_a_child(timed(ask), SLOWEST):
+            for seen in in_a_child(followed(ask), 10 * SLOWEST):
+                yield name, taken, seen
 
 
 # -- comparisons
@@ -285,11 +297,12 @@ class Study:
         return pickle.loads(file.read_bytes())
 
     def before(self, names):
-        """Return the answers with the constants as they are."""
-        key = tuple(names)
-        if key not in self.befores:
-            self.befores[key] = in_a_child(asked(names), 3 * MORE[0])
-        return self.befores[key]
+        """Return the answers with the constants as they are, each asked once."""
+        left = [name for name in names if name not in self.befores]
+        if left:
+            found = in_a_child(asked(left), 3 * sum(MORE))
+            self.befores.update((each[0], each) for each in found)
+        return [self.befores[name] for name in names if name in self.befores]
 
     def constant(self, module, name, relevant):
         """Ask with half and with twice of a constant."""
@@ -348,7 +361,7 @@ def main():
     for module, name in numeric(modules):
         if given.only and not any(word in f"{module}.{name}" for word in given.only):
             continue
-        relevant = {each: taken for each, taken, ran in seen if ran & reads[name]}
+        relevant = {each: taken for each, taken, ran in seen if ran & reads[module, name]}
         study.constant(module, name, relevant)
 
 

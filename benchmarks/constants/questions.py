@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks import sweep
+from benchmarks.constants import parts
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -359,6 +360,7 @@ def questions():
         correlated_questions,
         matrix_questions,
         calibration_questions,
+        parts.questions,
     ):
         found.update(more())
     return found

@@ -43,24 +43,48 @@ def names_in(node):
 
 
 def readers(modules):
-    """Return for each constant the functions that read it, as (file, first line).
+    """Return for each (module, constant) the functions that read it, as (file, first line).
 
-    A name is followed through the constants that are derived from it, in whatever module; a class
-    that reads it in its body counts with all of its methods.
+    A name is followed through the constants that are derived from it: a private one in its module,
+    which alone may read it, a public one in whatever module. A class that reads a name in its body
+    counts with all of its methods. A name that no function reads by itself, as one that a field's
+    default is made of, counts with all functions of its module.
     """
+    alone = {module: uses([source]) for module, source in modules.items()}
+    everywhere = uses(modules.values())
+    found = {}
+    for module, (_, tree) in modules.items():
+        for name in assigned(tree):
+            private = name.startswith("_")
+            derived, read = alone[module] if private else everywhere
+            places = [read.get(each, set()) for each in closure(name, derived)]
+            if private:
+                outside = {each for each in closure(name, derived) if not each.startswith("_")}
+                for public in outside:
+                    places += [
+                        everywhere[1].get(each, set()) for each in closure(public, everywhere[0])
+                    ]
+            found[module, name] = set().union(*places) or functions(*modules[module])
+    return found
+
+
+def functions(path, tree):
+    """Return all functions of a module, as (file, first line)."""
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return {(str(path), first_line(node)) for node in nodes}
+
+
+def uses(sources):
+    """Return which constants are derived from each name, and which functions read it."""
     derived, read = {}, {}
-    for path, tree in modules.values():
+    for path, tree in sources:
         for name, used in assigned(tree).items():
             for each in used:
                 derived.setdefault(each, set()).add(name)
         for names, places in readings(str(path), tree):
             for name in names:
                 read.setdefault(name, set()).update(places)
-    constants = {each for _, tree in modules.values() for each in assigned(tree)}
-    return {
-        name: set().union(*(read.get(each, set()) for each in closure(name, derived)))
-        for name in constants
-    }
+    return derived, read
 
 
 def readings(path, tree):
