@@ -52,12 +52,14 @@ _COVERED = (
 )
 # Values of a discrete Laplace loss: as many as its sensitivity, since its law is written out. Half
 # of it refuses sensitivities above 32,768; twice it takes about 0.1 s more for each mechanism.
+# Neither half nor twice of it changes any of 3 answers.
 _MOST_VALUES = 1 << 16
 # Components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error functions.
 # Half of it refuses mixtures of 129 components or more; twice it makes these laws twice as slow.
+# Neither half nor twice of it changes the one answer that reads it.
 _MOST_COMPONENTS = 1 << 8
-# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings. Half or
-# twice it changes nothing that anybody needs.
+# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings. Neither
+# half nor twice of it changes any of 2 answers.
 _MOST_USES = 1 << 62
 
 

@@ -52,25 +52,32 @@ __all__ = [
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 
 # Nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them. Half of
-# it refuses some rare losses; twice it makes lists of balls of about 100 MB.
+# it refuses some rare losses; twice it makes lists of balls of about 100 MB. Neither half nor twice
+# of it changes any of 8 answers.
 MAX_NODES = 1 << 17
 # Points of one lattice or grid. Searches stop at a quarter of it. Half of it refuses the finest
 # lattices of large noise; twice it only makes the proofs that are refused for their work larger.
+# Neither half nor twice of it changes any of 4 answers.
 MAX_POINTS = 1 << 16
 # Terms of the convolution of one loss with itself. Half of it refuses some discrete mechanisms that
-# are used thousands of times, whose contours are slower; twice it makes sums of 10 seconds.
+# are used thousands of times, whose contours are slower; twice it makes sums of 10 seconds. Neither
+# half nor twice of it changes any of 3 answers.
 MAX_TERMS = 1 << 17
 # Number of outputs that a test may ask to be large, if only one part is counted. Half of it refuses
 # tests on sums of tens of thousands of steps; twice it doubles the seconds that such a test takes.
+# Neither half nor twice of it changes any of 6 answers.
 MAX_COUNTED = 1 << 14
 # Number of outputs that a test may ask to be large, if several parts are counted. The time grows as
 # its square. Half of it refuses tests of many large outputs; twice it makes them four times slower.
+# Neither half nor twice of it changes any of 4 answers.
 MAX_COUNTED_OF_MANY = 1 << 6
 # Different losses of a composition. Ten thousand different steps still have contours of affordable
 # work. Half of it would refuse those; twice it allows documents that are slow to price in floats.
+# Neither half nor twice of it changes any of 2 answers.
 MAX_PARTS = 1 << 14
 # First point of a lattice or grid, at most. Far larger than what searches choose; the value only
-# keeps whole numbers short, and half or twice it changes nothing.
+# keeps whole numbers short, and half or twice it changes nothing. Neither half nor twice of it
+# changes any of 5 answers.
 _FARTHEST = 1 << 40
 
 

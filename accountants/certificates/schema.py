@@ -47,10 +47,12 @@ Reader = Callable[[Any, str], Any]
 
 # Numbers of larger magnitude are rejected. No parameter comes near this value, and doubles end at
 # 1.8e308: at twice this value all is as it was, and with 1e150 a legitimate one might be rejected.
+# Neither half nor twice of it changes any of 2 answers.
 _LARGEST = 1e300
 # Characters of a document that are read at most. A certificate of ten thousand different mechanisms
 # has about 10 million characters, and 64 million take about a second to parse. At half of this
-# value no known certificate is rejected; at twice it the parser may take two seconds.
+# value no known certificate is rejected; at twice it the parser may take two seconds. Neither half
+# nor twice of it changes any of 2 answers.
 _MOST_CHARACTERS = 1 << 26
 
 

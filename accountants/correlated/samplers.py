@@ -38,12 +38,14 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# A record takes part more often than this unlikely only.
+# A record takes part more often than this unlikely only. Neither half nor twice of it changes any
+# of 3 answers.
 _RARE = 1e-8
 # Above this number of rounds the law of the number of participations, whose cost is quadratic in
-# it, takes more than a second.
+# it, takes more than a second. Neither half nor twice of it changes any of 3 answers.
 _MANY_ROUNDS = 2**14
-# Random numbers that are drawn at once, 1 MB.
+# Random numbers that are drawn at once, 1 MB. Neither half nor twice of it changes any of 7
+# answers.
 _AT_ONCE = 2**17
 
 

@@ -55,18 +55,30 @@ Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 
-# The smallest line is sought among the first number of epsilons, and then in each of several rounds
-# among the second number, between the neighbors of the best one.
-_FIRST_POINTS, _POINTS, _ROUNDS = 65, 17, 6
+# Number of epsilons among which the smallest line is sought first. With half of it one of 2 answers
+# becomes wider; with twice one of 2 answers becomes narrower.
+_FIRST_POINTS = 65
+# Number of epsilons of each further round, between the neighbors of the best one. With half of it
+# one of 2 answers becomes wider; with twice both answers change by up to 5e-12.
+_POINTS = 17
+# Number of these further rounds. With half of it one of 2 answers becomes wider; with twice both
+# answers change by up to 7e-13.
+_ROUNDS = 6
 
-# The tightest Gaussian curve is interpolated between points of the profile, whose number is doubled
-# from the first to at most the second of these, until the interval for mu has the relative width
-# below.
-_FEWEST_POINTS, _MOST_POINTS = 33, 256
+# Points of the profile between which the tightest Gaussian curve is interpolated, at first. Their
+# number is doubled until the interval for mu is narrow enough. With half of it the one answer that
+# reads it changes by up to 8e-6; with twice it changes by up to 5e-6.
+_FEWEST_POINTS = 33
+# Points of that profile at most. Neither half nor twice of it changes the one answer that reads it.
+_MOST_POINTS = 256
+# Relative width of the interval for mu that is narrow enough. Neither half nor twice of it changes
+# the one answer that reads it.
 _GDP_WIDTH = 5e-4
-# A mu beyond this is reported as infinite: no privacy worth a number is left.
+# A mu beyond this is reported as infinite: no privacy worth a number is left. Neither half nor
+# twice of it changes the one answer that reads it.
 _LARGEST_MU = 1e9
 # A pair whose exp(-epsilon) is below this says nothing that a picture or a number would show.
+# Neither half nor twice of it changes the one answer that reads it.
 _NO_LINE = 1e-300
 
 

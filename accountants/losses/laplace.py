@@ -35,15 +35,20 @@ __all__ = ["BoundedRange", "EndsAndDensity", "IntervalLoss", "Laplace"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
+# Nodes and weights, on [-1, 1], of the rule of Gauss and Legendre with 64 points, which mathematics
+# fixes. With half of the nodes 4 of 12 answers are too low, by up to 3e-3; with half of the weights
+# 4 are too low, by up to 2e-3, and with twice of them too high.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
-# Largest product of tilt and half-width up to which these nodes integrate an exponential density
-# to rounding.
+# Largest product of tilt and half-width up to which these nodes integrate an exponential density to
+# rounding. Neither half nor twice of it changes any of 12 answers.
 _SMOOTH = 25.0
 # Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
-# to rounding; beyond it the closed form loses no digits.
+# to rounding; beyond it the closed form loses no digits. Neither half nor twice of it changes any
+# of 8 answers.
 _PHASE = 30.0
 # Multiple of 1 / tilt from its end beyond which an exponential density is left out: exp(-45) is
-# 3e-20, below a rounding. Half as much would show in the tenth digit.
+# 3e-20, below a rounding. Half as much would show in the tenth digit. Neither half nor twice of it
+# changes any of 8 answers.
 _REACH = 45.0
 
 

@@ -58,43 +58,69 @@ __all__ = [
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Width of a wide cut, at most: in standard deviations of the noise, and in sigma^2, over which the
-# exponent of w moves by one. A wider cut leaves more of what it cuts off: at twice the first, 2 of
-# 10 answers were wider and rose by up to 4e-4; at half, 2 were narrower, and all took 30 percent
-# longer.
-_WIDE_SIGMAS, _WIDE_SQUARES = 0.5, 0.7
-# Width of a sharp cut, at most: in sigma, in the distance over which the normal density falls, and
-# in the distance over which the loss grows. It is sharp since a tilt multiplies the tail of a cut
-# by the exponential of the loss there. Half the width takes twice the points.
-_SHARP_SIGMAS, _SHARP_DENSITIES, _SHARP_LOSSES = 0.4, 0.7, 0.08
-# Distance of the shifted line from the real one, in widths of the narrowest cut. For sharp cuts it
-# is large, as what is left of a part far out on a contour falls with it; a share grows up to the
-# line by exp(shift^2 / 2), here 90-fold, which costs the same factor in rounding.
-_WIDE_SHIFT, _SHARP_SHIFT = 1.0, 3.0
-# Points of a rule, at most. A trimmed law is meant to be cheap: one that takes more is cut
-# elsewhere.
-_TRIMMED_POINTS, _LAYER_POINTS = 12_000, 40_000
+# Width of a wide cut at most, in standard deviations of the noise. A wider cut leaves more of what
+# it cuts off: at twice of it 2 of 10 answers were wider and rose by up to 4e-4; at half, 2 were
+# narrower, and all took 30 percent longer.
+_WIDE_SIGMAS = 0.5
+# Width of a wide cut at most, in sigma^2, over which the exponent of w moves by one. Neither half
+# nor twice of it changes any of 10 answers.
+_WIDE_SQUARES = 0.7
+# Width of a sharp cut at most, in sigma. It is sharp since a tilt multiplies the tail of a cut by
+# the exponential of the loss there. Neither half nor twice of it changes any of 4 answers.
+_SHARP_SIGMAS = 0.4
+# Width of a sharp cut at most, in the distance over which the normal density falls. Neither half
+# nor twice of it changes any of 4 answers.
+_SHARP_DENSITIES = 0.7
+# Width of a sharp cut at most, in the distance over which the loss grows. Neither half nor twice of
+# it changes any of 4 answers.
+_SHARP_LOSSES = 0.08
+# Distance of the shifted line from the real one for wide cuts, in widths of the narrowest cut. With
+# half of it one of 9 answers becomes narrower; with twice one of 9 answers becomes wider.
+_WIDE_SHIFT = 1.0
+# Distance of the shifted line for sharp cuts, in widths of the narrowest cut. It is large, as what
+# is left of a part far out on a contour falls with it; a share grows up to the line by exp(shift^2
+# / 2), here 90-fold, which costs the same factor in rounding. Neither half nor twice of it changes
+# any of 10 answers.
+_SHARP_SHIFT = 3.0
+# Points of the rule of a trimmed law at most. Such a law is meant to be cheap: one that takes more
+# is cut elsewhere. Neither half nor twice of it changes any of 10 answers.
+_TRIMMED_POINTS = 12_000
+# Points of the rule of a layer at most. With half of it nothing changes; with twice one of 6
+# answers changes in the last digits.
+_LAYER_POINTS = 40_000
 # A rule serves powers that are larger than asked for by this factor, so that a search for a saddle
 # that moves on within it builds no new rule. A fourth more of the powers takes about a fourth more
-# points.
+# points. With half or twice of it one of 10 answers becomes narrower.
 _HEADROOM = 1.25
-# Widths below its lower cut at which a part begins: there the share is 8e-45.
+# Widths below its lower cut at which a part begins: there the share is 8e-45. Neither half nor
+# twice of it changes any of 10 answers.
 _DEEPEST = 14.0
 # Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
+# With half of it 3 of 15 answers are too low, by up to 2e-11; with twice none changes.
 _NOTHING = LOG_TOLERANCE - 8.0
-# A cut's own tail may end at these widths, for a wide and for a sharp cut. The rest beyond the
-# first width of a sharp cut, 1e-19 of each point, is not told from what the cut above it takes.
-_WIDE_TAIL, _SHARP_TAIL = np.linspace(0.0, 40.0, 161), np.linspace(9.0, 40.0, 125)
+# Widths at which the tail of a wide cut may end. With half of it one of 9 answers becomes narrower;
+# with twice nothing changes.
+_WIDE_TAIL = np.linspace(0.0, 40.0, 161)
+# Widths at which the tail of a sharp cut may end. The rest beyond the first of them, 1e-19 of each
+# point, is not told from what the cut above it takes. Neither half nor twice of it changes any of
+# 10 answers.
+_SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
-# taken from a point beyond the end of a part, relative to the mass that stays.
+# taken from a point beyond the end of a part, relative to the mass that stays. Neither half nor
+# twice of it changes any of 4 answers.
 SURPLUS = 1e-18
-# Corrections of a mass for what is cut off that are worth the digits they take, and the size of log
-# M from which its difference from 0 has no more digits than log M has.
-_MOST_CORRECTED, _FAR = 0.2, 0.3
-# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1.
+# Largest correction of a mass for what is cut off that is worth the digits it takes. Neither half
+# nor twice of it changes any of 7 answers.
+_MOST_CORRECTED = 0.2
+# Size of log M from which its difference from 0 has no more digits than log M has. With half of it
+# nothing changes; with twice one of 7 answers changes in the last digits.
+_FAR = 0.3
+# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1. Neither half
+# nor twice of it changes any of 2 answers.
 _HUGE = 100.0
 # Largest disagreement between the masses on the real and on the shifted line that a part may show:
-# more says that the rule misses some of the part.
+# more says that the rule misses some of the part. Neither half nor twice of it changes any of 7
+# answers.
 _DISAGREEMENT = 1e-9
 
 

@@ -39,14 +39,22 @@ __all__ = ["LargeOutputs", "TableOfOutputs", "choose_threshold", "large_outputs"
 Reals = NDArray[np.float64]
 
 # Losses from which on an output counts as large that are tried. Half of it makes bounds a few
-# percent lower; twice it takes twice the time.
+# percent lower; twice it takes twice the time. With half or twice of it the lower ends of 2 of 3
+# answers change.
 _MAX_LEVELS = 200
-# Outputs of a table of losses, and how far it reaches below the smallest and above the largest
-# mean, in standard deviations of the noise: beyond 38 of them probabilities underflow.
-_OUTPUTS, _LOW_REACH, _HIGH_REACH = 4000, 5.0, 38.0
-# Standard deviations of discrete Gaussian noise that its table reaches on either side.
+# Outputs in a table of losses. With half or twice of it the lower ends of both answers change.
+_OUTPUTS = 4000
+# Standard deviations of the noise that such a table reaches below the smallest mean. With half or
+# twice of it the lower ends of both answers change.
+_LOW_REACH = 5.0
+# Standard deviations of the noise that such a table reaches above the largest mean: beyond 38 of
+# them probabilities underflow. With half or twice of it the lower ends of both answers change.
+_HIGH_REACH = 38.0
+# Standard deviations of discrete Gaussian noise that its table reaches on either side. Neither half
+# nor twice of it changes the one answer that reads it.
 _DISCRETE_REACH = 30
-# Exponential of epsilon, as a logarithm, above which doubles overflow.
+# Exponential of epsilon, as a logarithm, above which doubles overflow. Neither half nor twice of it
+# changes any of 4 answers.
 _MAX_EXPONENT = 700.0
 
 

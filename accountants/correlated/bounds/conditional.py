@@ -45,12 +45,19 @@ __all__ = ["Conditional", "covers", "posterior_chances"]
 Floats = NDArray[np.float64]
 
 # Rounds are priced as the last one of their block; more blocks are tighter, for a mixture each.
+# With half of it the one answer that reads it is 8 percent larger, in 0.7 of the time; with twice
+# it changes by 8 percent, in 1.7 times the time.
 _BLOCKS = 3
-# Terms of a mean are rounded up on a fine grid, and their sums once more on a coarse one. More
-# coarse cells are components of the mixture that is composed, and slow it down.
+# Cells of the fine grid on which the terms of a mean are rounded up. With half of it the one answer
+# that reads it changes by up to 9e-4; with twice it changes by up to 5e-4.
 _FINE = 64
+# Cells of the coarse grid on which sums of terms are rounded up once more. They are the components
+# of the mixture that is composed, so that more of them slow it down. With half of it the one answer
+# that reads it changes by up to 0.06; with twice it changes by up to 0.03, and it takes 1.6 times
+# the time.
 _COARSE = 64
-# Exponent of the smallest tail; no delta below 1e-150 is sought.
+# Exponent of the smallest tail; no delta below 1e-150 is sought. Neither half nor twice of it
+# changes the one answer that reads it.
 _SMALLEST = 300
 
 
@@ -142,11 +149,11 @@ def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:
     chances = np.full(T, rate)
     if T == 1:
         return chances
-    # Overlaps of what columns k and l rounds old have contributed, k, l = 1, ..., T - 1.
+    # Entry (k, l) is the overlap of what columns k and l rounds old have contributed.
     overlaps = C[: T - 1, : T - 1] @ C[: T - 1, : T - 1].T / mechanism.variance
     energies = np.diagonal(overlaps).copy()
     log_pairs = math.log(T * (T - 1) / 2 / tail)
-    # Chernoff: the field is a sum of overlaps with random participations, and noise.
+    # Chernoff's bound holds for the field, a sum of overlaps with random participations and noise.
     tilt = math.sqrt(2 * log_pairs)
     best = np.full(T - 1, math.inf)
     for scale in np.geomspace(0.25, 1.2, 6):

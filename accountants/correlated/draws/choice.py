@@ -27,13 +27,20 @@ from dpcal.accountants.correlated.question import Question
 
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
-# Draws of a pilot; fewer choose by luck, more cost as much as what they choose.
+# Draws of a pilot; fewer choose by luck, more cost as much as what they choose. Neither half nor
+# twice of it changes any of 2 answers.
 _PILOT = 1024
-# Numbers of a pilot, 128 MB: long runs have fewer draws in theirs, but at least so many.
-_LARGEST_PILOT, _LEAST_PILOT = 2**24, 32
-# Tuples of bins that are tabulated; more would take more than 16 MB.
+# Numbers of a pilot at most, 128 MB: a long run has fewer draws in its pilot. Neither half nor
+# twice of it changes any of 2 answers.
+_LARGEST_PILOT = 2**24
+# Draws of a pilot at least, however long the run is. Neither half nor twice of it changes any of 2
+# answers.
+_LEAST_PILOT = 32
+# Tuples of bins that are tabulated; more would take more than 16 MB. Neither half nor twice of it
+# changes the one answer that reads it.
 _MOST_TUPLES = 2_000_000
-# Above this logarithm of a second moment, tilted draws are records that hardly ever exist.
+# Above this logarithm of a second moment, tilted draws are records that hardly ever exist. Neither
+# half nor twice of it changes any of 2 answers.
 _LARGEST_LOG_MOMENT = 8.0
 
 
@@ -212,7 +219,7 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
     _, share = spaces.best(level)
     _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
     scale = (level - kappa) / (mu * mu)
-    # Moved the other way, the half-space bounds no weight.
+    # If draws move the other way, the half-space bounds no weight.
     return Direct(setting, "add") if scale <= 0.1 else ShiftAdd(setting, share, scale)
 
 

@@ -61,7 +61,7 @@ class BracketEngine:
         """Nodes closed under multiplication with decay, so that idle rounds cost nothing."""
         decay = decay_of(self.mechanism)
         end = min(self.end, largest_state(decay))
-        # A ratio of neighbors near 0.9 whatever the decay.
+        # The ratio of neighbors is near 0.9, whatever the decay is.
         split = self.per_decay or max(1, round(math.log(decay) / math.log(0.9)))
         ratio = decay ** (1 / split)
         count = math.ceil(math.log(self.smallest / end) / math.log(ratio))
