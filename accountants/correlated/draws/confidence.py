@@ -148,7 +148,7 @@ class Bets:
         stakes = []
         for edge in edges[:-1]:
             values, largest = past(edge)
-            # This stake is best for a normal law of this spread, which is taken as largest^2 at least.
+            # The stake is best for a normal law of this spread, taken as largest^2 at least.
             spread = draws * float(values.var())
             goal = -2 * math.log(failure_probability)
             stakes.append(math.sqrt(goal / max(spread, goal * largest * largest)))
