@@ -18,7 +18,7 @@ from dpcal.optim.jl_glm import embedding
 N, CLAIM, DELTA = 1_000, 2.0, 1e-5
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)
 # A claim that holds is accused with at most this chance, in each test.
-SURE = {"confidence": 1 - 1e-6, "samples": 30_000}
+SURE = {"confidence": 1 - 1e-6, "samples": 12_000}
 
 OPTIONS = {
     "noisy_gd": {"steps": 3},
