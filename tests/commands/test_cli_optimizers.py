@@ -74,7 +74,6 @@ def test_train_and_verify(capsys, table, tmp_path, name):
     assert not all(row["holds"] for row in verify(document))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["kl_spider", "adaptive_gd"])
 def test_the_summary_tells_the_noise_that_was_added(capsys, table, tmp_path, name):
     folder = tmp_path / "report"
@@ -95,7 +94,6 @@ def test_the_summary_tells_the_noise_that_was_added(capsys, table, tmp_path, nam
     assert all(entry["noise_multiplier"] > budget for entry in ledger)
 
 
-@pytest.mark.slow
 def test_options_reach_the_plan(capsys, table, tmp_path):
     given = ["--gamma", "2", "--kappa", "1.5", "--beta", "0.2", "--max-norm", "1", "--json"]
     assert main(words(table, "kl_spider", tmp_path / "report", *given, "--smoothness", "9")) == 0
@@ -118,7 +116,6 @@ def test_l2_without_intercept_is_strong_convexity(capsys, table, tmp_path):
     assert document["model"]["intercept"] == 0.0
 
 
-@pytest.mark.slow
 def test_a_vacuous_theorem_is_a_warning(capsys, table, tmp_path):
     given = ["--gamma", "1", "--preset", "theory"]
     assert main(words(table, "kl_spider", tmp_path / "report", *given)) == 0
