@@ -270,7 +270,8 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path, capsys):
     x, y = rng.random(2000), rng.choice(["u", "v"], 2000)
     rows = [f"{a:.3f},{b}" for a, b in zip(x, y, strict=True)]
     (tmp_path / "t.csv").write_text("a,b\n" + "\n".join(rows))
-    words = ["train", "--csv", tmp_path / "t.csv", "--target", "b", "--epochs", "2", "--json"]
+    words = ["train", "--csv", tmp_path / "t.csv", "--target", "b", "--steps", "5", "--json"]
+    words += ["--optimizer", "noisy_gd"]
     more = ["--epsilon", "21", "--delta", "0.01", "--bounds", "0:5", "-o", tmp_path / "report"]
     assert main([*map(str, [*words, *more])]) == 0
     out, err = capsys.readouterr()

@@ -181,7 +181,8 @@ def located(points):
 
     def gradients(w, rows):
         change = w - points[rows]
-        return change / np.maximum(1.0, np.linalg.norm(change, axis=1, keepdims=True))
+        lengths = np.sqrt(np.einsum("ij,ij->i", change, change))
+        return change / np.maximum(1.0, lengths)[:, np.newaxis]
 
     return FromGradients(gradients, n=len(points), dimension=points.shape[1])
 
