@@ -35,11 +35,13 @@ ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 
 # Relative to the noise multiplier: how near an answer is to one that misses the target, for every
 # accountant but ours. Ten times less would cost up to three more evaluations of a slow accountant;
-# ten times more would show in the third digit of the table.
+# ten times more would show in the third digit of the table. No question of benchmarks.constants
+# reads it.
 _RELATIVE_WIDTH = 1e-4
 # Relative to our own noise multiplier: how far from it dp-accounting searches first; in the table
 # of the README its answers are within 1e-4 of ours. Half or twice as much costs about one price
-# more or less; where its answer lies outside, it searches from zero, two to four times slower.
+# more or less; where its answer lies outside, it searches from zero, two to four times slower. No
+# question of benchmarks.constants reads it.
 _NEAR = 0.01
 
 

@@ -46,10 +46,13 @@ LAPLACE = ("above threshold", "noisy max")
 CHOICES = ("labels", "selection")
 COMPOSITIONS = ("sequential", "disjoint")
 
-# Range of bounds on contributions, in the units of the answer. The noise is a bound times a
-# multiplier: far below 1e-140 it would round to zero, which releases the sum bare, and far above
-# 1e140 squared norms would be infinite.
-LEAST, MOST = 1e-140, 1e140
+# Least bound on a contribution, in the units of the answer. The noise is a bound times a
+# multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Neither half nor
+# twice of it changes any of 4 plans.
+LEAST = 1e-140
+# Largest bound on a contribution, in the units of the answer: far above 1e140 squared norms would
+# be infinite. Neither half nor twice of it changes any of 4 plans.
+MOST = 1e140
 
 
 def _above(threshold: float, noise_multiplier: float) -> float:

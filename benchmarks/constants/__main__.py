@@ -2,8 +2,8 @@
 
     python -m benchmarks.constants [--only WORD ...] [--file FILE] [--table]
 
-Constants are the numbers (tuples and arrays of numbers) that modules of ``dpcal.accountants`` and
-``dpcal.calibrate.noise`` give an upper-case name. The questions are those of
+Constants are the numbers (tuples and arrays of numbers) that modules of ``dpcal.accountants``, and
+those of ``dpcal.calibrate`` that make plans, give an upper-case name. The questions are those of
 :mod:`benchmarks.constants.questions`. A first pass asks each of them once and notes which functions
 it runs; so a constant is only tried on questions that run a function that reads it, or that reads a
 constant derived from it. Of these some cheap ones are asked (``FEW``); where nothing changes, also

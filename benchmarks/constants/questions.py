@@ -1,4 +1,4 @@
-"""The questions that constants are changed under: small ones, of every room of the accountants.
+"""The questions that constants are changed under: small ones, of the accountants and of plans.
 
 Each question is a function without arguments that returns intervals: pairs of a lower and an upper
 end. A number that has no bounds, such as a calibrated noise multiplier, is a pair of equal ends.
@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks import sweep
-from benchmarks.constants import parts
+from benchmarks.constants import parts, plans
 from dpcal import accountants, calibrate
 from dpcal.accountants import correlated, events, matrix
 from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -361,6 +361,7 @@ def questions():
         matrix_questions,
         calibration_questions,
         parts.questions,
+        plans.questions,
     ):
         found.update(more())
     return found

@@ -4,7 +4,16 @@ import ast
 import importlib.util
 from pathlib import Path
 
-PACKAGES = ("accountants", "calibrate/noise.py")
+PACKAGES = (
+    "accountants",
+    "calibrate/compare.py",
+    "calibrate/correlated.py",
+    "calibrate/families.py",
+    "calibrate/noise.py",
+    "calibrate/plans",
+    "calibrate/query.py",
+    "calibrate/risk.py",
+)
 
 
 def sources():

@@ -38,7 +38,8 @@ __all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 # quarter over L1 long, and each brings F down by a 64th over L1.
 _THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
 
-# Steps of the one round that is left where nothing is promised.
+# Steps of the one round that is left where nothing is promised. No question of benchmarks.constants
+# reads it.
 _CAUTIOUS_STEPS = 16
 
 

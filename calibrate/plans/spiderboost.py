@@ -55,12 +55,14 @@ from dpcal.errors import TargetUnreachable
 __all__ = ["check_enough_records", "spiderboost"]
 
 # Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a split
-# that would need it is left out before its price is asked for.
+# that would need it is left out before its price is asked for. Neither half nor twice of it changes
+# the one plan that reads it.
 _LEAST_MULTIPLIER = 1e-2
 
 # Periods that are tried, relative to the one in closed form. The closed form prices samples by a
 # leading term, so the period with the best bound is elsewhere. Each factor costs one calibration;
-# with fewer of them the bound is a little larger.
+# with fewer of them the bound is a little larger. With half of it the one plan that reads it
+# changes by up to 20 percent; with twice it changes by up to 9 percent.
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 

@@ -27,10 +27,12 @@ __all__ = ["Counts", "Target", "settled_counts"]
 Target = tuple[float, float, str]
 """epsilon, delta and the neighboring relation."""
 
-# Schedule and noise scale are alternated until the scale changes by less than this ratio, and so
-# often at most. The scale enters settings that are rounded to whole numbers, so more digits would
-# not change a plan by more than a step or two.
+# Schedule and noise scale are alternated until the scale changes by less than this ratio. The scale
+# enters settings that are rounded to whole numbers, so more digits would not change a plan by more
+# than a step or two. Neither half nor twice of it changes the one plan that reads it.
 _SETTLED = 0.002
+# How often schedule and noise scale are alternated at most. Neither half nor twice of it changes
+# the one plan that reads it.
 _ROUNDS = 6
 
 

@@ -33,7 +33,8 @@ from dpcal.calibrate.query import Query
 __all__ = ["OnePass", "empirical", "population"]
 
 # Failure probability of the perturbation that the length of an escape is chosen for. It enters by
-# its logarithm; a tenth of it lengthens a phase by about a third.
+# its logarithm; a tenth of it lengthens a phase by about a third. No question of
+# benchmarks.constants reads it.
 _FAILURE = 0.1
 
 

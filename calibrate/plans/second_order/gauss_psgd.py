@@ -50,18 +50,28 @@ __all__ = ["RESETS", "errors_of", "gauss_psgd", "planned", "pool_queries", "sett
 RESETS = ("rewind", "carry", "fresh")
 
 # Unit: a record's smoothness M. The step size eta is this over M. Beyond 1 / M no descent is sure;
-# a shorter step needs more answers for the same way, and each costs records.
+# a shorter step needs more answers for the same way, and each costs records. With half of it one of
+# 3 plans changes by up to 50 percent; with twice all 3 plans change by up to 50 percent.
 _STEP = 0.2
-# The shares of the records behind one fresh gradient, and behind one difference.
-_REFRESH, _DIFFERENCE = 1 / 50, 1 / 1000
-# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little.
+# Share of the records behind one fresh gradient. Neither half nor twice of it changes any of 3
+# plans.
+_REFRESH = 1 / 50
+# Share of the records behind one difference. With half of it nothing changes; with twice all 3
+# plans change by up to 50 percent.
+_DIFFERENCE = 1 / 1000
+# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little. With
+# half of it all 3 plans change by up to 300 percent; with twice all 3 plans change by up to 90
+# percent.
 _SHARPNESS = 8
-# Rounds of an escape. If one round in ten fails, all four do once in ten thousand phases.
+# Rounds of an escape. If one round in ten fails, all four do once in ten thousand phases. Neither
+# half nor twice of it changes any of 2 plans.
 _ROUNDS = 4
 # Unit: the drift at which differences err as much as the fresh gradient before them. At a quarter
 # they add a quarter to its squared error. Less makes more gradients fresh, which take more records.
+# Neither half nor twice of it changes any of 3 plans.
 _DRIFT = 1 / 4
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
+# Neither half nor twice of it changes any of 3 plans.
 _GROWTH = 40.0
 
 

@@ -29,11 +29,16 @@ from typing import Any
 
 __all__ = ["FixedPoint", "solved"]
 
-# Rounds of the fixed point, with steps halved in logarithms; it settles within about 60.
+# Rounds of the fixed point, with steps halved in logarithms; it settles within about 60. No
+# question of benchmarks.constants reads it.
 _ROUNDS = 1000
+# Change of the logarithm of a step at which the fixed point has settled. No question of
+# benchmarks.constants reads it.
 _SETTLED = 1e-9
-# Steps of a golden section in the logarithm of kappa, over 1e-40 to 1e10 in relative units.
+# Steps of a golden section in the logarithm of kappa, over 1e-40 to 1e10 in relative units. No
+# question of benchmarks.constants reads it.
 _SECTIONS = 90
+# Part of an interval that a step of the golden section keeps, which mathematics fixes.
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
