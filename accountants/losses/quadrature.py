@@ -176,7 +176,9 @@ class QuadratureTilt(Tilt):
         sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
         if len(far) < len(theta):
             sums += _series(theta[near] * nodes, self._weights[near], nodes)
-        return complex_log1p(sums)
+        # The points are shifted by a mean that was summed over other points, on the real line: what
+        # these weights leave of it is a term i t x of its own, which does not fall with psi.
+        return complex_log1p(sums + 1j * np.arange(nodes) * (self._weights @ theta))
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
         """Return errors of psi(t) in units, for weights w off by w d each.
