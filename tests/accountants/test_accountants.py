@@ -112,7 +112,7 @@ def test_tilted_decay_is_a_bound():
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.floats(-4, -0.05).map(lambda x: 10.0**x),
     st.floats(0.45, 20.0),

@@ -108,7 +108,7 @@ def test_calibrated_laplace_noise_never_exceeds_its_target():
     assert accountants.epsilon(event(sigma * (1 - 1e-4)), delta=1e-6) > 1.0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(delta=st.floats(0.05, 0.999), scale=st.floats(2.0, 50.0), times=st.integers(1, 5))
 def test_epsilon_is_never_negative(delta, scale, times):
     for event in (

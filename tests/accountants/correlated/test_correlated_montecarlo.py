@@ -185,12 +185,12 @@ def test_tilted_draws_never_exceed_their_range_and_agree_with_direct_ones():
 @pytest.mark.slow
 def test_adding_a_record_inside_a_half_space():
     setting = on_grid(ar1(200, 0.7, 2.0), 0.05)
-    direct = simulate(Direct(setting, "add"), draws=40_000, seed=3)
+    direct = simulate(Direct(setting, "add"), draws=16_384, seed=3)
     epsilon = 2.5
     bound, share = bounds.HalfSpaces(setting.mechanism, setting.law).best(epsilon)
     _, kappa, mu = ShiftAdd(setting, share, 1.0).half_space
     shifted = ShiftAdd(setting, share, (epsilon - kappa) / mu**2)
-    moved = simulate(shifted, draws=40_000, seed=4).at(epsilon, **SURE)
+    moved = simulate(shifted, draws=16_384, seed=4).at(epsilon, **SURE)
     plain = direct.at(epsilon, **SURE)
     assert shifted.largest(epsilon) < 0.9
     assert abs(moved.mean - plain.mean) <= 4.5 * math.hypot(
@@ -248,7 +248,7 @@ def test_orthogonal_bins_against_a_certified_bracket():
     ):
         gram = mu**2 * np.eye(100)
         for order in (2, 3):
-            reading = simulate(Bins(gram, "remove", order), draws=40_000, seed=order).at(
+            reading = simulate(Bins(gram, "remove", order), draws=20_000, seed=order).at(
                 epsilon, **SURE
             )
             assert reading.lower <= high

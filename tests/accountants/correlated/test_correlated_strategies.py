@@ -93,7 +93,7 @@ def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
         assert proved.label == CERTIFIED
         assert 0 < proved <= correlated.revealed_delta(strategy, sampler, **asked)
         return
-    drawn = correlated.delta(strategy, sampler, **asked, draws=2048, particles=4, seed=0)
+    drawn = correlated.delta(strategy, sampler, **asked, draws=1024, particles=4, seed=0)
     proved = correlated.delta(strategy, sampler, **asked, statistics="none")
     row = chosen(mechanism, sampler)
     assert drawn.label in LABELS

@@ -51,7 +51,7 @@ def removing_by_enumeration(strategy, rate, sigma, epsilons, rng):
 
     best = min(itertools.product((1.0, 2.0, 3.0), (0.1, 0.25, 0.5)), key=spread)
     for epsilon in epsilons:
-        terms = terms_by_enumeration(means, chances, sigma, epsilon, best, 6000, rng)
+        terms = terms_by_enumeration(means, chances, sigma, epsilon, best, 3000, rng)
         yield terms.mean(), terms.std() / math.sqrt(len(terms))
 
 

@@ -30,7 +30,7 @@ def layered(parts, epsilon, size):
 def test_layers_of_one_step_hold_its_closed_form():
     rng = np.random.default_rng(3)
     held = 0
-    for _ in range(40):
+    for _ in range(25):
         q, sigma = 10 ** rng.uniform(-9, -0.1), 10 ** rng.uniform(-1, 0.7)
         loss, epsilon = SampledGaussian(q, sigma, "remove"), 10 ** rng.uniform(-6, 1.3)
         truth, error = loss.log_delta(epsilon)

@@ -240,7 +240,7 @@ def test_sampled_claims_by_enumeration(epsilon):
 
 
 @pytest.mark.slow
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     order=st.permutations(range(4)),
     counts=st.lists(st.integers(1, 30), min_size=4, max_size=4),
