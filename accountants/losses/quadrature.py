@@ -176,9 +176,10 @@ class QuadratureTilt(Tilt):
         sums = second_order_sums(theta[far], self._weights[far], 0, nodes)
         if len(far) < len(theta):
             sums += _series(theta[near] * nodes, self._weights[near], nodes)
-        # The points are shifted by a mean that was summed over other points, on the real line: what
-        # these weights leave of it is a term i t x of its own, which does not fall with psi.
-        return complex_log1p(sums + 1j * np.arange(nodes) * (self._weights @ theta))
+        # The mean that the points are shifted by was summed over other points, on the real line.
+        # What these weights leave of it, i s in all, counts as far as it does not fall with psi.
+        left = 1j * np.arange(nodes) * (self._weights @ theta)
+        return complex_log1p(sums * (1 - left))
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
         """Return errors of psi(t) in units, for weights w off by w d each.

@@ -181,7 +181,7 @@ def test_statistics_agree_across_methods():
     )
     assert sharp.label == STATISTICAL
     for extra in ({}, {"arithmetic": "bracketed"}):
-        sure = correlated.epsilon(run, sampler, **options, draws=12_288, seed=2, **extra)
+        sure = correlated.epsilon(run, sampler, **options, draws=30_000, seed=2, **extra)
         assert sure.label == WITH_CONFIDENCE
         assert sharp.lower <= sure
         assert sure.lower <= sharp
