@@ -80,7 +80,6 @@ def test_gaussian_closed_form_bounds_its_error(mu, epsilon):
     assert abs(math.expm1(value - truth)) <= error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "sigma", "direction", "z"),
     [

@@ -90,7 +90,6 @@ def test_few_records_have_no_bounds_and_partial_fit_needs_them():
         assert shared.spent == 0.0
 
 
-@pytest.mark.slow
 def test_bounds_are_forgotten_by_a_fit_with_declared_ones():
     X, _ = table()
     scaler = StandardScaler(bounds="learn", epsilon=2.0).fit(X)

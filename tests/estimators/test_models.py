@@ -83,7 +83,6 @@ def test_a_pipeline_of_three_lines_learns_at_epsilon_two(load, least):
     assert np.mean(scores) > least
 
 
-@pytest.mark.slow
 def test_scaled_features_and_bounds_give_one_decision():
     """Coefficients are in the units of the records, whatever they were scaled by inside."""
     rng = np.random.default_rng(3)

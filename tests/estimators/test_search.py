@@ -166,7 +166,6 @@ def test_what_has_no_price_is_refused(estimator, grid, error, told):
         PrivateSearch(estimator, grid).fit(*table())
 
 
-@pytest.mark.slow
 def test_a_poisson_number_may_be_none():
     X, y = table()
     numbers = [number_of_runs(1.0, math.inf, np.random.default_rng(seed)) for seed in range(9)]

@@ -67,8 +67,10 @@ def test_bounds_hold_the_closed_form(kind, name):
         (q, 10 ** rng.uniform(0, 1.5), q * 10 ** rng.uniform(-1, 1))
         for q in 10 ** rng.uniform(-3, -0.1, 60)
     ]
+    # Mixtures and choices take the other half of the time, and share the lattice of the first kind.
+    few = kind in ("mixture", "revealed")
     compared = 0
-    for q, sigma, epsilon in settings:
+    for q, sigma, epsilon in settings[:32] if few else settings:
         # The direction of adding has no loss above -log(1 - q).
         if name == "add":
             epsilon = min(epsilon, -0.9 * np.log1p(-q))
