@@ -47,8 +47,8 @@ _LOG_OF_ZERO = -1e6
 # share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it shows: at half of it 2 of 4
 # answers became twice as wide, at twice of it none.
 _RARE = -45.0
-# Log of odds below which log1p(odds) is odds to rounding. At half of it, one of 40 answers was
-# apart from the one before; at twice of it none changed.
+# Log of odds below which log1p(odds) is odds to rounding. With half of it one of 9 answers is too
+# low, by 1e-11; with twice none changes.
 _TINY = -36.0
 # Log of odds above which the bulk is not told from rounding. Neither half nor twice of it changes
 # any of 3 answers.

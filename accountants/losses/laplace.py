@@ -47,8 +47,7 @@ _SMOOTH = 25.0
 # of 8 answers.
 _PHASE = 30.0
 # Multiple of 1 / tilt from its end beyond which an exponential density is left out: exp(-45) is
-# 3e-20, below a rounding. Half as much would show in the tenth digit. Neither half nor twice of it
-# changes any of 8 answers.
+# 3e-20, below a rounding. Neither half nor twice of it changes any of 8 answers.
 _REACH = 45.0
 
 

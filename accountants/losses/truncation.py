@@ -106,8 +106,8 @@ _WIDE_TAIL = np.linspace(0.0, 40.0, 161)
 # 10 answers.
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
-# taken from a point beyond the end of a part, relative to the mass that stays. Neither half nor
-# twice of it changes any of 4 answers.
+# taken from a point beyond the end of a part, relative to the mass that stays. With half or twice
+# of it one of 9 answers changes, and meets the one before.
 SURPLUS = 1e-18
 # Largest correction of a mass for what is cut off that is worth the digits it takes. Neither half
 # nor twice of it changes any of 7 answers.
