@@ -145,7 +145,9 @@ def test_phased_steps_are_contractions_without_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subsolver", SUBSOLVERS)
+@pytest.mark.parametrize(
+    "subsolver", [pytest.param("noisy_gd", marks=pytest.mark.study), "phased_sgd"]
+)
 def test_gradients_of_population_risk_fall_with_n(subsolver):
     # Huber's loss of a location: the population gradient at 100,000 fresh points. Theory: at least
     # as n^-1/2; a slope above -0.4 over a factor 16 would take an error of 2/3 at one end.
