@@ -26,12 +26,12 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.truncation import trim
 
-SEED, CHUNKS, POINTS = 2027, 4, 15
+SEED, POINTS = 2027, 15
 BALLS = (1, 1, 0, 0)  # proofs of a chunk's answers; those that come first in others take seconds
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@pytest.mark.parametrize("chunk", [*range(3), pytest.param(3, marks=pytest.mark.study)])
 def test_answers_hold_everywhere(chunk):
     checked = 0
     for index in range(chunk * POINTS, (chunk + 1) * POINTS):
@@ -68,6 +68,7 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_forty_distinct_sparse_losses_get_an_answer():
     steps = tuple((1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40))
     point = sweep.Point(steps, None, math.log(1e-7))
@@ -77,6 +78,7 @@ def test_forty_distinct_sparse_losses_get_an_answer():
 
 
 @pytest.mark.slow
+@pytest.mark.study
 def test_many_losses_of_which_some_are_large_have_a_lower_end():
     # In layers, whose contours together have more points than those of a few losses may have.
     steps = tuple((1e-3, 0.5 + 0.0012 * i, 4) for i in range(250))
@@ -108,8 +110,9 @@ def log_mgf(q, sigma, c):
         *itertools.product([0.22], [0.35], [1e-6, 1e-3, 0.5, 3.0]),
         *itertools.product([0.27], [2.36], [1e-6, 1e-3, 0.5, 3.0]),
         *itertools.product([1e-3], [1.0], [1e-6, 1e-3, 0.5, 3.0]),
-        *itertools.product([1e-3], [0.03], [1e-6, 3.0]),
-        (0.3, 0.015, 1e-3),
+        pytest.param(1e-3, 0.03, 1e-6, marks=pytest.mark.study),
+        (1e-3, 0.03, 3.0),
+        pytest.param(0.3, 0.015, 1e-3, marks=pytest.mark.study),
     ],
 )
 def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):

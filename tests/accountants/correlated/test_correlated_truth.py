@@ -56,9 +56,14 @@ def removing_by_enumeration(strategy, rate, sigma, epsilons, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("delta", [1e-6, 1e-12])
 @pytest.mark.parametrize(
-    "run", [LambdaCGD(10, 0.5), Banded(10, 3, (1.0, 0.6, 0.3))], ids=["lambda-CGD", "bands"]
+    ("run", "delta"),
+    [
+        (LambdaCGD(10, 0.5), 1e-6),
+        pytest.param(LambdaCGD(10, 0.5), 1e-12, marks=pytest.mark.study),
+        pytest.param(Banded(10, 3, (1.0, 0.6, 0.3)), 1e-6, marks=pytest.mark.study),
+        (Banded(10, 3, (1.0, 0.6, 0.3)), 1e-12),
+    ],
 )
 def test_ten_rounds_against_all_patterns(run, delta):
     rate, sigma = 0.05, 1.5
@@ -106,7 +111,9 @@ def attacked(run, sampler, sigma, epsilon, draws, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "run", [LambdaCGD(60, 0.5), Banded.optimised(60, 4)], ids=["lambda-CGD", "bands"]
+    "run",
+    [LambdaCGD(60, 0.5), pytest.param(Banded.optimised(60, 4), marks=pytest.mark.study)],
+    ids=["lambda-CGD", "bands"],
 )
 def test_the_likelihood_attack_on_the_noise_stays_below_the_claim(run):
     # The release is y + sigma C^-1 z, with rows of the stream that optimizers read. Whoever says
