@@ -43,8 +43,9 @@ _Kernel = Callable[..., None]
 
 KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
-# The transfer matrix has 2^(bands - 1) states, each of which every round of every draw visits; one
-# band more doubles the time of a draw. Neither half nor twice of it changes any of 8 answers.
+# Bands at most. The transfer matrix has 2^(bands - 1) states, each of which every round of every
+# draw visits; one band more doubles the time of a draw. Neither half nor twice of it changes any of
+# 8 answers.
 WIDEST_BAND = 12
 
 # Axes of the grid of states for sums of geometric series; its nodes grow exponentially in them.

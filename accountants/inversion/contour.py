@@ -66,8 +66,8 @@ _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # this. Neither half nor twice of it changes any of 3 answers.
 _ALGEBRAIC = 1e-7
 # Remainder, relative to the value, at which a law of many losses whose remainder falls like a power
-# of t has enough nodes: more would cost the more, and gain less than rounding leaves of its digits.
-# Neither half nor twice of it changes any of 3 answers.
+# of t has enough nodes: more of them would cost time, and gain less than rounding leaves of the
+# digits. Neither half nor twice of it changes any of 3 answers.
 _ENOUGH = 1e-11
 # Nodes of one contour at most. Half of them makes answers of small noise and few steps wider: one
 # of 6 answers was, and all took 0.6 of the time. Twice as many take 1.6 times the time.
@@ -98,8 +98,8 @@ _CHUNK = 32
 # probability that the added loss exceeds the shift. Each is twice the one before: closer ones gain
 # little. Neither half nor twice of it changes the one answer that reads it.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
-# Logarithm beyond which an error has no need of its size. Neither half nor twice of it changes any
-# of 4 answers.
+# Logarithm at which the size of an error is capped: its exponential is still a double. Neither half
+# nor twice of it changes any of 4 answers.
 _HUGE = 700.0
 # An integrand without a digit left may have no value; its sum then says nothing.
 _silent = np.errstate(over="ignore", invalid="ignore")

@@ -22,11 +22,10 @@ __all__ = ["COARSE", "MAX_TILT", "MOST_EVALUATIONS", "increasing_root", "log_che
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
-# A saddle beyond this tilt is not searched for: losses of a trillionth are told from none nowhere.
-# With half of it one of 4 answers changes by up to 0.1; with twice one of 4 answers changes by up
-# to 0.06.
+# A saddle beyond this tilt is not searched for: a loss of 1e-12 is nowhere told from 0. With half
+# of it one of 4 answers changes by up to 0.1; with twice one of 4 answers changes by up to 0.06.
 MAX_TILT = 1e12
-# Evaluations of a law in search of a root: a search that takes more has lost its way. Neither half
+# Evaluations of a law in search of a root: a search that takes more does not converge. Neither half
 # nor twice of it changes any of 10 answers.
 MOST_EVALUATIONS = 200
 # How close to a root is close enough for a contour: every bound holds on any contour, and this one

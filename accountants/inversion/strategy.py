@@ -91,9 +91,9 @@ _SHARE_OF_MANY = 0.1
 # of them leave a thousand losses of which some are large without a lower end. Neither half nor
 # twice of it changes any of 5 answers.
 _LAYER_POINTS = 4e6
-# The largest loss that a contour for all that is left may see, in standard deviations of that:
-# larger ones are rare jumps, among which no contour is short. With half of it nothing changes; with
-# twice the lower end of one of 5 answers changes.
+# The largest loss that a contour for all that is left may see, in standard deviations of the rest:
+# larger ones are rare jumps, and a law with rare jumps has no short contour. With half of it
+# nothing changes; with twice the lower end of one of 5 answers changes.
 _RARE_JUMPS = 20.0
 # A layer without a contour is bounded where it is this much smaller than the rest, in logarithms:
 # the bounds are then up to exp(-5) apart. Neither half nor twice of it changes any of 5 answers.

@@ -26,8 +26,8 @@ __all__ = ["Bound", "DeltaCurve", "Least", "Proof", "Worst", "least_epsilon"]
 # Relative width of the interval in which an epsilon is found; the upper end is returned. With half
 # of it 11 of 23 answers change by up to 5e-10; with twice 15 of 23 answers change by up to 9e-10.
 _WIDTH = 1e-9
-# Above this, no epsilon is worth having; a larger value only makes hopeless searches longer.
-# Neither half nor twice of it changes any of 8 answers.
+# Largest epsilon that is searched for. No larger one is worth having; a larger value only makes
+# searches longer that find nothing. Neither half nor twice of it changes any of 8 answers.
 _LARGEST_EPSILON = 1e7
 
 

@@ -27,8 +27,8 @@ from dpcal.accountants.correlated.question import Question
 
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
-# Draws of a pilot; fewer choose by luck, more cost as much as what they choose. Neither half nor
-# twice of it changes any of 2 answers.
+# Draws of a pilot. With fewer of them chance decides the choice; more of them cost as much as the
+# draws that are chosen. Neither half nor twice of it changes any of 2 answers.
 _PILOT = 1024
 # Numbers of a pilot at most, 128 MB: a long run has fewer draws in its pilot. Neither half nor
 # twice of it changes any of 2 answers.

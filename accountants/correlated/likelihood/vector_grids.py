@@ -144,8 +144,8 @@ class _Axis:
         return interpolation(self.u, self.barycentric, x / (self.squeeze + (1 - self.squeeze) * x))
 
 
-# A grid may have this many nodes on all axes together; with more it costs more than particles do.
-# Neither half nor twice of it changes any of 2 answers.
+# Nodes of a grid at most, on all axes together. A grid with more of them costs more than particles
+# do. Neither half nor twice of it changes any of 2 answers.
 MOST_NODES = 1000
 
 
