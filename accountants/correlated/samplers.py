@@ -38,8 +38,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# Probability with which a record may take part more often than the number that is stated as its
-# most. Neither half nor twice of it changes any of 3 answers.
+# Probability with which a record may take part more often than the most that patterns are drawn
+# for. Neither half nor twice of it changes any of 3 answers.
 _RARE = 1e-8
 # Above this number of rounds the law of the number of participations, whose cost is quadratic in
 # it, takes more than a second. Neither half nor twice of it changes any of 3 answers.
