@@ -160,9 +160,11 @@ def _two_sided(below: Any, above: Any) -> float:
     return float(min(1.0, 2 * min(below, above)))
 
 
-def _chi_squared(square: float, degrees: int) -> float:
+def _chi_squared(least: float, degrees: int, most: float | None = None) -> float:
+    """Return the chance of what is as far out as a sum of squares, known up to an interval."""
+    most = least if most is None else most
     return _two_sided(
-        special.gammainc(degrees / 2, square / 2), special.gammaincc(degrees / 2, square / 2)
+        special.gammainc(degrees / 2, most / 2), special.gammaincc(degrees / 2, least / 2)
     )
 
 
@@ -258,7 +260,10 @@ def _spread(query: Query, n: int, batches: list[Rows]) -> str:
     variance = n * q * (1 - q)
     # Sizes of batches are close to normal from about 20 records on.
     if variance >= 20:
-        chance = _chi_squared(float(((sizes - n * q) ** 2).sum()) / variance, len(sizes))
+        # A whole number stands for all that is rounded to it: one batch may hit its mean.
+        away = np.abs(sizes - n * q)
+        least, most = ((np.maximum(away + half, 0.0) ** 2).sum() for half in (-0.5, 0.5))
+        chance = _chi_squared(float(least) / variance, len(sizes), float(most) / variance)
     if chance < ALARM:
         return f"sizes of batches vary by {sizes.std():.4g}, Poisson samples by {variance**0.5:.4g}"
     return ""

@@ -5,11 +5,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from _recording import record
 
 from dpcal import calibrate, optim
 from dpcal._ext.noise import add_gaussian
 from dpcal.calibrate import Plan, Query
 from dpcal.optim import FromGradients, Logistic, PrivateOracle, attacks, dpsgd, noisy_gd
+from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
@@ -34,6 +36,16 @@ def found(run, **options):
 
 def test_an_honest_run_is_not_accused():
     assert found(honest) == set()
+
+
+def test_one_batch_that_has_its_expected_size_is_no_evidence():
+    once = calibrate.dpsgd(n=N, batch_size=80, steps=1, epsilon=2.0, delta=1e-4)
+    sizes = set()
+    for seed in range(40):
+        _, tape = record(dpsgd, Logistic(X, Y), once, learning_rate=0.5, seed=seed)
+        assert not list(broken_promises(tape, price=False))
+        sizes.update(len(answer.rows) for answer in tape.answers)
+    assert 80 in sizes
 
 
 # -- what a user's objective does
