@@ -31,7 +31,7 @@ BALLS = (1, 1, 0, 0)  # proofs of a chunk's answers; those that come first in ot
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", [*range(3), pytest.param(3, marks=pytest.mark.study)])
+@pytest.mark.parametrize("chunk", range(4))
 def test_answers_hold_everywhere(chunk):
     checked = 0
     for index in range(chunk * POINTS, (chunk + 1) * POINTS):
@@ -68,7 +68,7 @@ def test_a_participation_that_cannot_be_missed_costs_its_probability():
 
 
 @pytest.mark.slow
-@pytest.mark.study
+@pytest.mark.slow
 def test_forty_distinct_sparse_losses_get_an_answer():
     steps = tuple((1e-7 * (1 + i / 40), 0.3 + 0.005 * i, 5 + i) for i in range(40))
     point = sweep.Point(steps, None, math.log(1e-7))
@@ -78,7 +78,7 @@ def test_forty_distinct_sparse_losses_get_an_answer():
 
 
 @pytest.mark.slow
-@pytest.mark.study
+@pytest.mark.slow
 def test_many_losses_of_which_some_are_large_have_a_lower_end():
     # In layers, whose contours together have more points than those of a few losses may have.
     steps = tuple((1e-3, 0.5 + 0.0012 * i, 4) for i in range(250))
@@ -110,9 +110,9 @@ def log_mgf(q, sigma, c):
         *itertools.product([0.22], [0.35], [1e-6, 1e-3, 0.5, 3.0]),
         *itertools.product([0.27], [2.36], [1e-6, 1e-3, 0.5, 3.0]),
         *itertools.product([1e-3], [1.0], [1e-6, 1e-3, 0.5, 3.0]),
-        pytest.param(1e-3, 0.03, 1e-6, marks=pytest.mark.study),
+        (1e-3, 0.03, 1e-6),
         (1e-3, 0.03, 3.0),
-        pytest.param(0.3, 0.015, 1e-3, marks=pytest.mark.study),
+        (0.3, 0.015, 1e-3),
     ],
 )
 def test_moments_keep_their_digits_at_small_tilts(q, sigma, c):
@@ -189,7 +189,7 @@ def test_a_bulk_that_decides_is_priced_to_the_last_digit():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [1140, 2637, pytest.param(2778, marks=pytest.mark.study)])
+@pytest.mark.parametrize("index", [1140, 2637, 2778])
 def test_many_losses_guessed_by_a_subset_cost_the_same(index, monkeypatch):
     # A subset says where to look, and nothing of the law there.
     point = sweep.draw(41, index)
