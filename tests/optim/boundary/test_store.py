@@ -155,8 +155,6 @@ def few_pages():
     """Let a child share its parent's pages: a collection would touch, and so copy, all of them."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
