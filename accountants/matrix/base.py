@@ -20,7 +20,13 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.matrix import sensitivity as sensitivities
 from dpcal.accountants.matrix.participation import Participation, Single
-from dpcal.accountants.matrix.recurrences import Feedback, Filter, Recurrence, Rows
+from dpcal.accountants.matrix.recurrences import (
+    Feedback,
+    Filter,
+    Recurrence,
+    Rows,
+    inverse_series,
+)
 from dpcal.accountants.matrix.sensitivity import Sensitivity
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 from dpcal.errors import UnsupportedEvent
@@ -300,11 +306,7 @@ class Toeplitz(Strategy):
     @cached_property
     def inverse_coefficients(self) -> Array:
         """First column of C^-1, shape (T,)."""
-        from scipy.signal import lfilter
-
-        impulse = np.zeros(self.steps)
-        impulse[0] = 1.0
-        return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
+        return read_only(inverse_series(self.coefficients[: self.bands], self.steps))
 
     @property
     def nonnegative(self) -> bool:

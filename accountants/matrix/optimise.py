@@ -31,6 +31,7 @@ from dpcal import _validate
 from dpcal.accountants.matrix.buffers import best_buffers
 from dpcal.accountants.matrix.gram import best_gram
 from dpcal.accountants.matrix.participation import Participation, Single
+from dpcal.accountants.matrix.recurrences import inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
 __all__ = ["Objective", "banded", "blt", "dense", "fractional_root", "lambda_cgd", "root_series"]
@@ -238,15 +239,12 @@ def fractional_root(
 ) -> float:
     """Return the best exponent in (0, 1) of a banded inverse, to about 1e-9, by Brent's method."""
     from scipy.optimize import minimize_scalar
-    from scipy.signal import lfilter
 
     objective = Objective(steps, participation, workload, error)
-    impulse = np.zeros(steps)
-    impulse[0] = 1.0
 
     def of(logit_exponent: float) -> float:
         inverse = root_series(inverse_bands, float(expit(logit_exponent)))
-        column = lfilter([1.0], inverse, impulse)
+        column = inverse_series(inverse, steps)
         return objective.rational(np.ones(1), inverse, column)[0]
 
     low, high = -12.0, np.log(1e4 * steps)

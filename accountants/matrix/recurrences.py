@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext.streams import FRESH, OWN, RESULT, convolve, leak, mix
 
-__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes"]
+__all__ = ["Buffers", "Feedback", "Filter", "Recurrence", "Rows", "TreeNodes", "inverse_series"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,19 @@ _NOTHING = np.zeros(0)
 # Kept rows from which on it is quicker to read them once for four steps than for each. No question
 # of benchmarks.constants reads it.
 _MANY = 6
+
+
+def inverse_series(coefficients: Array, count: int) -> Array:
+    """Return the first coefficients of 1 / p(x), shape (count,), of a series p with p(0) != 0.
+
+    >>> inverse_series(np.array([1.0, -0.5]), 3).tolist()
+    [1.0, 0.5, 0.25]
+    """
+    from scipy.signal import lfilter
+
+    impulse = np.zeros(count)
+    impulse[0] = 1.0
+    return np.asarray(lfilter([1.0], coefficients, impulse))
 
 
 def _block(slots: int) -> int:

@@ -21,7 +21,7 @@ from dpcal import _validate
 from dpcal.accountants.matrix import optimise
 from dpcal.accountants.matrix.base import Toeplitz, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
-from dpcal.accountants.matrix.recurrences import Buffers, Recurrence
+from dpcal.accountants.matrix.recurrences import Buffers, Recurrence, inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
 __all__ = ["BIFR", "BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot"]
@@ -284,11 +284,7 @@ class SquareRoot(Toeplitz):
         """First column of C^-1, shape (T,)."""
         if self.bands is None:
             return read_only(optimise.root_series(self.steps, 0.5))
-        from scipy.signal import lfilter
-
-        impulse = np.zeros(self.steps)
-        impulse[0] = 1.0
-        return read_only(lfilter([1.0], self.coefficients[: self.bands], impulse))
+        return read_only(inverse_series(self.coefficients[: self.bands], self.steps))
 
 
 class _BandedInverse(Toeplitz):
@@ -310,12 +306,8 @@ class _BandedInverse(Toeplitz):
     @cached_property
     def coefficients(self) -> Array:
         """First column of C, shape (T,); sums of numbers >= 0, so exact in sign."""
-        from scipy.signal import lfilter
-
-        impulse = np.zeros(self.steps)
-        impulse[0] = 1.0
         inverse = self.inverse_coefficients[: self.inverse_bands]
-        return read_only(lfilter([1.0], inverse, impulse))
+        return read_only(inverse_series(inverse, self.steps))
 
     @cached_property
     def inverse_coefficients(self) -> Array:
