@@ -59,6 +59,9 @@ FOURIER = 2e-14
 # Logarithms of scales of tilted groups beyond this are those of groups that weigh nothing. Neither
 # half nor twice of it changes any of 2 answers.
 _SCALE = 600.0
+# Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
+# gives a valid bound; a coarser choice rounds more.
+_DISTANCES = np.geomspace(0.05, 200.0, 60)
 
 
 def reach(norm: float) -> float:
@@ -112,10 +115,9 @@ class Moments:
     @classmethod
     def both(cls, nodes: Floats, log_masses: Floats) -> tuple[Moments, Moments]:
         """Return those at tilts above 1 and at tilts below 0, of masses on nodes."""
-        sizes = np.geomspace(0.05, 200.0, 60)
         above, below = (
             cls(tilts, logsumexp(log_masses + tilts[:, None] * nodes, axis=1))
-            for tilts in (1 + sizes, -sizes)
+            for tilts in (1 + _DISTANCES, -_DISTANCES)
         )
         return above, below
 
