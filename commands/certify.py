@@ -133,8 +133,8 @@ def _check(options: Namespace) -> int:
     try:
         text = options.check.read_text()
     except (OSError, ValueError) as error:
-        reason = reason_of(error)
-        raise ValueError(f"--check must name a readable certificate: {reason}.") from error
+        named = f"got {str(options.check)!r}: {reason_of(error)}"
+        raise ValueError(f"--check must name a readable certificate, {named}.") from error
     stage(options, "proving the bounds again")
     try:
         certificate = dpcal.accountants.verify_certificate(text)

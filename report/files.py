@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpcal.errors import reason_of
+
 __all__ = ["FORMAT", "check_replaceable", "read", "replace_file", "replacing"]
 
 FORMAT = "dpcal-report"
@@ -140,8 +142,10 @@ def read(folder: Path) -> Any:
     ValueError
         If there is none that can be read.
     """
+    path = folder if folder.is_file() else folder / "report.json"
     try:
-        path = folder if folder.is_file() else folder / "report.json"
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise ValueError(f"report must hold a readable report.json: {error}.") from error
+        raise ValueError(
+            f"report must hold a readable report.json, got {str(path)!r}: {reason_of(error)}."
+        ) from error

@@ -25,6 +25,7 @@ from dpcal.commands.training.data import Data, read
 from dpcal.commands.training.documents import add_pages, claim_of
 from dpcal.commands.training.evaluation import print_warnings, warn_before
 from dpcal.commands.training.plans import public_constants
+from dpcal.errors import reason_of
 from dpcal.optim import Selection
 from dpcal.optim.registry import SELECTIONS
 from dpcal.report import check_replaceable, replace_file, save
@@ -117,7 +118,7 @@ def _points(path: Path) -> list[Vector] | None:
         listed = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(
-            f"candidates must be readable files, got {str(path)!r}: {error}."
+            f"candidates must be readable files, got {str(path)!r}: {reason_of(error)}."
         ) from error
     if not isinstance(listed, list):
         return None

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.errors import reason_of
 from dpcal.tables import REACH
 
 __all__ = ["Ranges", "read_ranges", "split"]
@@ -79,7 +80,7 @@ def read_ranges(
         except (OSError, ValueError, TypeError, IndexError) as error:
             raise ValueError(
                 f"{option} must be LOW:HIGH or a JSON file of column: [low, high], "
-                f"got {text!r}: {error}."
+                f"got {text!r}: {reason_of(error)}."
             ) from error
         except KeyError as error:
             raise ValueError(

@@ -503,5 +503,10 @@ def test_a_changed_certificate_does_not_hold(capsys, tmp_path):
 
 def test_certify_refuses(capsys, tmp_path):
     assert "Exactly one of --epsilon and --delta" in refuse(capsys, "certify", *MECHANISM)
-    assert "readable certificate" in refuse(capsys, "certify", "--check", tmp_path / "none.json")
+    missing = tmp_path / "none.json"
+    for words in (("certify", "--check", missing), ("verify", tmp_path / "none")):
+        sentence = refuse(capsys, *words)
+        assert "readable" in sentence
+        assert "none" in sentence
+        assert "Errno" not in sentence
     assert "--steps" in refuse(capsys, "certify", *MECHANISM[:4], "--epsilon", "1")
