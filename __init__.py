@@ -25,7 +25,7 @@ Flower and PyTorch, and ``dpcal.budget`` is a budget that runs share.
 
 from typing import TYPE_CHECKING
 
-from dpcal import _lazy, _moved
+from dpcal import _lazy
 
 if TYPE_CHECKING:
     from dpcal import accountants, adapters, calibrate, estimators, optim, plot, report, tables
@@ -47,8 +47,6 @@ __all__ = [
     "report",
     "tables",
 ]
-
-_moved.install()
 
 _ROOMS = ("accountants", "adapters", "calibrate", "estimators", "optim", "plot", "report", "tables")
 _HOMES = {

@@ -2,9 +2,10 @@
 
 What is slow to import stays out of ``import``, and ``dir`` lists it nevertheless.
 
->>> find, names = attributes("dpcal", {"errors": "dpcal.errors", "MOVED": "dpcal._moved"})
->>> find("errors").__name__, type(find("MOVED")).__name__
-('dpcal.errors', 'dict')
+>>> homes = {"errors": "dpcal.errors", "Delta": "dpcal.accountants.answers"}
+>>> find, names = attributes("dpcal", homes)
+>>> find("errors").__name__, find("Delta").__name__
+('dpcal.errors', 'Delta')
 >>> names() == sorted(__import__("dpcal").__all__)
 True
 >>> find("rooms")
@@ -31,8 +32,8 @@ def attributes(
     package
         The package's name; its ``__all__`` is what ``dir`` lists.
     homes
-        For each name that is imported when it is first used, the module that it is in. The name of
-        a module of the package is in the module of that name.
+        For each name that is imported when it is first used, the module that it is in. A module of
+        that name that holds no such attribute is itself the value.
 
     Returns
     -------
@@ -44,7 +45,9 @@ def attributes(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(homes[name])
-        return module if homes[name] == f"{package}.{name}" else getattr(module, name)
+        if homes[name].endswith(f".{name}"):
+            return getattr(module, name, module)
+        return getattr(module, name)
 
     def names() -> list[str]:
         return sorted(sys.modules[package].__all__)

@@ -9,8 +9,8 @@ waits for the answer of ``dpcal audit``. Times are of the processor.
 import argparse
 import time
 
-from dpcal.calibrate.auditing.report import audit
-from dpcal.calibrate.schedules import PAPERS
+from dpcal.calibrate.papers.report import audit
+from dpcal.calibrate.papers.schedules import PAPERS
 
 
 def main():

@@ -19,8 +19,8 @@ from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim import Logistic, PrivateOracle, adaptive_gd, kl_spider, noisy_gd, proximal_point
+from dpcal.optim.first_order.proximal_point import regularized_descent
 from dpcal.optim.problems import PowerNorm, _Tilted, balanced
-from dpcal.optim.proximal_point import regularized_descent
 
 TARGET = {"public": True, "epsilon": 2.0, "delta": 1e-6}
 

@@ -9,7 +9,7 @@
 from typing import TYPE_CHECKING
 
 from dpcal import _lazy
-from dpcal.calibrate.compare import Needed, Needs, compare
+from dpcal.calibrate.comparison import Needed, Needs, compare
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.correlation import Correlation
 from dpcal.calibrate.noise import (
@@ -21,15 +21,15 @@ from dpcal.calibrate.noise import (
 )
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
+from dpcal.calibrate.plans.comparators.ada_dp_spider import ada_dp_spider
+from dpcal.calibrate.plans.comparators.dp_sgda import dp_sgda
+from dpcal.calibrate.plans.comparators.privatediff import privatediff
+from dpcal.calibrate.plans.comparators.sto_spider import sto_spider
 from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd
 from dpcal.calibrate.plans.dpsgd import dpsgd
 from dpcal.calibrate.plans.jl_glm import jl_glm
 from dpcal.calibrate.plans.kl_spider import kl_spider
-from dpcal.calibrate.plans.minimax.ada_dp_spider import ada_dp_spider
 from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda
-from dpcal.calibrate.plans.minimax.dp_sgda import dp_sgda
-from dpcal.calibrate.plans.minimax.privatediff import privatediff
-from dpcal.calibrate.plans.minimax.sto_spider import sto_spider
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.proximal_point import proximal_point
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
@@ -85,8 +85,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from dpcal.calibrate import schedules
-    from dpcal.calibrate.auditing.report import audit
+    from dpcal.calibrate.papers import schedules
+    from dpcal.calibrate.papers.report import audit
     from dpcal.calibrate.strategies import SampledBatches, compare_strategies
 
 
@@ -95,8 +95,8 @@ __getattr__, __dir__ = _lazy.attributes(
     __name__,
     {
         "SampledBatches": "dpcal.calibrate.strategies",
-        "audit": "dpcal.calibrate.auditing.report",
+        "audit": "dpcal.calibrate.papers.report",
         "compare_strategies": "dpcal.calibrate.strategies",
-        "schedules": "dpcal.calibrate.schedules",
+        "schedules": "dpcal.calibrate.papers",
     },
 )

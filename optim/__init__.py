@@ -8,7 +8,6 @@ a table of the optimizers.
 
 from dpcal.calibrate.constants import Constants
 from dpcal.optim import attacks, minimax, registry
-from dpcal.optim.adaptive_gd import adaptive_gd
 from dpcal.optim.boundary.access import released
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.ledger import Ledger
@@ -16,16 +15,22 @@ from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import replaying
 from dpcal.optim.boundary.streams import NoiseStream
-from dpcal.optim.correlated_dpsgd import correlated_dpsgd
-from dpcal.optim.dpsgd import dpsgd
-from dpcal.optim.jl_glm import jl_glm
-from dpcal.optim.kl_spider import kl_spider
+from dpcal.optim.comparators.dp_sgda import dp_sgda
+from dpcal.optim.comparators.explicit import ada_dp_spider, sto_spider
+from dpcal.optim.comparators.privatediff import privatediff
+from dpcal.optim.driver import Progress, Run
+from dpcal.optim.first_order.adaptive_gd import adaptive_gd
+from dpcal.optim.first_order.correlated_dpsgd import correlated_dpsgd
+from dpcal.optim.first_order.dpsgd import dpsgd
+from dpcal.optim.first_order.jl_glm import jl_glm
+from dpcal.optim.first_order.kl_spider import kl_spider
+from dpcal.optim.first_order.noisy_gd import noisy_gd
+from dpcal.optim.first_order.proximal_point import proximal_point
+from dpcal.optim.first_order.recursive_regularization import recursive_regularization
+from dpcal.optim.first_order.spiderboost import spiderboost
+from dpcal.optim.first_order.tree_spider import tree_spider
 from dpcal.optim.minimax.custom import Minimax
 from dpcal.optim.minimax.dp_rgda import dp_rgda
-from dpcal.optim.minimax.dp_sgda import dp_sgda
-from dpcal.optim.minimax.explicit import ada_dp_spider, sto_spider
-from dpcal.optim.minimax.privatediff import privatediff
-from dpcal.optim.noisy_gd import noisy_gd
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import check_objective
 from dpcal.optim.objectives.custom import FromGradients
@@ -33,17 +38,12 @@ from dpcal.optim.objectives.linear import Logistic, Squared
 from dpcal.optim.objectives.networks import KAN, MLP
 from dpcal.optim.objectives.robust import Cauchy, Huber, Sigmoid, Welsch
 from dpcal.optim.objectives.softmax import Softmax
-from dpcal.optim.proximal_point import proximal_point
-from dpcal.optim.recursive_regularization import recursive_regularization
 from dpcal.optim.result import Result, Trace
-from dpcal.optim.run import Progress, Run
 from dpcal.optim.second_order.curvature import Curvature, curvature
 from dpcal.optim.second_order.distributed_psgd import DistributedResult, distributed_psgd
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult, gauss_psgd
 from dpcal.optim.second_order.select_point import Selection, select_point
 from dpcal.optim.silos import DaskSilos, Silo
-from dpcal.optim.spiderboost import spiderboost
-from dpcal.optim.tree_spider import tree_spider
 
 __all__ = [
     "KAN",

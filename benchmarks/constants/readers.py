@@ -6,7 +6,7 @@ from pathlib import Path
 
 PACKAGES = (
     "accountants",
-    "calibrate/compare.py",
+    "calibrate/comparison.py",
     "calibrate/correlated.py",
     "calibrate/families.py",
     "calibrate/noise.py",

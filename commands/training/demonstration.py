@@ -238,7 +238,7 @@ def _document(
         "training": {
             "loss": task.loss,
             "l2": task.l2,
-            "learning_rate": "dpcal.optim.dpsgd.default_learning_rate",
+            "learning_rate": "dpcal.optim.first_order.dpsgd.default_learning_rate",
             "averaging": AVERAGING,
         },
         "calibration": [need.to_dict() for need in needs],

@@ -21,7 +21,7 @@ from dpcal.optim.registry import find
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
-    from dpcal.optim.run import Progress
+    from dpcal.optim.driver import Progress
 
 __all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "progress_bar", "train"]
 

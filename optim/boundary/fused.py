@@ -41,7 +41,7 @@ from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.estimate import Estimate, State, Stretch
+from dpcal.optim.first_order.estimate import Estimate, State, Stretch
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
 __all__ = ["Estimate", "Loops", "PairLoops", "WalkLoops"]

@@ -70,7 +70,7 @@ from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism, compiled_answers
 from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.estimate import Estimate
+from dpcal.optim.first_order.estimate import Estimate
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen

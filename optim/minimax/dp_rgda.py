@@ -39,13 +39,13 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Run
 from dpcal.optim.minimax.blocks import Blocks, checked_plan
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.minimax.tracking import Tracker, Tracking
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.run import Callback, Run
 
 __all__ = ["Escape", "dp_rgda"]
 

@@ -37,10 +37,10 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.access import oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Run, RunOver
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Run, RunOver
 from dpcal.optim.second_order.estimators import Spider
 from dpcal.optim.second_order.gauss_psgd import Settings, spider_of
 

@@ -30,9 +30,9 @@ from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Run, step_size
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Callback, Run, step_size
 from dpcal.optim.second_order.fingerprints import remember
 from dpcal.optim.second_order.gauss_psgd import (
     SecondOrderResult,

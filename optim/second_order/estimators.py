@@ -37,9 +37,9 @@ from dpcal._ext.walks import distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.fused import WalkLoops
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.estimate import State, Stretch
+from dpcal.optim.driver import RunOver
+from dpcal.optim.first_order.estimate import State, Stretch
 from dpcal.optim.objectives.arrays import Vector
-from dpcal.optim.run import RunOver
 
 __all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
 

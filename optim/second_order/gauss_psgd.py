@@ -35,11 +35,11 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.estimate import State, Stretch
+from dpcal.optim.driver import Callback, Run, RunOver, step_size
+from dpcal.optim.first_order.estimate import State, Stretch
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.run import Callback, Run, RunOver, step_size
 from dpcal.optim.second_order.estimators import Estimator, Spider
 from dpcal.optim.second_order.fingerprints import remember
 

@@ -32,9 +32,9 @@ from dpcal.optim.boundary.access import Store, oracle_of
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import RunOver
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.run import RunOver
 
 __all__ = ["ONE_OF_A_SILO", "Answerer", "Description", "Silo", "SiloLost"]
 

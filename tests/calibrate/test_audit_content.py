@@ -5,18 +5,18 @@ import dataclasses
 
 import pytest
 
-from dpcal.calibrate.auditing.errata import errata_of
-from dpcal.calibrate.auditing.kernel.terms import number, times
-from dpcal.calibrate.auditing.language import (
+from dpcal.calibrate.papers.claims.errata import errata_of
+from dpcal.calibrate.papers.claims.language import (
     Quantity,
     Schedule,
     Setting,
     auxiliary,
     claims_of,
 )
-from dpcal.calibrate.auditing.notation import line, read
-from dpcal.calibrate.auditing.prover import prove
-from dpcal.calibrate.schedules import PAPERS, load
+from dpcal.calibrate.papers.claims.notation import line, read
+from dpcal.calibrate.papers.kernel.terms import number, times
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.schedules import PAPERS, load
 
 SETTINGS = (
     Setting("T", "n**2*x", printed="n*x", source="Theorem 1"),

@@ -12,10 +12,8 @@ import time
 
 import pytest
 
-from dpcal.calibrate.auditing.formulas import parse
-from dpcal.calibrate.auditing.kernel.checker import refusal
-from dpcal.calibrate.auditing.kernel.terms import encode
-from dpcal.calibrate.auditing.language import (
+from dpcal.calibrate.papers.claims.formulas import parse
+from dpcal.calibrate.papers.claims.language import (
     Bound,
     Enumeration,
     Feasible,
@@ -27,9 +25,11 @@ from dpcal.calibrate.auditing.language import (
     Schedule,
     standalone,
 )
-from dpcal.calibrate.auditing.prover import prove
-from dpcal.calibrate.auditing.recheck import recheck, verdict_of
-from dpcal.calibrate.auditing.verdicts import Verdict
+from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.kernel.checker import refusal
+from dpcal.calibrate.papers.kernel.terms import encode
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.recheck import recheck, verdict_of
 
 DOCUMENTS = 10_000
 LINES_OF_CODE = 600  # of the kernel, without docstrings, comments and blank lines
@@ -264,7 +264,7 @@ def test_the_kernel_is_small():
     import tokenize
     from pathlib import Path
 
-    import dpcal.calibrate.auditing.kernel as kernel
+    import dpcal.calibrate.papers.kernel as kernel
 
     beside = {
         tokenize.COMMENT,
@@ -294,7 +294,7 @@ def test_the_checker_knows_nothing_of_the_search():
     import ast
     from pathlib import Path
 
-    import dpcal.calibrate.auditing.kernel as kernel
+    import dpcal.calibrate.papers.kernel as kernel
 
     trusted = {"base", "claims", "formulas", "kernel", "ranges"}
     for path in Path(kernel.__file__).parent.glob("*.py"):

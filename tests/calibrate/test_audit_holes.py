@@ -7,11 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpcal.calibrate.auditing.formulas import parse
-from dpcal.calibrate.auditing.kernel.rings import Ring
-from dpcal.calibrate.auditing.kernel.rules import Context, check
-from dpcal.calibrate.auditing.kernel.terms import ZERO, Undecided
-from dpcal.calibrate.auditing.language import (
+from dpcal.calibrate.papers.claims.formulas import parse
+from dpcal.calibrate.papers.claims.language import (
     Balance,
     Bound,
     Enumeration,
@@ -27,10 +24,13 @@ from dpcal.calibrate.auditing.language import (
     SoftRate,
     standalone,
 )
-from dpcal.calibrate.auditing.prover import prove
-from dpcal.calibrate.auditing.recheck import recheck
-from dpcal.calibrate.auditing.search.identities import equals
-from dpcal.calibrate.auditing.verdicts import Verdict
+from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.kernel.rings import Ring
+from dpcal.calibrate.papers.kernel.rules import Context, check
+from dpcal.calibrate.papers.kernel.terms import ZERO, Undecided
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.recheck import recheck
+from dpcal.calibrate.papers.search.identities import equals
 
 POSITIVE = tuple(Quantity(name, "positive") for name in ["x", "y", "z", "a", "b", "n"])
 REAL = (Quantity("t", "real", range="(-oo, oo)"), Quantity("v", "real", range="(-oo, oo)"))

@@ -16,13 +16,13 @@ from fractions import Fraction
 
 import pytest
 
-from dpcal.calibrate.auditing.formulas import from_sympy
-from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.terms import Undecided, minus, number, symbols, times
-from dpcal.calibrate.auditing.language import unfold
-from dpcal.calibrate.auditing.prover import prove
-from dpcal.calibrate.auditing.search.points import points
-from dpcal.calibrate.schedules import PAPERS, load
+from dpcal.calibrate.papers.claims.formulas import from_sympy
+from dpcal.calibrate.papers.claims.language import unfold
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, symbols, times
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.schedules import PAPERS, load
+from dpcal.calibrate.papers.search.points import points
 
 EVERY = 1 if os.environ.get("DPCAL_ALL_MUTANTS") == "1" else 3
 MUTATIONS = 500

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy import Ge, Le, Max, Min, Rational, exp, log, oo, sqrt
 
-from dpcal.calibrate.auditing.formulas import gaussian_delta, parse, show, to_sympy
-from dpcal.calibrate.auditing.kernel import balls
-from dpcal.calibrate.auditing.kernel.terms import Undecided, difference, number
-from dpcal.calibrate.auditing.language import (
+from dpcal.calibrate.papers.claims.formulas import gaussian_delta, parse, show, to_sympy
+from dpcal.calibrate.papers.claims.language import (
     Bound,
     Definition,
     Enumeration,
@@ -32,10 +30,12 @@ from dpcal.calibrate.auditing.language import (
     real,
     standalone,
 )
-from dpcal.calibrate.auditing.prover import prove
-from dpcal.calibrate.auditing.recheck import recheck
-from dpcal.calibrate.auditing.search.normal import Normal
-from dpcal.calibrate.auditing.verdicts import Verdict
+from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.terms import Undecided, difference, number
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.recheck import recheck
+from dpcal.calibrate.papers.search.normal import Normal
 
 x, y, z, n, d, kappa = positive("x y z n d kappa")
 (w,) = real("w")

@@ -5,11 +5,11 @@ import warnings
 
 import pytest
 
+from dpcal.calibrate.papers.from_schedule import settle
+from dpcal.calibrate.papers.schedules import load
 from dpcal.calibrate.plans import kl_spider
 from dpcal.calibrate.plans.common import single_release
-from dpcal.calibrate.plans.from_schedule import settle
 from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts
-from dpcal.calibrate.schedules import load
 from dpcal.errors import VacuousSchedule
 
 KL = {"n": 10**7, "d": 100, "rho": 0.5, "beta": 0.05, "F0": 0.5, "gamma": 1.0, "L0": 1.0, "L1": 2.0}

@@ -13,7 +13,7 @@ from dpcal.calibrate import Constants
 from dpcal.optim import FromGradients, Huber, attacks
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.boundary.batches import Parts
-from dpcal.optim.jl_glm import embedding
+from dpcal.optim.first_order.jl_glm import embedding
 
 N, CLAIM, DELTA = 1_000, 2.0, 1e-5
 CONSTANTS = Constants(lipschitz=1.0, smoothness=0.25, gap=0.7)

@@ -12,7 +12,7 @@ from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import LedgerMismatch
 from dpcal.optim import Ledger, Logistic, Squared, dpsgd
-from dpcal.optim.dpsgd import default_learning_rate
+from dpcal.optim.first_order.dpsgd import default_learning_rate
 
 
 @pytest.fixture(scope="module")

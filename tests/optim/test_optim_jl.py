@@ -13,7 +13,7 @@ from dpcal.calibrate import Constants
 from dpcal.errors import VacuousSchedule
 from dpcal.optim import FromGradients, Huber, Logistic, Sigmoid, Softmax, jl_glm, spiderboost
 from dpcal.optim import noisy_gd as run_noisy_gd
-from dpcal.optim.jl_glm import embedding
+from dpcal.optim.first_order.jl_glm import embedding
 from dpcal.optim.registry import find
 
 RNG = np.random.default_rng(0)

@@ -78,7 +78,7 @@ def test_no_record_moves_a_sum_by_more_than_the_bound(network, scale):
 def test_blocks_do_not_change_sums(network, monkeypatch):
     w, rows = network.initial(seed=9), np.arange(N)
     whole = network.clipped_sum(w, rows, 0.5)
-    monkeypatch.setattr("dpcal.optim.networks._BLOCK", 7)
+    monkeypatch.setattr("dpcal.optim.objectives.networks._BLOCK", 7)
     assert network.clipped_sum(w, rows, 0.5) == pytest.approx(whole, rel=1e-12, abs=1e-14)
 
 

@@ -19,12 +19,13 @@ QUOTED = re.compile(rf"[\"']\s*{BEGINNING}", re.IGNORECASE)
 
 # Modules whose examples are their ``EXAMPLE``, which the tests of commands run; lists of names; and
 # the claims of papers, which are data.
+PAPERS = ("dp_rgda", "gauss_psgd", "kan", "kl_condition", "spiderboost")
 WITHOUT_EXAMPLE = (
     "dpcal.commands",
     "dpcal.errors",
     "dpcal.__main__",
     "dpcal._ext",
-    "dpcal.calibrate.schedules.",
+    *(f"dpcal.calibrate.papers.{paper}" for paper in PAPERS),
 )
 KNOWN_WITHOUT_EXAMPLE = {
     # Loops of the oracle, whose examples are those of the optimizers that they take steps of.
@@ -34,10 +35,10 @@ KNOWN_WITHOUT_EXAMPLE = {
     "dpcal.accountants.inversion.inversion",
     "dpcal.accountants.inversion.jumps",
     "dpcal.accountants.inversion.solve",
-    # Parts of one search, whose example is that of ``dpcal.calibrate.auditing.prover``.
-    "dpcal.calibrate.auditing.search.boxes",
-    "dpcal.calibrate.auditing.search.moves",
-    "dpcal.calibrate.auditing.search.products",
+    # Parts of one search, whose example is that of ``dpcal.calibrate.papers.prover``.
+    "dpcal.calibrate.papers.search.boxes",
+    "dpcal.calibrate.papers.search.moves",
+    "dpcal.calibrate.papers.search.products",
 }
 
 KNOWN_LEANING = {}

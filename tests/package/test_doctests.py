@@ -16,7 +16,7 @@ SLOW = {
     "dpcal.calibrate.correlated",
     "dpcal.calibrate.plans.correlated_dpsgd",
     "dpcal.optim.objectives.networks",
-    "dpcal.optim.proximal_point",
+    "dpcal.optim.first_order.proximal_point",
 }
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 

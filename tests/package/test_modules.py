@@ -14,7 +14,7 @@ from _tree import ROOT
 # From the ground up. A module may import what stands in its own room or on a lower floor; rooms on
 # one floor do not know each other. The longest name that begins a module's own is its room.
 FLOORS = (
-    ("_lazy", "_moved"),
+    ("_lazy",),
     ("dpcal", "errors"),
     ("_validate", "_ext"),
     ("accountants.events", "accountants.answers", "accountants.rounding"),

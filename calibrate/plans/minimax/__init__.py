@@ -1,1 +1,1 @@
-"""Plan builders of private minimax optimizers, and of the methods that they are compared with."""
+"""Plan builders of private minimax optimizers."""

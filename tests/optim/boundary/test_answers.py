@@ -35,8 +35,8 @@ from dpcal.calibrate import Plan
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim import Ledger, Logistic, PrivateOracle, Softmax, minimax
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.descent import projected_descent
-from dpcal.optim.run import Run
+from dpcal.optim.driver import Run
+from dpcal.optim.first_order.descent import projected_descent
 
 # -- differences
 

@@ -14,8 +14,8 @@ from dpcal.errors import BudgetExceeded
 from dpcal.optim import Logistic, Objective, PrivateOracle, Squared
 from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.descent import projected_descent
-from dpcal.optim.run import Run
+from dpcal.optim.driver import Run
+from dpcal.optim.first_order.descent import projected_descent
 
 RNG = np.random.default_rng(0)
 X = 2 * RNG.standard_normal((40, 5))

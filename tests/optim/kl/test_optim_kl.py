@@ -32,8 +32,8 @@ from dpcal.optim import (
 )
 from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.boundary.seeds import Streams
+from dpcal.optim.first_order.proximal_point import regularized_descent
 from dpcal.optim.problems import Ripples, balanced
-from dpcal.optim.proximal_point import regularized_descent
 
 # -- promises
 

@@ -8,7 +8,7 @@ import sympy as sp
 
 from dpcal import calibrate
 from dpcal.calibrate import schedules
-from dpcal.calibrate.auditing.prover import prove
+from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.plans.second_order.implicit import solved
 from dpcal.errors import VacuousSchedule
 

@@ -1,0 +1,1 @@
+"""Claims as data: the language they are written in, formulas, verdicts, errata, sources."""

@@ -1,0 +1,198 @@
+"""What all claims share: a name, a source, a domain, and how settings are put in.
+
+>>> claim = Claim("c", where=("x <= y",), on={"x": (0, "1/2")})
+>>> claim.conditions_text()
+'  where x in [0, 1/2], x <= y'
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpcal.calibrate.papers.claims.formulas import signs_of, term_of
+from dpcal.calibrate.papers.claims.ranges import (
+    Goal,
+    Range,
+    Replace,
+    assignments,
+    end_of_range,
+    relations,
+)
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require, symbols
+
+__all__ = ["Claim"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that a machine can decide, refute, sample, or leave open.
+
+    Parameters
+    ----------
+    name
+        Short identifier, unique in its schedule.
+    statement
+        One line for the reader.
+    source
+        Where the paper says so: theorem, equation, or the derivation that it belongs to.
+    where
+        Inequalities that restrict the domain: text such as ``"1 <= x, x <= y"``, or sympy's.
+    on
+        Ranges ``{symbol: (low, high)}`` of exact numbers; ``oo`` is allowed. They narrow the
+        ranges of the symbols.
+    free
+        Settings that stay symbols instead of being replaced by their expressions.
+    printed
+        Settings taken as printed instead of as corrected.
+    at
+        Values put in after the settings, a special case: text such as ``"x = 2*n"``, or a mapping.
+    points
+        Exact points worth trying first when looking for a counterexample: text such as
+        ``"x = 1 | x = 2"``, or mappings.
+    domain
+        Ranges of all symbols, filled in when the claim is resolved.
+    """
+
+    name: str
+    statement: str = field(default="", kw_only=True)
+    source: str = field(default="", kw_only=True)
+    where: Any = field(default=(), kw_only=True)
+    on: Mapping[Any, Any] = field(default_factory=dict, kw_only=True, hash=False)
+    free: Any = field(default=(), kw_only=True)
+    printed: Any = field(default=(), kw_only=True)
+    at: Any = field(default_factory=dict, kw_only=True, hash=False)
+    points: Any = field(default=(), kw_only=True, hash=False)
+    domain: Mapping[str, Range] = field(default_factory=dict, kw_only=True, hash=False)
+
+    proved = "PROVED"  # the status of a claim of this kind that is proved
+
+    def __post_init__(self) -> None:
+        try:
+            self._settle()
+        except ValueError as error:
+            if str(error).startswith("claim "):
+                raise
+            raise ValueError(f"claim {self.name!r}: {error}") from error
+
+    def _settle(self) -> None:
+        assumed: dict[str, Range] = dict(self.domain)
+        for value in self._given():
+            for name, (sign, whole) in signs_of(value).items():
+                known = Range(None if sign == "?" else Fraction(0), None, sign == "+", False, whole)
+                assumed[name] = assumed.get(name, known).meet(known)
+        self._set("domain", assumed)
+        given = (self.where,) if isinstance(self.where, str) else self.where
+        self._set("where", tuple(pair for part in given for pair in relations(part)))
+        self._set(
+            "on",
+            {str(s): (end_of_range(low), end_of_range(high)) for s, (low, high) in self.on.items()},
+        )
+        self._set("free", _names(self.free))
+        self._set("printed", _names(self.printed))
+        self._set("at", {str(s): term_of(value) for s, value in assignments(self.at).items()})
+        tried = self.points.split("|") if isinstance(self.points, str) else self.points
+        points = tuple(
+            {str(s): end_of_range(v) for s, v in assignments(point).items()} for point in tried
+        )
+        self._set("points", points)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _given(self) -> Iterable[Any]:
+        """Yield the values that may be sympy expressions."""
+        yield from () if isinstance(self.where, str) else self.where
+        yield from self.on
+        for key, value in assignments(self.at).items():
+            yield from (key, value)
+        for point in () if isinstance(self.points, str) else self.points:
+            yield from assignments(point)
+
+    @property
+    def kind(self) -> str:
+        """The kind of claim, in lower case."""
+        return type(self).__name__.lower()
+
+    def as_printed(self, *settings: Any, name: str = "") -> Claim:
+        """Return the same claim with these settings as printed."""
+        printed = (*self.printed, *map(str, settings))
+        return dataclasses.replace(self, name=name or self.name, printed=printed)
+
+    def expressions(self) -> tuple[Term, ...]:
+        """Return the terms that the claim speaks about."""
+        return ()
+
+    def all_terms(self) -> tuple[Term, ...]:
+        """Return the terms of the claim and of its conditions."""
+        return (*self.expressions(), *(side for pair in self.where for side in pair[:2]))
+
+    def used_symbols(self) -> set[str]:
+        """Return the names of all symbols that occur in the claim."""
+        return {name for term in self.all_terms() for name in symbols(term)}
+
+    def ranges(self) -> dict[str, Range]:
+        """Return the ranges of all symbols of the claim's goals."""
+        missing = self.used_symbols() - self.domain.keys()
+        require(not missing, f"ranges of {', '.join(sorted(missing))}.")
+        return dict(self.domain)
+
+    def facts(self) -> list[tuple[Term, bool]]:
+        """Return what the domain says: terms that are nonnegative, or positive (flag set)."""
+        found = [fact for name, values in self.ranges().items() for fact in values.facts(name)]
+        return found + [(minus(large, small), strict) for small, large, strict in self.where]
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return the inequalities and equations that the claim amounts to.
+
+        Parameters
+        ----------
+        given
+            Terms that a proof may choose: the claim says that some exist for which all goals hold.
+        """
+        raise Undecided(f"a {self.kind} is not decided by goals.")
+
+    def necessary(self) -> list[Goal]:
+        """Return goals that must hold whatever a proof chooses; a point refutes them."""
+        return self.goals()
+
+    def substitute(self, change: Replace) -> Claim:
+        """Return the claim with ``change`` applied to each of its terms."""
+        return self.changed(where=tuple(pair.map(change) for pair in self.where))
+
+    def changed(self, **values: Any) -> Claim:
+        """Return a copy with other values, which are taken as they are."""
+        moved = copy.copy(self)
+        for name, value in values.items():
+            object.__setattr__(moved, name, value)
+        return moved
+
+    def says_nothing(self) -> str:
+        """Return why the claim would hold of anything; empty when it says something."""
+        return ""
+
+    def formula(self) -> str:
+        """Return the claim as one line of text."""
+        return ""
+
+    def latex(self) -> str:
+        """Return the claim as LaTeX."""
+        return rf"\text{{{self.formula()}}}".replace("_", r"\_")
+
+    def conditions_text(self) -> str:
+        """Return ranges and conditions as the end of a line."""
+        ranges = [
+            f"{name} in [{'-oo' if low is None else low}, {'oo' if high is None else high}]"
+            for name, (low, high) in self.on.items()
+        ]
+        conditions = ranges + [pair.text() for pair in self.where]
+        return f"  where {', '.join(conditions)}" if conditions else ""
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = value.split() if isinstance(value, str) else value
+    return tuple(str(name) for name in names)

@@ -1,0 +1,595 @@
+"""Claims: statements about formulas, as data that a checker reads.
+
+A claim is written as text, or with sympy expressions, and kept as it is written. A symbol's range
+comes from its :class:`~dpcal.calibrate.papers.claims.language.Quantity`, or from its assumptions in
+sympy (``positive("x y")``).
+
+>>> claim = Bound("AM-GM", "2*sqrt(x*y) <= x + y")
+>>> claim.formula()
+'2*sqrt(x*y) <= x + y'
+>>> Bound("empty", "x <= x")
+Traceback (most recent call last):
+    ...
+ValueError: claim 'empty' says nothing: both sides are x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from dpcal.calibrate.papers.claims.base import Claim
+from dpcal.calibrate.papers.claims.formulas import (
+    gaussian_delta,
+    relation,
+    show,
+    term_of,
+    to_latex,
+    to_sympy,
+)
+from dpcal.calibrate.papers.claims.ranges import Goal, Range, Relation, Replace, relations
+from dpcal.calibrate.papers.kernel.terms import (
+    ONE,
+    ZERO,
+    Term,
+    Undecided,
+    negative,
+    number,
+    over,
+    plus,
+    power,
+    require,
+    substitute,
+    symbol,
+    symbols,
+    times,
+)
+
+if TYPE_CHECKING:
+    from dpcal.accountants.events import DpEvent
+
+__all__ = [
+    "Balance",
+    "Bound",
+    "Claim",
+    "Definition",
+    "Enumeration",
+    "Feasible",
+    "Identity",
+    "Loose",
+    "Priced",
+    "Private",
+    "Prose",
+    "Range",
+    "Rate",
+    "Relation",
+    "Release",
+    "SoftRate",
+    "Units",
+]
+
+_POSITIVE = Range(Fraction(0), None, True)
+
+
+@dataclass(frozen=True)
+class _TwoSided(Claim):
+    left: Any
+    right: Any = None
+
+    relation = "="
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (self.left, self.right)
+
+    def _settle(self) -> None:
+        super()._settle()
+        left, right = self.left, self.right
+        written = right is None or isinstance(left, str) or isinstance(right, str)
+        if right is None:
+            left, mark, right = relation(left)
+            self._mark(mark)
+        self._set("left", term_of(left))
+        self._set("right", term_of(right))
+        # sympy has evaluated its expressions, so that printed sides that differ may look equal.
+        reason = self.says_nothing() if written else ""
+        if reason:
+            raise ValueError(f"claim {self.name!r} says nothing: {reason}.")
+
+    def _mark(self, mark: str) -> None:
+        if mark != self.relation:
+            raise ValueError(f"relation of a {self.kind} must be {self.relation}, got {mark}.")
+
+    def says_nothing(self) -> str:
+        return f"both sides are {show(self.left)}" if self.left == self.right else ""
+
+    def expressions(self) -> tuple[Term, ...]:
+        return (self.left, self.right)
+
+    def goals(self, *given: Term) -> list[Goal]:
+        return [Goal(self.left, self.relation, self.right)]
+
+    def substitute(self, change: Replace) -> Claim:
+        moved = super().substitute(change)
+        return moved.changed(left=change(self.left), right=change(self.right))
+
+    def formula(self) -> str:
+        return f"{show(self.left)} {self.relation} {show(self.right)}{self.conditions_text()}"
+
+    def latex(self) -> str:
+        signs = {"=": "=", "<=": r"\le", "<": "<", "=O": r"= O", "=O~": r"= \tilde O"}
+        return f"{to_latex(self.left)} {signs[self.relation]} {to_latex(self.right)}"
+
+
+@dataclass(frozen=True)
+class Identity(_TwoSided):
+    """``left`` equals ``right`` for all values of the symbols."""
+
+
+@dataclass(frozen=True)
+class Definition(Identity):
+    """An identity that repeats a definition on purpose: it locks a formula against changes."""
+
+    proved = "DEFINITION"
+
+
+@dataclass(frozen=True)
+class Balance(_TwoSided):
+    """A setting equates two errors of which one falls and the other rises in it.
+
+    Parameters
+    ----------
+    of
+        The parameter. With all other settings put in, ``left`` and ``right`` must be this
+        parameter to fixed powers of opposite sign, times what does not depend on it, so that the
+        balance is the optimum up to a factor 2.
+    raw
+        Both sides before the parameter's own setting is put in, filled in by the schedule.
+    """
+
+    of: Any = field(kw_only=True)
+    raw: tuple[Any, Any] | None = field(default=None, kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield self.of
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("of", str(self.of))
+
+    def ranges(self) -> dict[str, Range]:
+        raw = {self.of, f"scale_{self.of}", *(s for side in self.raw or () for s in symbols(side))}
+        return {**dict.fromkeys(sorted(raw), _POSITIVE), **super().ranges()}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the sides are equal, and scale by the given powers of opposite sign."""
+        require(self.raw and len(given) == 2 and not any(map(symbols, given)), "two powers.")
+        scale = symbol(f"scale_{self.of}")
+        table = {self.of: times(symbol(self.of), scale)}
+        scaled = [
+            Goal(substitute(side, table), "=", times(side, power(scale, exponent)))
+            for side, exponent in zip(self.raw or (), given, strict=True)
+        ]
+        return [*self.necessary(), Goal(times(*given), "<", ZERO), *scaled]
+
+    def necessary(self) -> list[Goal]:
+        return [Goal(self.left, "=", self.right)]
+
+
+@dataclass(frozen=True)
+class Bound(_TwoSided):
+    """``left`` is at most ``right`` (or less, when written with ``<``) on the domain."""
+
+    strict: bool = field(default=False, kw_only=True)
+
+    def _mark(self, mark: str) -> None:
+        if mark not in ("<=", "<"):
+            raise ValueError(f"relation of a {self.kind} must be <= or <, got {mark}.")
+        self._set("strict", mark == "<")
+
+    @property
+    def relation(self) -> str:  # type: ignore[override]
+        """The sign between the sides."""
+        return "<" if self.strict else "<="
+
+    def says_nothing(self) -> str:
+        for pair in self.where:
+            if pair[:2] == (self.left, self.right) and (pair.strict or not self.strict):
+                return f"{pair.text()} is one of its hypotheses"
+        return super().says_nothing()
+
+
+@dataclass(frozen=True)
+class Loose(Bound):
+    """A bound that holds, and holds with ``factor`` times the left side as well.
+
+    Parameters
+    ----------
+    factor
+        How much the printed constant can be improved; a number above 1.
+    """
+
+    factor: Any = field(kw_only=True)
+
+    proved = "LOOSE"
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("factor", term_of(self.factor))
+
+    def goals(self, *given: Term) -> list[Goal]:
+        smaller = Goal(times(self.factor, self.left), "<=", self.right)
+        return [Goal(ONE, "<", self.factor), Goal(ZERO, "<=", self.left), smaller]
+
+
+@dataclass(frozen=True)
+class Rate(_TwoSided):
+    """``left`` is of the order of ``right``, at most, as the growing symbols go to infinity.
+
+    Every term of ``left`` is kept: one term that outgrows ``right`` refutes the claim. Powers of
+    logarithms count.
+
+    Parameters
+    ----------
+    growth
+        ``{symbol: exponent}``: the symbol is ``(s t) ** exponent`` for a scale s, and t goes to
+        infinity; other symbols stay fixed. Exponents may contain symbols that have a range.
+    """
+
+    growth: Mapping[Any, Any] = field(kw_only=True, hash=False)
+
+    relation = "=O"
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        for key, value in self.growth.items():
+            yield from (key, value)
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("growth", {str(s): term_of(value) for s, value in self.growth.items()})
+
+    def all_terms(self) -> tuple[Term, ...]:
+        return (*super().all_terms(), *map(symbol, self.growth), *self.growth.values())
+
+    def before(self) -> Claim:
+        """Return what the claim says about the symbols before they grow: their domain."""
+        return Claim(self.name).changed(domain=self.domain, where=self.where, points=self.points)
+
+    def _size(self) -> str:
+        """Return the name of t, which no symbol of the claim has."""
+        return "t".ljust(1 + max(map(len, self.domain), default=0), "_")
+
+    def ranges(self) -> dict[str, Range]:
+        """Return the ranges of t, from 3 on, and of symbols that do not grow; others are powers."""
+        found = super().ranges()
+        for name, exponent in self.growth.items():
+            values = found.pop(name)
+            size = exponent[1] if exponent[0] == "num" else None
+            rises, falls = size is None or size > 0, size is None or size < 0
+            require(rises or falls, "growing symbols that grow.")
+            require(values.low is not None and values.low >= 0, "positive growing symbols.")
+            require(values.high is None or not rises, "growing symbols without an upper bound.")
+            require(values.low == 0 or not falls, "falling symbols that come near zero.")
+        held = {name for pair in self.where for side in pair[:2] for name in symbols(side)}
+        require(not held & self.growth.keys(), "conditions that do not stop the growth.")
+        return {**found, self._size(): Range(Fraction(3))}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the left side is at most a constant times the right one, for large t.
+
+        Given are the constant, the scale of t, and a power of log(t), which a rate does not have.
+        """
+        constant, scale, logs = given
+        require(
+            not (symbols(constant) | symbols(scale)) & {self._size(), *self.growth}, "constants."
+        )
+        soft = isinstance(self, SoftRate) and logs[0] == "num" and logs[1] >= 0
+        require(logs == ZERO or soft, "no more logarithms than the claim allows.")
+        t = symbol(self._size())
+        table = {name: power(times(scale, t), e) for name, e in self.growth.items()}
+        left, right = (substitute(side, table) for side in (self.left, self.right))
+        most = times(constant, right, power(("log", t), logs) if logs != ZERO else ONE)
+        return [Goal(ONE, "<=", scale), Goal(left, "<=", most), Goal(negative(left), "<=", most)]
+
+    def necessary(self) -> list[Goal]:
+        raise Undecided("a rate is not refuted at a point.")
+
+
+@dataclass(frozen=True)
+class SoftRate(Rate):
+    """``left`` is of the order of ``right`` up to powers of logarithms: the papers' O-tilde."""
+
+    relation = "=O~"
+
+
+@dataclass(frozen=True)
+class Feasible(Claim):
+    """Every condition holds on the domain: batches in [1, n], periods >= 1, budgets kept."""
+
+    conditions: tuple[Any, ...]
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (self.conditions if not isinstance(self.conditions, str) else ())
+
+    def _settle(self) -> None:
+        super()._settle()
+        given = [self.conditions] if isinstance(self.conditions, str) else self.conditions
+        pairs = tuple(pair for part in given for pair in relations(part))
+        if not pairs:
+            raise ValueError(f"claim {self.name!r} says nothing: it has no condition.")
+        self._set("conditions", pairs)
+
+    def expressions(self) -> tuple[Term, ...]:
+        return tuple(side for pair in self.conditions for side in pair[:2])
+
+    def goals(self, *given: Term) -> list[Goal]:
+        return [Goal(a, "<" if strict else "<=", b) for a, b, strict in self.conditions]
+
+    def substitute(self, change: Replace) -> Claim:
+        conditions = tuple(pair.map(change) for pair in self.conditions)
+        return super().substitute(change).changed(conditions=conditions)
+
+    def formula(self) -> str:
+        return ", ".join(pair.text() for pair in self.conditions) + self.conditions_text()
+
+    def latex(self) -> str:
+        signs = {True: "<", False: r"\le"}
+        rows = (f"{to_latex(a)} {signs[s]} {to_latex(b)}" for a, b, s in self.conditions)
+        return r",\quad ".join(rows)
+
+
+@dataclass(frozen=True)
+class Units(Claim):
+    """An expression scales as its units say when the base units change.
+
+    Parameters
+    ----------
+    expression
+        What is rescaled.
+    unit
+        Expected exponents of the base units; empty for a pure number.
+    scales
+        Units of the symbols, filled in by the schedule.
+    """
+
+    expression: Any
+    unit: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    scales: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False, kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield self.expression
+
+    def _settle(self) -> None:
+        super()._settle()
+        self._set("expression", term_of(self.expression))
+        self._set("unit", {base: term_of(p) for base, p in self.unit.items()})
+
+    def expressions(self) -> tuple[Term, ...]:
+        return (self.expression,)
+
+    def all_terms(self) -> tuple[Term, ...]:
+        units = [self.unit, *(self.scales.get(name, {}) for name in symbols(self.expression))]
+        return (*super().all_terms(), *(power for unit in units for power in unit.values()))
+
+    def ranges(self) -> dict[str, Range]:
+        bases = {base for unit in (self.unit, *self.scales.values()) for base in unit}
+        return {**super().ranges(), **{f"scale_{base}": _POSITIVE for base in bases}}
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that the expression, its symbols rescaled, is rescaled as its unit says."""
+        names = symbols(self.expression)
+        missing = names - self.scales.keys()
+        require(not missing, f"units of {', '.join(sorted(missing))}.")
+        table = {name: times(symbol(name), _scale(self.scales[name])) for name in names}
+        moved = substitute(self.expression, table)
+        return [Goal(moved, "=", times(self.expression, _scale(self.unit)))]
+
+    def substitute(self, change: Replace) -> Claim:
+        return super().substitute(change).changed(expression=change(self.expression))
+
+    def formula(self) -> str:
+        return f"[{show(self.expression)}] = {_unit_name(self.unit)}"
+
+    def latex(self) -> str:
+        return rf"\left[{to_latex(self.expression)}\right] = \text{{{_unit_name(self.unit)}}}"
+
+
+def _scale(unit: Mapping[str, Term]) -> Term:
+    return times(*(power(symbol(f"scale_{base}"), exponent) for base, exponent in unit.items()))
+
+
+def _unit_name(unit: Mapping[str, Term]) -> str:
+    return " ".join(f"{base}^({show(p)})" for base, p in unit.items() if p != number(0)) or "1"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Gaussian answers of one kind.
+
+    Parameters
+    ----------
+    sensitivity, std
+        L2 sensitivity under the named relation, and noise standard deviation per coordinate.
+    count
+        How many answers.
+    """
+
+    sensitivity: Any
+    std: Any
+    count: Any = 1
+
+    def map(self, change: Replace) -> Release:
+        """Return the release with its formulas changed."""
+        parts = (term_of(part) for part in (self.sensitivity, self.std, self.count))
+        return Release(*map(change, parts))
+
+
+@dataclass(frozen=True)
+class Private(Claim):
+    """Gaussian releases cost at most the claimed budget.
+
+    Parameters
+    ----------
+    releases
+        The releases, unsampled, composed.
+    rho
+        Claimed zero-concentrated budget; the exact cost is the sum of ``count (sensitivity /
+        std)^2 / 2``.
+    epsilon, delta
+        Claimed (epsilon, delta); exactly one of ``rho`` and this pair must be given.
+    neighboring_relation
+        What the sensitivities are for.
+    """
+
+    releases: tuple[Release, ...]
+    rho: Any = field(default=None, kw_only=True)
+    epsilon: Any = field(default=None, kw_only=True)
+    delta: Any = field(default=None, kw_only=True)
+    neighboring_relation: str = field(default="replace-one", kw_only=True)
+
+    def _given(self) -> Iterable[Any]:
+        yield from super()._given()
+        yield from (part for r in self.releases for part in (r.sensitivity, r.std, r.count))
+        yield from (self.rho, self.epsilon, self.delta)
+
+    def _settle(self) -> None:
+        super()._settle()
+        if not self.releases:
+            raise ValueError(f"claim {self.name!r} must have a release, got none.")
+        pair = self.epsilon is not None and self.delta is not None
+        if (self.rho is not None) == pair or (self.epsilon is None) != (self.delta is None):
+            raise ValueError(
+                f"claim {self.name!r} must have a budget, either rho or epsilon and delta, got "
+                f"rho={self.rho}, epsilon={self.epsilon}, delta={self.delta}."
+            )
+        self._set("releases", tuple(r.map(lambda term: term) for r in self.releases))
+        for name in ("rho", "epsilon", "delta"):
+            value = getattr(self, name)
+            self._set(name, None if value is None else term_of(value))
+
+    def budget(self) -> tuple[Term, ...]:
+        """Return rho, or epsilon and delta."""
+        return (self.rho,) if self.rho is not None else (self.epsilon, self.delta)
+
+    def expressions(self) -> tuple[Term, ...]:
+        parts = [part for r in self.releases for part in (r.sensitivity, r.std, r.count)]
+        return (*parts, *self.budget())
+
+    def substitute(self, change: Replace) -> Claim:
+        names = ("rho", "epsilon", "delta")
+        values = {name: getattr(self, name) for name in names}
+        return (
+            super()
+            .substitute(change)
+            .changed(
+                releases=tuple(release.map(change) for release in self.releases),
+                **{
+                    name: None if value is None else change(value) for name, value in values.items()
+                },
+            )
+        )
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that deviations are positive, counts not negative, and the cost in budget."""
+        found = [Goal(ZERO, "<", release.std) for release in self.releases]
+        found += [Goal(ZERO, "<=", release.count) for release in self.releases]
+        if self.rho is not None:
+            return [*found, Goal(over(self.squared_mu, number(2)), "<=", self.rho)]
+        spent = gaussian_delta(self.epsilon, power(self.squared_mu, number("1/2")))
+        return [*found, Goal(ZERO, "<=", self.epsilon), Goal(spent, "<=", self.delta)]
+
+    @property
+    def squared_mu(self) -> Term:
+        """The squared Gaussian-DP parameter of all releases."""
+        return plus(
+            *(times(r.count, power(over(r.sensitivity, r.std), number(2))) for r in self.releases)
+        )
+
+    def formula(self) -> str:
+        cost = to_sympy(over(self.squared_mu, number(2)), dict.fromkeys(self.used_symbols(), "+"))
+        budget = ", ".join(map(show, self.budget()))
+        kind = f"{budget}-zCDP" if self.rho is not None else f"({budget})-DP"
+        fits = f"{sympy.simplify(cost)}-zCDP fits {kind}"
+        return f"{fits}, {self.neighboring_relation}{self.conditions_text()}"
+
+
+@dataclass(frozen=True)
+class Priced(Claim):
+    """The accountant's price of an event is within the claimed epsilon.
+
+    Prices are rounded outward floats, so a claim that holds is SAMPLED at one event, never PROVED.
+
+    Parameters
+    ----------
+    event
+        Function without arguments that returns the ``DpEvent``.
+    epsilon, delta
+        Claimed budget.
+    neighboring_relation
+        Relation under which the event is priced.
+    """
+
+    event: Callable[[], DpEvent]
+    epsilon: float = field(kw_only=True)
+    delta: float = field(kw_only=True)
+    neighboring_relation: str = field(default="add-or-remove-one", kw_only=True)
+
+    def formula(self) -> str:
+        return f"{self.event()} fits ({self.epsilon}, {self.delta}), {self.neighboring_relation}"
+
+
+@dataclass(frozen=True)
+class Enumeration(Claim):
+    """A property of whole numbers, checked case by case in exact arithmetic.
+
+    Parameters
+    ----------
+    holds
+        Function of one case, returning whether the property holds. It must not use floating point.
+    cases
+        The cases to check; at least one.
+    complete
+        Whether ``cases`` is all there is, so that checking them is a proof.
+    """
+
+    holds: Callable[..., bool]
+    cases: Sequence[Any]
+    complete: bool = field(default=False, kw_only=True)
+
+    def _settle(self) -> None:
+        super()._settle()
+        if not self.cases:
+            raise ValueError(f"claim {self.name!r} says nothing: it has no case.")
+
+    def goals(self, *given: Term) -> list[Goal]:
+        """Return that no case fails, where the cases are all there is."""
+        require(self.complete, "cases that are all there is.")
+        failed = sum(self.holds(case) is not True for case in self.cases)
+        return [Goal(number(failed), "<=", ZERO)]
+
+    def formula(self) -> str:
+        return f"{self.holds.__name__.lstrip('_')}, {len(self.cases)} cases"
+
+
+@dataclass(frozen=True)
+class Prose(Claim):
+    """A statement that no executable check decides; always OPEN.
+
+    Parameters
+    ----------
+    reason
+        Why not.
+    """
+
+    reason: str
+
+    def formula(self) -> str:
+        return self.reason

@@ -1,0 +1,112 @@
+"""Does a claim say anything? One that holds of any numbers, or repeats what is given, does not.
+
+Numbers are not calculated here: that 2*16*(1 + 1/4) is 40 says something.
+
+>>> from dpcal.calibrate.papers.claims.notation import line
+>>> restated(line("3*(x + y)/3 = y + x"))
+'both sides are the same as they are written'
+>>> restated(line("a*x/b <= a*y/b where x <= y"))
+'it restates the hypothesis x <= y'
+>>> restated(line("(x + y)**2 = x**2 + 2*x*y + y**2"))
+''
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, over, substitute, symbols
+from dpcal.calibrate.papers.search.normal import Normal
+
+__all__ = ["restated", "same_as_written"]
+
+_Form = frozenset[tuple[Any, Any]]
+
+
+def restated(claim: Claim, settings: Mapping[str, tuple[Term, ...]] | None = None) -> str:
+    """Return why a claim says nothing; empty when it says something.
+
+    Parameters
+    ----------
+    settings
+        Formulas of each setting, as corrected and as printed.
+    """
+    if isinstance(claim, (Definition, Balance)) or not isinstance(claim, (Identity, Bound)):
+        return ""
+    left, right = claim.left, claim.right
+    special = [substitute(side, claim.at) for side in (left, right)]
+    if same_as_written(left, right) or _form(special[0], False) == _form(special[1], False):
+        return "both sides are the same as they are written"
+    for pair in claim.where if isinstance(claim, Bound) else ():
+        if same_as_written(over(left, right), over(pair.small, pair.large)):
+            return f"it restates the hypothesis {pair.text()}"
+    known = {name: row for name, row in (settings or {}).items() if name not in claim.free}
+    for lone, other in (special, special[::-1]):
+        if lone[0] == "sym" and any(same_as_written(other, f) for f in known.get(lone[1], ())):
+            return f"it restates the setting of {lone[1]}; declare it as a Definition"
+    used = known.keys() & (symbols(special[0]) | symbols(special[1]))
+    if isinstance(claim, Identity) and len(used) == 1:
+        (name,) = used
+        for formula in known[name]:
+            sides = [substitute(side, {name: formula}) for side in special]
+            if same_as_written(*sides):
+                return f"it restates the setting of {name}; declare it as a Definition"
+    if isinstance(claim, Identity) and known.keys() & (symbols(left) | symbols(right)):
+        forms = Normal(dict.fromkeys(symbols(left) | symbols(right), "+"))
+        try:
+            return "it holds whatever its settings are" if forms.is_zero(minus(*special)) else ""
+        except Undecided:
+            return ""
+    return ""
+
+
+def same_as_written(left: Term, right: Term) -> bool:
+    """Return whether two terms differ in the order and the grouping of their parts alone."""
+    return _form(left) == _form(right)
+
+
+def _form(term: Term, cancel: bool = True) -> _Form:
+    """Return a product as its factors; with ``cancel``, equal factors are put together."""
+    head = term[0]
+    if head == "num":
+        parts: list[tuple[Any, int]] = [
+            (("num", abs(term[1].numerator)), 1),
+            (("num", term[1].denominator), -1),
+        ]
+        parts += [(("sign",), 1)] if term[1] < 0 else []
+        return _gathered([part for part in parts if part[0] != ("num", 1)], cancel)
+    if head == "mul":
+        return _gathered([row for part in term[1:] for row in _rows(part, cancel)], cancel)
+    if head == "pow" and term[2][0] == "num":
+        inner, exponent = _rows(term[1], cancel), term[2][1]
+        if exponent.denominator == 1 or len(inner) == 1:
+            return _gathered([(atom, e * exponent) for atom, e in inner], cancel)
+        return _gathered([(("root", frozenset(inner), exponent), 1)], cancel)
+    if head == "add":
+        summands = Counter(_form(part, cancel) for part in term[1:])
+        return _gathered([(("add", frozenset(summands.items())), 1)], cancel)
+    arguments = [part if head == "sym" else _form(part, cancel) for part in term[1:]]
+    unordered = frozenset(arguments) if head in ("max", "min") else tuple(arguments)
+    return _gathered([((head, unordered), 1)], cancel)
+
+
+def _rows(term: Term, cancel: bool) -> list[tuple[Any, Any]]:
+    """Return the factors of a term, each as often as it occurs."""
+    if cancel:
+        return list(_form(term))
+    return [row for row, count in _form(term, cancel) for _ in range(count)]
+
+
+def _gathered(rows: list[tuple[Any, Any]], cancel: bool) -> _Form:
+    if not cancel:
+        return frozenset(Counter(rows).items())
+    powers: dict[Any, Fraction] = {}
+    for atom, exponent in rows:
+        powers[atom] = powers.get(atom, Fraction(0)) + exponent
+    if powers.get(("sign",), 1) % 2 == 0:
+        powers[("sign",)] = Fraction(0)
+    return frozenset((atom, exponent) for atom, exponent in powers.items() if exponent)

@@ -1,0 +1,133 @@
+"""Orders of growth: the power of t, and the power of log(t), of terms whose symbols grow with t.
+
+An upper order bounds the size of a term. An exact order bounds it from below as well; then all
+parts must be positive. What is neither a power nor a logarithm is refused. A rate is refuted by its
+orders; it is proved by an inequality, in the kernel.
+
+>>> from dpcal.calibrate.papers.kernel.terms import power, symbol
+>>> n = symbol("n")
+>>> Orders(Context({"n"}), {"n": number(1)}).of(times(power(n, number(2)), ("log", n)), True)
+(('num', Fraction(2, 1)), Fraction(1, 1))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.checker import SECONDS, contains, context_of, point_of
+from dpcal.calibrate.papers.kernel.rings import exact
+from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
+from dpcal.calibrate.papers.kernel.terms import (
+    ZERO,
+    Term,
+    decode,
+    minus,
+    number,
+    plus,
+    require,
+    symbols,
+    times,
+)
+
+__all__ = ["Orders", "check_outgrown"]
+
+Order = tuple[Term, Fraction]
+_CONSTANT: Order = (ZERO, Fraction(0))
+
+
+class Orders:
+    """Orders of terms as they are written.
+
+    Parameters
+    ----------
+    context
+        Facts about the symbols.
+    growth
+        Exponents of t for the symbols that grow; these are positive.
+    """
+
+    def __init__(self, context: Context, growth: Mapping[str, Term]) -> None:
+        self.context, self.growth = context, growth
+
+    def of(self, term: Term, exactly: bool) -> Order:
+        """Return the upper order of a term, or the exact order of one that is positive."""
+        head, *parts = term
+        if not symbols(term) & self.growth.keys():
+            require(not exactly or self.context.is_at_least(term, True), "a positive constant")
+            return _CONSTANT
+        if head == "sym":
+            return self.growth[term[1]], Fraction(0)
+        if head == "mul":
+            orders = [self.of(part, exactly) for part in parts]
+            return _sum(orders)
+        if head in ("add", "max", "min"):
+            lowest = head == "min"
+            return _pick([self.of(part, exactly or lowest) for part in parts], lowest)
+        if head == "pow":
+            return self._power(parts[0], parts[1], exactly)
+        require(head == "log", f"no order of {head} is known")
+        inside = self.of(parts[0], True)
+        power = _value(inside[0])
+        if power != 0:
+            require(not exactly or power > 0, "a logarithm that is positive in the end")
+            return ZERO, Fraction(1)
+        require(not exactly and inside[1] == 0, "a logarithm whose argument is a power")
+        return _CONSTANT
+
+    def _power(self, base: Term, exponent: Term, exactly: bool) -> Order:
+        require(not symbols(exponent) & self.growth.keys(), "an exponent that does not grow")
+        rises = exponent[0] == "num" and exponent[1] > 0
+        inside = self.of(base, exactly or not rises)
+        require(not inside[1] or exponent[0] == "num", "a numeric power of a logarithm")
+        logarithms = inside[1] * exponent[1] if inside[1] else Fraction(0)
+        return _sum([(times(exponent, inside[0]), logarithms)])
+
+
+def _sum(orders: list[Order]) -> Order:
+    power = plus(*(power for power, _ in orders))
+    value = exact(power, {})
+    logarithms = sum((logs for _, logs in orders), Fraction(0))
+    return power if value is None else number(value), logarithms
+
+
+def _value(power: Term) -> Fraction:
+    require(power[0] == "num", "numeric powers to compare")
+    return Fraction(power[1])
+
+
+def _pick(orders: list[Order], lowest: bool) -> Order:
+    if len(set(orders)) == 1:
+        return orders[0]
+    choose: Callable[..., Any] = min if lowest else max
+    power, logarithms = choose((_value(power), logarithms) for power, logarithms in orders)
+    return number(power), logarithms
+
+
+def check_outgrown(claim: claims.Rate, evidence: Mapping[str, Any]) -> None:
+    """Check that a term on the left outgrows all terms on the right, by exact orders."""
+    context, point = _growing(claim), point_of(evidence["witness"])
+    require(contains(claim.before(), point), "a witness in the domain.")
+    lefts, rights = ([decode(row) for row in evidence[side]] for side in ("left", "right"))
+    sides = zip((claim.left, claim.right), (lefts, rights), evidence["same"], strict=True)
+    for side, rows, same in sides:
+        require(rows and is_zero_form(same), "terms that add up to each side.")
+        check(context, minus(side, plus(*rows)), False, same)
+    orders, more = Orders(context, claim.growth), not isinstance(claim, claims.SoftRate)
+    power, logs = [orders.of(row, True) for row in lefts][evidence["term"]]
+    for other, other_logs in (orders.of(row, False) for row in rights):
+        sign = balls.sign_at(minus(power, other), point)
+        require(sign == 1 or (sign == 0 and more and logs > other_logs), "a term that outgrows.")
+
+
+def _growing(claim: claims.Rate) -> Context:
+    """Return the context of a claim whose growing symbols can grow; no condition stops them."""
+    context = context_of(claim.before(), time.thread_time() + SECONDS)
+    for name in claim.growth:
+        require(context.is_at_least(("sym", name), True), "positive growing symbols.")
+    claim.ranges()  # raises where a symbol cannot grow
+    return context

@@ -1,0 +1,410 @@
+"""The language of a schedule: what a paper prescribes, and what it claims about it.
+
+A :class:`Schedule` lists the paper's symbols, its parameter settings *as printed* and *as
+corrected*, and claims about them. All of it is data:
+:func:`dpcal.calibrate.papers.prover.prove` decides the claims.
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> noise = Setting("T", "n*epsilon/sqrt(d)", printed="n*epsilon/d", source="Theorem 1")
+>>> balance = Balance("T", "1/T = T*d/(n*epsilon)**2", of="T", source="Theorem 1, proof")
+>>> sizes = (Quantity("n", "records"), Quantity("d", "dimension"), Quantity("epsilon", "target"))
+>>> toy = Schedule(name="toy", title="Toy", citation="", quantities=sizes, settings=(noise,),
+...                claims=(balance,))
+>>> prove(toy.resolve(balance)).status
+'PROVED'
+>>> prove(toy.resolve(balance.as_printed("T"))).status
+'REFUTED'
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from dpcal.calibrate.papers.claims.claims import (
+    Balance,
+    Bound,
+    Claim,
+    Definition,
+    Enumeration,
+    Feasible,
+    Identity,
+    Loose,
+    Priced,
+    Private,
+    Prose,
+    Rate,
+    Release,
+    SoftRate,
+    Units,
+)
+from dpcal.calibrate.papers.claims.content import restated
+from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
+from dpcal.calibrate.papers.claims.formulas import signs_of, term_of, to_sympy
+from dpcal.calibrate.papers.claims.notation import claims_of
+from dpcal.calibrate.papers.claims.ranges import Range
+from dpcal.calibrate.papers.kernel.terms import Term, substitute, symbols
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.plan import Plan
+
+__all__ = [
+    "Balance",
+    "Bound",
+    "Claim",
+    "Definition",
+    "Enumeration",
+    "Erratum",
+    "Feasible",
+    "Identity",
+    "Loose",
+    "Priced",
+    "Private",
+    "Prose",
+    "Quantity",
+    "Rate",
+    "Release",
+    "Schedule",
+    "Setting",
+    "SoftRate",
+    "Units",
+    "auxiliary",
+    "claims_of",
+    "errata_of",
+    "erratum",
+    "nearest",
+    "positive",
+    "real",
+]
+
+_POSITIVE = Range(Fraction(0), None, True)
+
+
+def auxiliary(names: str, range: str = "(0, oo)") -> tuple[Quantity, ...]:  # noqa: A002
+    """Return quantities that stand for any number of a range, by space-separated names."""
+    return tuple(Quantity(name, "any number", range=range) for name in names.split())
+
+
+def positive(names: str) -> tuple[Any, ...]:
+    """Return positive sympy symbols with these space-separated names."""
+    return tuple(sympy.Symbol(name, positive=True) for name in names.split())
+
+
+def real(names: str) -> tuple[Any, ...]:
+    """Return real sympy symbols with these space-separated names."""
+    return tuple(sympy.Symbol(name, real=True) for name in names.split())
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A symbol of a schedule.
+
+    Parameters
+    ----------
+    symbol
+        The symbol, or its name.
+    meaning
+        What it stands for, in a few words.
+    units
+        Exponents of the base units, such as ``{"loss": 1, "parameter": -1}`` for a Lipschitz
+        constant. Empty for a pure number.
+    range
+        The values that it may take in every claim: an interval such as ``"[1, 2]"``.
+    whole
+        Whether it is a whole number in every claim.
+    """
+
+    symbol: Any
+    meaning: str
+    units: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    range: str = "(0, oo)"
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """The symbol's name."""
+        return str(self.symbol)
+
+    def values(self) -> Range:
+        """Return the range as exact numbers."""
+        try:
+            return Range.parse(self.range, self.whole)
+        except ValueError as error:
+            raise ValueError(f"quantity {self.name}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One parameter setting of a paper.
+
+    Parameters
+    ----------
+    symbol
+        The parameter that is set, or its name.
+    corrected
+        The formula to use.
+    printed
+        The formula in the paper, when it differs.
+    source
+        Theorem, equation or algorithm line.
+    rounding
+        ``"up"`` or ``"down"``: the side on which the nearest integer keeps the theorem's
+        conditions; empty for a real-valued parameter.
+    """
+
+    symbol: Any
+    corrected: Any
+    printed: Any = None
+    source: str = ""
+    rounding: str = ""
+
+    def __post_init__(self) -> None:
+        if self.rounding not in ("", "up", "down"):
+            raise ValueError(f"rounding must be 'up', 'down' or '', got {self.rounding!r}.")
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return str(self.symbol)
+
+    def term(self, printed: bool = False) -> Term:
+        """Return the printed or the corrected formula as a term."""
+        return term_of(self.printed if printed and self.printed is not None else self.corrected)
+
+    def expression(self, printed: bool = False) -> Any:
+        """Return the printed or the corrected formula as a sympy expression."""
+        term = self.term(printed)
+        return to_sympy(term, dict.fromkeys(symbols(term), "+"))
+
+    def assumed(self) -> dict[str, tuple[str, bool]]:
+        """Return what sympy's symbols in the formulas are declared to be."""
+        found: dict[str, tuple[str, bool]] = {}
+        for part in (self.symbol, self.corrected, self.printed):
+            found.update(signs_of(part))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """A paper's parameter settings, and the claims that hold or fail for them.
+
+    Parameters
+    ----------
+    name, title, citation
+        Short name, what it schedules, and the paper.
+    quantities
+        Symbols with meaning, units and ranges.
+    settings
+        Parameter settings; a setting may use symbols that other settings define.
+    claims
+        Claims about the corrected settings.
+    errata
+        What is printed and does not hold.
+    notes
+        Remarks for the reader of the errata, in sentences.
+    planner
+        Function that turns sizes and constants into a calibrated :class:`~dpcal.calibrate.Plan`.
+    """
+
+    name: str
+    title: str
+    citation: str
+    quantities: tuple[Quantity, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    errata: tuple[Erratum, ...] = ()
+    notes: tuple[str, ...] = ()
+    planner: Callable[..., Plan] | None = field(default=None, hash=False)
+
+    def __post_init__(self) -> None:
+        names = [claim.name for claim in self.all_claims()]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"claim names must be distinct, got {', '.join(repeated)} twice.")
+        self._check_content()
+
+    def _check_content(self) -> None:
+        """Refuse what has no source, claims that say nothing, and claims said twice."""
+        for setting in self.settings:
+            if not setting.source:
+                raise ValueError(f"setting {setting.name} must have a source, got none.")
+        formulas = {s.name: tuple(s.term(p) for p in (False, True)) for s in self.settings}
+        printed = {wrong.printed.name for wrong in self.errata}
+        said: dict[str, str] = {}
+        for claim in self.all_claims():
+            if not claim.source:
+                raise ValueError(f"claim {claim.name!r} must have a source, got none.")
+            if claim.name in printed or isinstance(claim, Prose):
+                continue
+            text = (
+                f"{claim.formula()} {claim.expressions()} {claim.at} {claim.free} {claim.printed}"
+            )
+            earlier = said.setdefault(text, claim.name)
+            reason = restated(claim, formulas)
+            if earlier != claim.name:
+                reason = f"it repeats claim {earlier!r}"
+            if reason:
+                raise ValueError(f"claim {claim.name!r} says nothing: {reason}.")
+
+    def all_claims(self) -> tuple[Claim, ...]:
+        """Return the claims, then both sides of each erratum."""
+        pairs = [
+            side
+            for wrong in self.errata
+            for side in (wrong.printed, wrong.corrected)
+            if side is not None
+        ]
+        return (*self.claims, *pairs)
+
+    def claim(self, name: str) -> Claim:
+        """Return the claim called ``name``, or say which names are near."""
+        by_name = {claim.name: claim for claim in self.all_claims()}
+        if name in by_name:
+            return by_name[name]
+        raise ValueError(f"claim {nearest(name, by_name)}")
+
+    def setting(self, symbol: Any) -> Setting:
+        """Return the setting of ``symbol`` (a symbol or its name)."""
+        by_name = {setting.name: setting for setting in self.settings}
+        if str(symbol) in by_name:
+            return by_name[str(symbol)]
+        raise ValueError(f"setting {nearest(str(symbol), by_name)}")
+
+    def ranges(self) -> dict[str, Range]:
+        """Return the range of every declared symbol."""
+        found: dict[str, Range] = {}
+        for setting in self.settings:
+            for name, (sign, whole) in setting.assumed().items():
+                low = None if sign == "?" else Fraction(0)
+                found[name] = Range(low, None, sign == "+", False, whole)
+            found[setting.name] = found.get(setting.name, _POSITIVE)
+        return {**found, **{quantity.name: quantity.values() for quantity in self.quantities}}
+
+    def resolve(self, claim: Claim) -> Claim:
+        """Return ``claim`` with settings replaced by formulas in the paper's inputs."""
+        for name in claim.printed:
+            self.setting(name)
+        table = {
+            setting.name: setting.term(setting.name in claim.printed)
+            for setting in self.settings
+            if setting.name not in claim.free
+        }
+        resolved = claim.substitute(lambda term: self._put_in(term, table, claim.at))
+        if isinstance(claim, Balance) and isinstance(resolved, Balance):
+            others = {name: term for name, term in table.items() if name != claim.of}
+            special = {name: term for name, term in claim.at.items() if name != claim.of}
+            sides = (claim.left, claim.right)
+            raw = tuple(self._put_in(side, others, special) for side in sides)
+            resolved = resolved.changed(raw=raw)
+        if isinstance(resolved, Rate):
+            growth = {s: self._put_in(v, table, claim.at) for s, v in resolved.growth.items()}
+            resolved = resolved.changed(growth=growth)
+        if isinstance(resolved, Units) and not resolved.scales:
+            scales = {
+                quantity.name: {base: term_of(p) for base, p in quantity.units.items()}
+                for quantity in self.quantities
+            }
+            resolved = resolved.changed(scales=scales)
+        return resolved.changed(domain=self._domain(resolved))
+
+    def _put_in(self, term: Term, table: Mapping[str, Term], special: Mapping[str, Term]) -> Term:
+        """Put in settings and special values; either may name the other."""
+        for _ in range(2):
+            term = substitute(unfold(term, table), special)
+        return unfold(term, table)
+
+    def _domain(self, claim: Claim) -> dict[str, Range]:
+        ranges = self.ranges()
+        domain = {}
+        for name in sorted(claim.used_symbols()):
+            known = claim.domain.get(name)
+            declared = ranges.get(name)
+            if known is None and declared is None:
+                raise ValueError(
+                    f"claim {claim.name!r}: symbol {name} is not declared as a quantity of "
+                    f"{self.name}, which declares {', '.join(sorted(ranges)) or 'none'}"
+                )
+            values = (declared or known or _POSITIVE).meet(known or declared or _POSITIVE)
+            if name in claim.on:
+                values = values.meet(Range(*claim.on[name]))
+            domain[name] = values
+        return domain
+
+    def planned_by(self, planner: Callable[..., Plan] | None) -> Schedule:
+        """Return a copy with a planner; its claims are not checked a second time."""
+        planned = copy.copy(self)
+        object.__setattr__(planned, "planner", planner)
+        return planned
+
+    def plan(self, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
+        """Solve the corrected setting to a calibrated plan.
+
+        Parameters
+        ----------
+        n
+            Number of records, at least 1.
+        epsilon, delta
+            The target.
+        **constants
+            What the schedule needs besides: the dimension ``d``, Lipschitz and smoothness
+            constants, and so on.
+
+        Raises
+        ------
+        ValueError
+            If the schedule has no planner, a constant is missing or out of range, or no setting
+            is feasible.
+        """
+        if self.planner is None:
+            raise ValueError(f"schedule must have a planner, got {self.name!r}, which has none.")
+        return self.planner(n=n, epsilon=epsilon, delta=delta, **constants)
+
+
+def standalone(claim: Claim) -> Claim:
+    """Return a claim without settings with the ranges of its symbols filled in."""
+    domain = dict(claim.domain)
+    for name in sorted(claim.used_symbols() - domain.keys()):
+        if name not in claim.on:
+            raise ValueError(
+                f"claim {claim.name!r}: symbol {name} must have a range, got none; declare it as a "
+                "quantity, or give it one with on=."
+            )
+        domain[name] = Range()
+    ranges = {name: Range(*ends) for name, ends in claim.on.items()}
+    return claim.changed(
+        domain={
+            name: values.meet(ranges.get(name, Range()))
+            for name, values in sorted(domain.items())
+            if name in claim.used_symbols()
+        }
+    )
+
+
+def unfold(term: Term, table: Mapping[str, Term]) -> Term:
+    """Substitute settings until none is left."""
+    for _ in range(len(table) + 1):
+        used = symbols(term) & table.keys()
+        if not used:
+            return term
+        term = substitute(term, {name: table[name] for name in used})
+    names = ", ".join(sorted(used))
+    raise ValueError(f"settings must not define each other in a circle, got {names}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that offers the names nearest to ``name``.
+
+    >>> nearest("kl_conditon", ["kl_condition", "spiderboost"])
+    "must be one of 2 known names, got 'kl_conditon'; did you mean 'kl_condition'?"
+    """
+    known = list(known)
+    lower = {entry.lower(): entry for entry in known}
+    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
+    offer = " or ".join(map(repr, close)) if close else ", ".join(map(repr, known[:8]))
+    return f"must be one of {len(known)} known names, got {name!r}; did you mean {offer}?"

@@ -1,0 +1,87 @@
+"""Where schedules come from: a paper of the package, a file, a module, or an installed plug-in.
+
+>>> find("kan").name
+'kan'
+>>> find("nowhere.py")
+Traceback (most recent call last):
+    ...
+ValueError: paper must be a known name, a module or an existing file, got 'nowhere.py'.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from dpcal.calibrate.papers.claims.language import Schedule, nearest
+from dpcal.calibrate.papers.schedules import PAPERS, load
+
+__all__ = ["GROUP", "find", "names"]
+
+GROUP = "dpcal.schedules"
+
+
+def names() -> tuple[str, ...]:
+    """Return the papers of the package, and those that installed distributions offer."""
+    return (*PAPERS, *(name for name in _offered() if name not in PAPERS))
+
+
+def _offered() -> dict[str, EntryPoint]:
+    """Return the entry points of the group ``dpcal.schedules`` by name."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def find(name: str) -> Schedule:
+    """Return the schedule that a name, a file or a module stands for.
+
+    Parameters
+    ----------
+    name
+        A paper, the name of an entry point of the group ``dpcal.schedules``, a Python file, or a
+        dotted module name. A file or a module defines ``SCHEDULE``. It is run.
+
+    Raises
+    ------
+    ValueError
+        If nothing is found there, or what is found is no schedule; the sentence names the claim
+        where one is at fault.
+    """
+    if name in PAPERS:
+        return load(name)
+    offered = _offered()
+    if name in offered:
+        return _schedule_of(offered[name].load(), name)
+    if name.endswith(".py") or "/" in name:
+        return _from_file(Path(name))
+    if "." in name:
+        try:
+            return _schedule_of(import_module(name), name)
+        except ImportError as error:
+            raise ValueError(f"module {name} cannot be imported: {error}.") from error
+    raise ValueError(f"schedule {nearest(name, names())}")
+
+
+def _from_file(path: Path) -> Schedule:
+    if not path.is_file():
+        raise ValueError(
+            f"paper must be a known name, a module or an existing file, got {str(path)!r}."
+        )
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"paper must be a Python file, got {str(path)!r}.")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever a user's file raises is the user's sentence
+        raise ValueError(f"{path.name}: {error}") from error
+    return _schedule_of(module, path.name)
+
+
+def _schedule_of(found: Any, name: str) -> Schedule:
+    schedule = found if isinstance(found, Schedule) else getattr(found, "SCHEDULE", None)
+    if not isinstance(schedule, Schedule):
+        raise ValueError(f"{name} must define SCHEDULE, a Schedule, got {schedule!r}.")
+    return schedule

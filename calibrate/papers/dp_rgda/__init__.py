@@ -1,0 +1,56 @@
+"""Second-order stationary points of stochastic minimax problems: DP-RGDA (arXiv 2602.01339).
+
+``eb = sqrt(d ell)/(n epsilon)`` with ``ell = log(1/delta)``, ``rr = n eb``, and ``ell1 =
+log(4/delta1)``.
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> prove(SCHEDULE.resolve(SCHEDULE.claim("ER-33.printed"))).status
+'REFUTED'
+"""
+
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.dp_rgda.algorithm_errata import ALGORITHM_ERRATA
+from dpcal.calibrate.papers.dp_rgda.constants import CONSTANTS
+from dpcal.calibrate.papers.dp_rgda.erm import ERM
+from dpcal.calibrate.papers.dp_rgda.erm_errata import ERM_ERRATA
+from dpcal.calibrate.papers.dp_rgda.escape import ESCAPE
+from dpcal.calibrate.papers.dp_rgda.escape_errata import ESCAPE_ERRATA
+from dpcal.calibrate.papers.dp_rgda.other_errata import OTHER_ERRATA
+from dpcal.calibrate.papers.dp_rgda.pop import POP
+from dpcal.calibrate.papers.dp_rgda.population_errata import POPULATION_ERRATA
+from dpcal.calibrate.papers.dp_rgda.privacy_errata import PRIVACY_ERRATA
+from dpcal.calibrate.papers.dp_rgda.quantities import QUANTITIES
+from dpcal.calibrate.papers.dp_rgda.settings import SETTINGS
+from dpcal.calibrate.papers.dp_rgda.theorems import THEOREMS
+
+__all__ = ["SCHEDULE"]
+
+
+SCHEDULE = Schedule(
+    name="dp_rgda",
+    title="Second-order stationary points of stochastic minimax problems",
+    citation=(
+        "Xu, Tao, Ding, Fan, Wang: Finding Differentially Private Second Order Stationary Points "
+        "in Stochastic Minimax Optimization, arXiv 2602.01339"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*ERM, *POP, *ESCAPE, *CONSTANTS, *THEOREMS),
+    errata=(
+        *PRIVACY_ERRATA,
+        *ALGORITHM_ERRATA,
+        *ERM_ERRATA,
+        *POPULATION_ERRATA,
+        *ESCAPE_ERRATA,
+        *OTHER_ERRATA,
+    ),
+    notes=(
+        "ER-05 prices the release that the text has, one Poisson-sampled increment; before, "
+        "an unsampled one.",
+        "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides any more: both sides "
+        "were the same, or a hypothesis.",
+        "ER-27 is OPEN, before REFUTED: no condition on the noise floor is printed that could "
+        "be refuted.",
+        "ER-76: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
+    ),
+)

@@ -1,0 +1,41 @@
+"""Second-order stationary points: Gauss-PSGD, Ada-DP-SPIDER, private model selection.
+
+A perturbed SGD whose escape phases are driven by the Gaussian noise of a private variance-reduced
+oracle. ``p = sqrt(d)/(n epsilon)``; ``e1 .. e4`` are the accuracies at which each error of the
+oracle alone equals alpha.
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E5.printed")))
+>>> verdict.status, verdict.reason.split(" grows ")[1]
+('REFUTED', 'by the power 1/42 more than claimed')
+"""
+
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.gauss_psgd.e_rates import E_RATES
+from dpcal.calibrate.papers.gauss_psgd.errata import ERRATA
+from dpcal.calibrate.papers.gauss_psgd.escape import ESCAPE
+from dpcal.calibrate.papers.gauss_psgd.quantities import QUANTITIES
+from dpcal.calibrate.papers.gauss_psgd.selection import SELECTION
+from dpcal.calibrate.papers.gauss_psgd.settings import SETTINGS
+from dpcal.calibrate.papers.gauss_psgd.theorems import THEOREMS
+
+__all__ = ["SCHEDULE"]
+
+
+SCHEDULE = Schedule(
+    name="gauss_psgd",
+    title="Second-order stationary points by Gauss-PSGD and Ada-DP-SPIDER",
+    citation=(
+        "Tao, Zhang, Yu, Cheng, Dressler, Wang: Second-Order Convergence in Private Stochastic "
+        "Non-Convex Optimization, arXiv 2505.15647"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*ESCAPE, *E_RATES, *SELECTION, *THEOREMS),
+    errata=ERRATA,
+    notes=(
+        "E11 has no corrected side any more: it was true for any noise; claim C7 has the "
+        "exact composition.",
+        "E16: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
+    ),
+)

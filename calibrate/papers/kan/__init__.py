@@ -1,0 +1,42 @@
+"""Two-layer Kolmogorov-Arnold networks by DP-SGD with correlated noise (2605.12648).
+
+Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the sampling rate and
+``kappa`` the noise on the clipped sum in units of the clip. ``gamma`` is the margin, at most 1.
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> prove(SCHEDULE.resolve(SCHEDULE.claim("E02.printed"))).status
+'REFUTED'
+"""
+
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.kan.analysis import ANALYSIS
+from dpcal.calibrate.papers.kan.correlated import CORRELATED
+from dpcal.calibrate.papers.kan.errata import ERRATA
+from dpcal.calibrate.papers.kan.noise import NOISE
+from dpcal.calibrate.papers.kan.privacy import PRIVACY
+from dpcal.calibrate.papers.kan.quantities import QUANTITIES
+from dpcal.calibrate.papers.kan.settings import SETTINGS
+from dpcal.calibrate.papers.kan.theorems import THEOREMS
+
+__all__ = ["SCHEDULE"]
+
+
+SCHEDULE = Schedule(
+    name="kan",
+    title="Kolmogorov-Arnold networks by DP-SGD with correlated noise",
+    citation=(
+        "Wang, Schuchardt, Kalinin, Zhou, Fellenz, Lampert, Kloft: Population Risk Bounds for "
+        "Kolmogorov-Arnold Networks Trained by DP-SGD with Correlated Noise, arXiv 2605.12648"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*NOISE, *ANALYSIS, *PRIVACY, *CORRELATED, *THEOREMS),
+    errata=ERRATA,
+    notes=(
+        "E06 and E11 are LOOSE, before REFUTED: the noise of Theorem F.12 is enough, and "
+        "larger than needed.",
+        "E21 and E26 are claims (I18.redundant, I32.small) and no errata: a redundant term "
+        "and large widths are printed nowhere as something else.",
+        "E22 is OPEN, before REFUTED: an assumption is missing, and no formula is wrong.",
+    ),
+)

@@ -1,0 +1,92 @@
+"""Values of terms in ball arithmetic: enclosures at exact points and over boxes.
+
+>>> from dpcal.calibrate.papers.kernel.terms import number, power, symbol
+>>> root = power(symbol("x"), number("1/2"))
+>>> value(root, {"x": (Fraction(9, 4), Fraction(9, 4))}).str(10, radius=False)
+'1.500000000'
+>>> value(root, {"x": (Fraction(1), Fraction(4))}) > 0
+True
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import flint
+
+from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.kernel.rings import exact
+
+__all__ = ["sign_at", "value"]
+
+BITS = 256
+_PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min": flint.arb.min}
+
+
+Box = Mapping[str, tuple[Fraction, Fraction]]
+
+
+def _ball(number: Fraction) -> Any:
+    return flint.arb(flint.fmpq(number.numerator, number.denominator))
+
+
+def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
+    """Return an enclosure of a term over a box.
+
+    Raises
+    ------
+    Undecided
+        Where the term may be undefined somewhere in the box.
+    """
+    with flint.ctx.workprec(bits):
+        result = _value(term, {name: _ball(a).union(_ball(b)) for name, (a, b) in box.items()})
+    t.require(result.is_finite(), "a finite enclosure")
+    return result
+
+
+def _value(term: t.Term, box: Mapping[str, Any]) -> Any:
+    head, *parts = term
+    if head == "num":
+        return _ball(parts[0])
+    if head == "sym":
+        t.require(parts[0] in box, f"a range of {parts[0]}")
+        return box[parts[0]]
+    if head == "pow":
+        return _power(parts[0], parts[1], box)
+    values = [_value(part, box) for part in parts]
+    if head in _PAIRS:
+        return functools.reduce(_PAIRS[head], values)
+    if head in ("log", "gamma", "uppergamma"):
+        t.require(all(entry > 0 for entry in values), f"positive arguments of {head}")
+    if head in ("floor", "ceiling"):
+        steps = values[0].floor() if head == "floor" else values[0].ceil()
+        return steps if steps.is_exact() else steps.lower().floor().union(steps.upper().ceil())
+    if head == "uppergamma":
+        return flint.arb.gamma_upper(values[1], values[0])
+    name = "__abs__" if head == "abs" else str(head)
+    return flint.arb.pi() if head == "pi" else getattr(values[0], name)()
+
+
+def _power(low: t.Term, exponent: t.Term, box: Mapping[str, Any]) -> Any:
+    base, count = _value(low, box), exponent[1] if exponent[0] == "num" else None
+    if count is not None and count.denominator == 1:
+        t.require(count >= 0 or not base.contains(0), "no division by what may be zero")
+        return base ** int(count)
+    if count is not None and count > 0 and base >= 0 and not base > 0:
+        return flint.arb(0).union(base.abs_upper() ** _value(exponent, box))
+    t.require(base > 0, "no power of what may be negative or zero")
+    return (_value(exponent, box) * base.log()).exp()
+
+
+def sign_at(term: t.Term, point: Mapping[str, Fraction]) -> int | None:
+    """Return the certain sign of a term at an exact point; zero only when exactly zero."""
+    try:
+        ball = value(term, {name: (x, x) for name, x in point.items()})
+        number = ball if ball > 0 or ball < 0 else exact(term, point)
+    except t.Undecided:
+        return None
+    return None if number is None else int(number > 0) - int(number < 0)

@@ -1,0 +1,97 @@
+"""The checker: do the proofs that come with a claim show it?
+
+It takes the goals from the claim, knows the rules of :mod:`rules` and nothing of the search that
+found the proofs, and is total: for any document it answers with a sentence, within a time limit.
+Counterexamples, points that were tried and prices of accountants are no proofs; see
+:mod:`dpcal.calibrate.papers.recheck`.
+
+>>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.language import standalone
+>>> claim = standalone(Bound("c", "x <= x + 1", on={"x": (0, 1)}))
+>>> evidence = {"witness": {"x": "1"}, "proofs": [{"rule": "plain", "as": ["num", "1"]}]}
+>>> refusal(claim, "PROVED", evidence)
+''
+>>> refusal(claim, "REFUTED", evidence)
+'a bound that is proved is PROVED.'
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpcal.calibrate.papers.claims.base import Claim
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
+
+__all__ = ["SECONDS", "contains", "context_of", "point_of", "refusal"]
+
+SECONDS = 20.0  # the longest check of the five papers takes below 2 seconds
+MOST_CHARACTERS = 2_000_000  # of a verdict's evidence as JSON
+
+
+def refusal(claim: Claim, status: str, evidence: Any, seconds: float = SECONDS) -> str:
+    """Return an empty text where the evidence proves the claim, or what is missing.
+
+    Parameters
+    ----------
+    claim
+        The resolved claim that was decided.
+    status
+        What is said about it; only the status of what is proved is accepted.
+    evidence
+        Any document.
+    seconds
+        Limit of processor time; a check that takes longer fails.
+    """
+    deadline = time.thread_time() + seconds
+    try:
+        t.require(len(json.dumps(evidence)) <= MOST_CHARACTERS, "evidence of a sane size.")
+        t.require(status == claim.proved, f"a {claim.kind} that is proved is {claim.proved}.")
+        _check(claim, evidence, deadline)
+    except t.Undecided as reason:
+        return str(reason) or "the evidence does not show it."
+    except Exception as error:  # a document may break any step, and then it shows nothing
+        return f"the evidence is malformed: {type(error).__name__}."
+    return ""
+
+
+def _check(claim: Claim, evidence: Mapping[str, Any], deadline: float) -> None:
+    t.require(contains(claim, point_of(evidence["witness"])), "a witness in the domain.")
+    goals = claim.goals(*map(t.decode, evidence.get("given", ())))
+    context, proofs = context_of(claim, deadline), evidence["proofs"]
+    t.require(len(proofs) == len(goals) > 0, "there is a proof for each goal.")
+    for (left, relation, right), proof in zip(goals, proofs, strict=True):
+        gap = t.minus(right, left)
+        if relation == "=":
+            check(context, gap, False, proof["below"])
+            if not is_zero_form(proof["below"]):
+                check(context, t.negative(gap), False, proof["above"])
+        else:
+            t.require(relation in ("<=", "<"), "an inequality.")
+            check(context, gap, relation == "<", proof)
+
+
+def context_of(claim: Claim, deadline: float = math.inf) -> Context:
+    """Return the facts of a claim's domain."""
+    return Context(claim.ranges(), claim.facts(), deadline)
+
+
+def contains(claim: Claim, point: Mapping[str, Fraction]) -> bool:
+    """Return whether an exact point certainly lies in a claim's domain."""
+    ranges = claim.ranges()
+    if not ranges.keys() <= point.keys():
+        return False
+    whole = all(point[name].denominator == 1 for name, values in ranges.items() if values.whole)
+    signs = ((balls.sign_at(fact, point), strict) for fact, strict in claim.facts())
+    return whole and all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs)
+
+
+def point_of(document: Any) -> dict[str, Fraction]:
+    """Read a point from a document."""
+    return {str(name): t.decode(["num", value])[1] for name, value in document.items()}

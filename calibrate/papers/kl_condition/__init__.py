@@ -1,0 +1,50 @@
+"""Private non-convex optimization under the Kurdyka-Lojasiewicz condition (Menart et al.).
+
+``F(w) - F* <= gamma^kappa ||grad F(w)||^kappa``, and four algorithms: KL Spider (1), private
+proximal point (2), adaptive noisy gradient descent (3) and projected noisy descent for a
+regularized loss (4).
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> prove(SCHEDULE.resolve(SCHEDULE.claim("EP1.printed"))).status
+'REFUTED'
+"""
+
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.kl_condition.adaptive import ADAPTIVE
+from dpcal.calibrate.papers.kl_condition.algorithm_errata import ALGORITHM_ERRATA
+from dpcal.calibrate.papers.kl_condition.lower import LOWER
+from dpcal.calibrate.papers.kl_condition.lower_errata import LOWER_ERRATA
+from dpcal.calibrate.papers.kl_condition.privacy import PRIVACY
+from dpcal.calibrate.papers.kl_condition.privacy_errata import PRIVACY_ERRATA
+from dpcal.calibrate.papers.kl_condition.proximal import PROXIMAL
+from dpcal.calibrate.papers.kl_condition.quantities import QUANTITIES
+from dpcal.calibrate.papers.kl_condition.rates import RATES
+from dpcal.calibrate.papers.kl_condition.schedule import _SCHEDULE
+from dpcal.calibrate.papers.kl_condition.settings import SETTINGS
+from dpcal.calibrate.papers.kl_condition.theorems import THEOREMS
+from dpcal.calibrate.papers.kl_condition.units import UNITS
+from dpcal.calibrate.papers.kl_condition.utility_errata import UTILITY_ERRATA
+
+__all__ = ["SCHEDULE"]
+
+
+SCHEDULE = Schedule(
+    name="kl_condition",
+    title="Non-convex optimization under the KL condition",
+    citation=(
+        "Menart, Ullah, Arora, Bassily, Guzman: Differentially Private Non-Convex Optimization "
+        "under the KL Condition with Optimal Rates"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*_SCHEDULE, *PRIVACY, *PROXIMAL, *ADAPTIVE, *RATES, *LOWER, *UNITS, *THEOREMS),
+    errata=(*PRIVACY_ERRATA, *ALGORITHM_ERRATA, *UTILITY_ERRATA, *LOWER_ERRATA),
+    notes=(
+        "EP13 and EP15 are not mistakes: what is printed holds, and could hold with half the "
+        "noise or twice the budget. They were called REFUTED before; they are LOOSE.",
+        "EP11 has no corrected side any more: that one draw has the variance of one draw says "
+        "nothing.",
+        "EP2, EU7 and EU20: their corrected sides repeat a definition, and say so "
+        "(DEFINITION, before PROVED).",
+    ),
+)

@@ -1,0 +1,380 @@
+"""Decide claims about schedules: prove, refute, sample, or leave open.
+
+Nothing that is found here is believed: a verdict is PROVED, REFUTED, LOOSE, SAMPLED or DEFINITION
+only when :mod:`dpcal.calibrate.papers.kernel.checker` accepts its evidence.
+
+>>> from sympy import symbols, sqrt
+>>> from dpcal.calibrate.papers.claims.claims import Bound, Identity
+>>> x, y = symbols("x y", positive=True)
+>>> prove(Bound("AM-GM", 2 * sqrt(x * y), x + y)).status
+'PROVED'
+>>> verdict = prove(Identity("freshman", (x + y) ** 2, x**2 + y**2))
+>>> verdict.status, verdict.evidence["point"]
+('REFUTED', {'x': '1', 'y': '1'})
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpcal.accountants import epsilon
+from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims.formulas import show
+from dpcal.calibrate.papers.claims.growth import Orders
+from dpcal.calibrate.papers.claims.language import standalone
+from dpcal.calibrate.papers.claims.ranges import Goal
+from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.checker import context_of as facts_of
+from dpcal.calibrate.papers.kernel.rings import exact
+from dpcal.calibrate.papers.kernel.rules import Context as Facts
+from dpcal.calibrate.papers.kernel.terms import (
+    ZERO,
+    Term,
+    Undecided,
+    encode,
+    minus,
+    negative,
+    number,
+    plus,
+    require,
+    symbol,
+)
+from dpcal.calibrate.papers.recheck import shown, verdict_of
+from dpcal.calibrate.papers.search import certificate
+from dpcal.calibrate.papers.search.context import Context, context_of
+from dpcal.calibrate.papers.search.engine import Search
+from dpcal.calibrate.papers.search.points import points, witness
+from dpcal.calibrate.papers.search.rates import by_constant, terms_of, ways
+
+__all__ = ["STATUSES", "Verdict", "prove"]
+
+SAMPLES = 60
+SECONDS = 10.0
+FIRST_POINTS, MORE_POINTS = 24, 300
+_FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, KeyError, RecursionError)
+
+
+def prove(claim: claims.Claim, *, seconds: float = SECONDS) -> Verdict:
+    """Decide a claim whose settings have been resolved.
+
+    Parameters
+    ----------
+    claim
+        From :meth:`Schedule.resolve <dpcal.calibrate.papers.claims.language.Schedule.resolve>`, or
+        written without settings.
+    seconds
+        Processor time after which searches stop, so that a busy machine changes no verdict.
+
+    Returns
+    -------
+    Verdict
+        A claim that cannot be decided is SAMPLED or OPEN.
+
+    Raises
+    ------
+    ValueError
+        If a symbol of the claim has no range.
+    """
+    started = time.process_time()
+    claim = standalone(claim)
+    try:
+        verdict = _decide(claim, time.thread_time() + seconds)
+    except _FAILURES as error:
+        verdict = Verdict("OPEN", "none", f"could not be decided: {error}")
+    refusal = verdict_of(claim, verdict)
+    if refusal:
+        verdict = Verdict("OPEN", "none", f"evidence was found and not accepted: {refusal}")
+    object.__setattr__(verdict, "seconds", time.process_time() - started)
+    return verdict
+
+
+def _decide(claim: claims.Claim, deadline: float) -> Verdict:
+    special: dict[type, Callable[[Any, float], Verdict]] = {
+        claims.Prose: _decide_prose,
+        claims.Enumeration: _decide_enumeration,
+        claims.Priced: _decide_priced,
+        claims.Rate: _decide_rate,
+        claims.SoftRate: _decide_rate,
+    }
+    return special.get(type(claim), _decide_goals)(claim, deadline)
+
+
+# ------------------------------------------------------------------------------------------- goals
+
+
+def _decide_goals(claim: claims.Claim, deadline: float) -> Verdict:
+    found = claim.necessary()
+    refuted = _counterexample(claim, found, FIRST_POINTS, 0)
+    if refuted is not None:
+        return refuted
+    where = witness(claim)
+    if where is None:
+        return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
+    given = _opposite(claim) if isinstance(claim, claims.Balance) else []
+    proofs = _proofs(claim, claim.goals(*given), deadline)
+    if proofs is not None:
+        evidence = {"witness": _plain(where), "proofs": proofs}
+        if given:
+            evidence["given"] = [encode(term) for term in given]
+        return Verdict(claim.proved, _method(proofs), _why(claim, proofs), evidence)
+    refuted = _counterexample(claim, found, MORE_POINTS, 1)
+    if refuted is not None:
+        return refuted
+    hole = _undefined(claim, found)
+    if hole is not None:
+        return Verdict("OPEN", "none", f"a side is undefined {_at(hole)}")
+    rows = _held(claim, found)
+    if len(rows) >= SAMPLES // 2:
+        reason = f"true at {len(rows)} exact points; not proved"
+        return Verdict("SAMPLED", "points", reason, {"points": rows})
+    return Verdict("OPEN", "none", f"no proof, no counterexample, {len(rows)} points decided")
+
+
+def _proofs(claim: claims.Claim, found: list[Goal], deadline: float) -> list[Any] | None:
+    proofs = []
+    context, facts = context_of(claim, deadline), facts_of(claim, deadline)
+    for goal in found:
+        search = Search(deadline - time.thread_time())
+        gap = minus(goal.right, goal.left)
+        if goal.relation == "=":
+            proof = _equation(search, context, facts, goal)
+        else:
+            proof = _inequality(search, context, facts, gap, goal.relation == "<")
+        if proof is None:
+            return None
+        proofs.append(proof)
+    return proofs
+
+
+def _inequality(
+    search: Search, context: Context, facts: Facts, gap: Term, strict: bool
+) -> Any | None:
+    """Return a certificate that a gap is nonnegative, or positive."""
+    found = search.inequality(context, gap, strict)
+    return None if found is None else certificate.written(context, facts, gap, strict, found)
+
+
+def _equation(search: Search, context: Context, facts: Facts, goal: Goal) -> Any | None:
+    """Return certificates that two sides are equal: by their form, or by two inequalities."""
+    gap = minus(goal.right, goal.left)
+    found = search.equation(context, goal.left, goal.right)
+    if found is None:
+        return None
+    try:
+        return certificate.equation(context, facts, gap, found)
+    except Undecided:
+        below = _inequality(search, context, facts, gap, False)
+        above = _inequality(search, context, facts, negative(gap), False)
+        return None if below is None or above is None else {"below": below, "above": above}
+
+
+def _opposite(claim: claims.Balance) -> list[Term]:
+    """Return the powers of the parameter in both sides."""
+    normal, of = context_of(claim).normal, symbol(claim.of)
+    rows = []
+    for side in claim.raw or ():
+        found = {dict(monomial).get(of, Fraction(0)) for monomial in normal.clear(normal.sum(side))}
+        exponent = found.pop()
+        if found or not isinstance(exponent, Fraction):
+            raise Undecided("a side is no power of the parameter")
+        rows.append(number(exponent))
+    require(rows[0][1] * rows[1][1] < 0, "powers of opposite sign")
+    return rows
+
+
+def _counterexample(
+    claim: claims.Claim, found: list[Goal], count: int, seed: int
+) -> Verdict | None:
+    """Look for a point where a goal fails."""
+    for point in points(claim, count, seed):
+        for k, goal in enumerate(found):
+            if _fails(goal, point):
+                return _refuted(goal, k, point)
+    return None
+
+
+def _fails(goal: Goal, point: Mapping[str, Fraction]) -> bool:
+    """Return whether a goal fails at a point; exact arithmetic only where a ball leaves it open."""
+    gap = minus(goal.right, goal.left)
+    try:
+        ball = balls.value(gap, {name: (x, x) for name, x in point.items()})
+    except Undecided:
+        return False
+    if ball < 0 or (goal.relation == "=" and ball > 0):
+        return True
+    return goal.relation == "<" and not ball > 0 and exact(gap, point) == 0
+
+
+def _held(claim: claims.Claim, found: list[Goal]) -> list[dict[str, str]]:
+    """Return distinct points at which all goals certainly hold."""
+    rows: dict[str, dict[str, str]] = {}
+    for point in (*points(claim, FIRST_POINTS, 0), *points(claim, MORE_POINTS, 1)):
+        signs = [balls.sign_at(minus(goal.right, goal.left), point) for goal in found]
+        if None not in signs:
+            rows[json.dumps(_plain(point))] = _plain(point)
+        if len(rows) == SAMPLES:
+            break
+    return list(rows.values())
+
+
+def _undefined(claim: claims.Claim, found: list[Goal]) -> Mapping[str, Fraction] | None:
+    """Return a point of the domain at which a side has no value, if one is found."""
+    for point in points(claim, FIRST_POINTS):
+        box = {name: (x, x) for name, x in point.items()}
+        for goal in found:
+            try:
+                balls.value(goal.left, box)
+                balls.value(goal.right, box)
+            except Undecided:
+                return point
+    return None
+
+
+def _refuted(goal: Goal, index: int, point: Mapping[str, Fraction]) -> Verdict:
+    left, right = shown(goal.left, point), shown(goal.right, point)
+    evidence = {"goal": index, "point": _plain(point), "left": left, "right": right}
+    verb = "differ" if goal.relation == "=" else "are in the wrong order"
+    reason = f"{_at(point)} the sides {verb}: {left} against {right}"
+    return Verdict("REFUTED", "counterexample", reason, evidence)
+
+
+def _plain(point: Mapping[str, Fraction]) -> dict[str, str]:
+    return {name: str(value) for name, value in point.items()}
+
+
+def _at(point: Mapping[str, Fraction]) -> str:
+    parts = [f"{name} = {_short(value)}" for name, value in point.items()]
+    return "at " + ", ".join(parts) if parts else "for these numbers"
+
+
+def _short(value: Fraction) -> str:
+    return f"{float(value):.6g}" if len(str(value)) > 9 else str(value)
+
+
+def _method(proofs: list[Any]) -> str:
+    return ", ".join(dict.fromkeys(rule for proof in proofs for rule in _rules(proof)))
+
+
+def _rules(proof: Any) -> list[str]:
+    """Return the rules of the last steps of a proof."""
+    if "rule" in proof:
+        identity = proof["rule"] == "plain" and proof.get("as") == encode(ZERO)
+        return ["identity" if identity else str(proof["rule"])]
+    return [rule for part in proof.values() for rule in _rules(part)]
+
+
+def _why(claim: claims.Claim, proofs: list[Any]) -> str:
+    steps = sum(_steps(proof) for proof in proofs)
+    if isinstance(claim, claims.Loose):
+        return f"true, and still true with {show(claim.factor)} times the left side"
+    if set(_method(proofs).split(", ")) == {"identity"}:
+        return "both sides have the same normal form"
+    return f"a proof of {steps} steps was checked, by {_method(proofs)}"
+
+
+def _steps(proof: Any) -> int:
+    if isinstance(proof, Mapping):
+        return ("rule" in proof) + sum(_steps(part) for part in proof.values())
+    return sum(_steps(part) for part in proof) if isinstance(proof, list) else 0
+
+
+# ------------------------------------------------------------------------------------- other kinds
+
+
+def _decide_rate(claim: claims.Rate, deadline: float) -> Verdict:
+    before = claim.before()
+    context = context_of(before)
+    if witness(before) is None or (where := witness(claim)) is None:
+        return Verdict("OPEN", "none", "no point of the domain was found; it may be empty")
+    rights = terms_of(context, claim.right)
+    for lefts in ways(context, claim.left):
+        refuted = _outgrown(claim, context, lefts, rights)
+        if refuted is not None:
+            return refuted
+    reason = ""
+    for lefts in ways(context, claim.left):
+        try:
+            search = Search(deadline - time.thread_time())
+            given, proofs = by_constant(claim, lefts, search)
+        except Undecided as undecided:
+            reason = reason or str(undecided)
+            continue
+        evidence = {"witness": _plain(where), "given": [encode(term) for term in given]}
+        shown = f"at most {show(given[0])} times the right side, for large t"
+        return Verdict("PROVED", "a constant", shown, {**evidence, "proofs": proofs})
+    return Verdict("OPEN", "none", f"no constant was found: {reason}")
+
+
+def _sides(
+    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
+) -> dict[str, Any]:
+    """Return the terms of both sides, and that they add up to them."""
+    shown: dict[str, Any] = {"same": []}
+    facts = facts_of(claim.before())
+    for name, side, rows in (("left", claim.left, lefts), ("right", claim.right, rights)):
+        gap = minus(side, plus(*rows))
+        found = {"rule": "equal", "defined": Search(SECONDS).definedness(context, gap) or ()}
+        shown["same"].append(certificate.written(context, facts, gap, False, found))
+        shown[name] = [encode(row) for row in rows]
+    return shown
+
+
+def _outgrown(
+    claim: claims.Rate, context: Context, lefts: list[Term], rights: list[Term]
+) -> Verdict | None:
+    """Find a term of a sum of positive terms whose order exceeds all orders on the right."""
+    orders = Orders(facts_of(claim.before()), claim.growth)
+    try:
+        heres = [orders.of(row, exactly=True) for row in lefts]
+        above = [orders.of(row, exactly=False) for row in rights]
+    except Undecided:
+        return None
+    soft = isinstance(claim, claims.SoftRate)
+    for point in points(claim.before(), FIRST_POINTS):
+        for k, here in enumerate(heres):
+            gaps = [exact(minus(here[0], other[0]), point) for other in above]
+            more = [here[1] > other[1] and not soft for other in above]
+            rows = zip(gaps, more, strict=True)
+            if all(g is not None and (g > 0 or (g == 0 and logs)) for g, logs in rows):
+                shown = _sides(claim, context, lefts, rights)
+                evidence = {"witness": _plain(point), "term": k, **shown}
+                power = min(gap for gap in gaps if gap is not None)
+                by = f"the power {power}" if power else "a logarithm"
+                reason = f"the term {show(lefts[k])} grows by {by} more than claimed"
+                return Verdict("REFUTED", "orders", reason, evidence)
+    return None
+
+
+def _decide_enumeration(claim: claims.Enumeration, deadline: float) -> Verdict:
+    for k, case in enumerate(claim.cases):
+        if time.thread_time() > deadline:
+            return Verdict("OPEN", "none", f"only {k} of {len(claim.cases)} cases fit the time")
+        if not claim.holds(case):
+            reason = f"fails for the case {case}"
+            return Verdict("REFUTED", "failing case", reason, {"case": k})
+    count = len(claim.cases)
+    if claim.complete:
+        evidence = {"witness": {}, "proofs": [{"rule": "plain"}]}
+        return Verdict("PROVED", "all cases", f"all {count} cases checked", evidence)
+    return Verdict("SAMPLED", "cases", f"true in {count} exact cases", {"cases": count})
+
+
+def _decide_priced(claim: claims.Priced, deadline: float) -> Verdict:
+    relation = claim.neighboring_relation
+    price = epsilon(claim.event(), delta=claim.delta, neighboring_relation=relation)
+    evidence = {"lower": price.lower, "upper": price.upper, "accountant": price.accountant}
+    reason = f"epsilon is {price.upper:.6g} under {relation}, claimed {claim.epsilon:.6g}"
+    if price.lower > claim.epsilon:
+        return Verdict("REFUTED", "price", reason, evidence)
+    if price.upper <= claim.epsilon:
+        return Verdict("SAMPLED", "price", f"{reason}; in floating point rounded outward", evidence)
+    return Verdict("OPEN", "none", f"{reason}; the accountant's interval holds the claim")
+
+
+def _decide_prose(claim: claims.Prose, deadline: float) -> Verdict:
+    return Verdict("OPEN", "none", claim.reason)

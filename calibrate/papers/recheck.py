@@ -1,0 +1,140 @@
+"""Check a verdict again: what the kernel proves or refutes, and what is only tried.
+
+The kernel accepts proofs and refutations. Points that were tried and prices of accountants are no
+proofs: they are checked here, and carry the status SAMPLED (a price above the claim: REFUTED).
+
+>>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.language import standalone
+>>> from dpcal.calibrate.papers.prover import prove
+>>> claim = standalone(Bound("c", "log(1 + x) <= x", on={"x": (0, 1)}))
+>>> recheck(claim, prove(claim)), verdict_of(claim, Verdict("SAMPLED", "points"))
+(True, 'the evidence is malformed: KeyError.')
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from dpcal.accountants import epsilon
+from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims.growth import check_outgrown
+from dpcal.calibrate.papers.claims.verdicts import Verdict
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.checker import SECONDS, contains, point_of, refusal
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, require
+
+__all__ = ["recheck", "shown", "verdict_of"]
+
+_FINEST, _COARSEST = 0.01, 0.5  # errors of the second price, which takes seconds at the first
+
+
+def recheck(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> bool:
+    """Return whether the evidence of a verdict shows what it says about the claim.
+
+    Parameters
+    ----------
+    claim
+        The resolved claim that was decided.
+    verdict
+        The verdict; any document is allowed.
+    seconds
+        Limit of processor time; a check that takes longer fails.
+    """
+    return not verdict_of(claim, verdict, seconds=seconds)
+
+
+def verdict_of(claim: claims.Claim, verdict: Verdict, *, seconds: float = SECONDS) -> str:
+    """Return an empty text where the evidence is sound, or else what is missing."""
+    if verdict.status == claim.proved and not isinstance(claim, claims.Priced):
+        return refusal(claim, verdict.status, verdict.evidence, seconds)
+    try:
+        if verdict.status == "OPEN":
+            require(not verdict.evidence, "an open verdict has no evidence.")
+        elif isinstance(claim, claims.Priced):
+            _check_price(claim, verdict)
+        else:
+            checks = {"REFUTED": _check_refuted, "SAMPLED": _check_sampled}
+            require(verdict.status in checks, f"a {claim.kind} that is proved is {claim.proved}.")
+            checks[verdict.status](claim, verdict.evidence)
+    except Undecided as reason:
+        return str(reason) or "the evidence does not show it."
+    except Exception as error:  # a document may break any step, and then it shows nothing
+        return f"the evidence is malformed: {type(error).__name__}."
+    return ""
+
+
+def shown(side: Term, point: Mapping[str, Fraction]) -> str:
+    """Return a value as people read it: exact where it is a short decimal, else six digits."""
+    ball = balls.value(side, {name: (x, x) for name, x in point.items()})
+    middle: Any = ball.mid()
+    if ball.is_exact() and len(middle.str(20, radius=False)) <= 12:
+        return str(middle.str(20, radius=False)).removesuffix(".0000000000000000000")
+    return f"{float(middle):.6g}"
+
+
+def _check_refuted(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    if isinstance(claim, claims.Enumeration):
+        index = evidence["case"]
+        require(isinstance(index, int) and 0 <= index < len(claim.cases), "the case exists.")
+        require(claim.holds(claim.cases[index]) is False, "the case fails.")
+    elif isinstance(claim, claims.Rate):
+        check_outgrown(claim, evidence)
+    else:
+        _check_counterexample(claim, evidence)
+
+
+def _check_counterexample(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    """Check that a goal fails at a point of the domain, and the values that are shown."""
+    require("point" in evidence and "goal" in evidence, "a counterexample has a goal and a point.")
+    found, index = claim.necessary(), evidence["goal"]
+    require(isinstance(index, int) and 0 <= index < len(found), "the goal exists.")
+    (left, relation, right), point = found[index], point_of(evidence["point"])
+    require(contains(claim, point), "the point lies in the domain.")
+    sign = balls.sign_at(minus(right, left), point)
+    wrong = {"<=": (-1,), "<": (-1, 0), "=": (-1, 1)}[relation]
+    require(sign in wrong, "the sides are in the wrong order.")
+    good = evidence["left"] == shown(left, point) and evidence["right"] == shown(right, point)
+    require(good, "the values shown are those of the sides.")
+
+
+def _check_sampled(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    if isinstance(claim, claims.Enumeration):
+        require(not claim.complete, "cases that are all there is are a proof.")
+        require(evidence["cases"] == len(claim.cases), "all cases.")
+        require(all(claim.holds(case) is True for case in claim.cases), "every case holds.")
+    else:
+        _check_points(claim, evidence)
+
+
+def _check_points(claim: claims.Claim, evidence: Mapping[str, Any]) -> None:
+    """Check that every goal certainly holds at the points listed, which are many and distinct."""
+    points = [point_of(point) for point in evidence["points"]]
+    distinct = {tuple(sorted(point.items())) for point in points}
+    require(len(distinct) == len(points) >= 30, "thirty distinct points.")
+    for point in points:
+        require(contains(claim, point), "points in the domain.")
+        for left, relation, right in claim.goals():
+            good = {"<=": (0, 1), "<": (1,), "=": (0,)}[relation]
+            require(balls.sign_at(minus(right, left), point) in good, "the claim at each point.")
+
+
+def _check_price(claim: claims.Priced, verdict: Verdict) -> None:
+    """Price the event again, and by convolution as finely as the distance from the claim needs."""
+    require(verdict.status in ("REFUTED", "SAMPLED"), "a price is never a proof.")
+    price = functools.partial(
+        epsilon, claim.event(), delta=claim.delta, neighboring_relation=claim.neighboring_relation
+    )
+    found, refuted = price(), verdict.status == "REFUTED"
+    for name, number in (("lower", found.lower), ("upper", found.upper)):
+        # A processor that rounds otherwise may change the last digits.
+        near = math.isclose(verdict.evidence[name], number, rel_tol=1e-9)
+        require(near, "the price that is shown.")
+    end = found.lower if refuted else found.upper
+    require((end > claim.epsilon) == refuted, "the price that the verdict says.")
+    error = min(max(abs(end - claim.epsilon) / 4, _FINEST), _COARSEST)
+    other = price(accountant="prv", eps_error=error)
+    require((other.lower > claim.epsilon) == refuted, "a second accountant that says the same.")

@@ -1,0 +1,400 @@
+"""Is a paper's schedule right? Decide every claim, and say what to use instead of what is wrong.
+
+>>> report = audit("gauss_psgd", only="E3")
+>>> for finding in report.findings:
+...     print(finding.claim.name, finding.verdict.status, finding.as_expected)
+E3.printed REFUTED True
+E3.corrected PROVED True
+>>> report.ok
+True
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from dpcal import _validate
+from dpcal.calibrate.papers.claims.language import Claim, Erratum, Prose, Schedule, nearest
+from dpcal.calibrate.papers.claims.sources import find
+from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
+from dpcal.calibrate.papers.prover import prove
+from dpcal.calibrate.papers.schedules import PAPERS, load
+
+__all__ = ["FORMATS", "Audit", "Finding", "audit"]
+
+FORMATS = ("table", "json", "markdown", "latex", "html")
+_WIDTH = 110
+_PRINTED = ("REFUTED", "LOOSE")
+_CORRECTED = ("PROVED", "LOOSE", "SAMPLED", "DEFINITION")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, its verdict, and whether that is what the registry says.
+
+    Parameters
+    ----------
+    schedule
+        The schedule that the claim belongs to.
+    claim
+        The claim with its settings resolved.
+    verdict
+        What the prover found.
+    erratum
+        The erratum that the claim is a side of, if any.
+    checked
+        Whether the checker accepted the evidence.
+    """
+
+    schedule: Schedule
+    claim: Claim
+    verdict: Verdict
+    erratum: Erratum | None
+    checked: bool = True
+
+    @property
+    def printed(self) -> bool:
+        """Whether this is the printed side of an erratum, which must fail."""
+        return self.erratum is not None and self.claim.name == self.erratum.printed.name
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the verdict is the one wanted of this side, with sound evidence."""
+        if isinstance(self.claim, Prose):
+            return self.verdict.status == "OPEN"
+        wanted = _PRINTED if self.printed else _CORRECTED
+        return self.checked and self.verdict.status in wanted
+
+    def title(self) -> str:
+        """Return one line that says what the claim is."""
+        title = self.claim.statement
+        if self.printed and self.erratum is not None:
+            title = self.erratum.title
+        return title or self.claim.formula()
+
+    def record(self) -> dict[str, Any]:
+        """Return the finding as JSON-able fields."""
+        return {
+            "schedule": self.schedule.name,
+            "claim": self.claim.name,
+            "kind": self.claim.kind,
+            "source": self.claim.source or (self.erratum.source if self.erratum else ""),
+            "title": self.title(),
+            "formula": self.claim.formula(),
+            "status": self.verdict.status,
+            "method": self.verdict.method,
+            "reason": self.verdict.reason,
+            "evidence": dict(self.verdict.evidence),
+            "rechecked": self.checked,
+            "as_expected": self.as_expected,
+            "use": self.erratum.use if self.erratum else "",
+        }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The findings of an audit, and ways to print them."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every finding is as the registry says."""
+        return all(finding.as_expected for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Number of claims per schedule and status."""
+        names = dict.fromkeys(finding.schedule.name for finding in self.findings)
+        tally = Counter((f.schedule.name, f.verdict.status) for f in self.findings)
+        return {name: {status: tally[name, status] for status in STATUSES} for name in names}
+
+    def render(self, format: str = "table") -> str:  # noqa: A002
+        """Return the report as text.
+
+        Parameters
+        ----------
+        format
+            ``"table"``, ``"json"``, ``"markdown"``, ``"latex"`` or ``"html"``.
+        """
+        _validate.choice(FORMATS, format=format)
+        renderers = {
+            "table": self._table,
+            "json": self._json,
+            "markdown": self._markdown,
+            "html": self._html,
+            "latex": self._latex,
+        }
+        return renderers[format]()
+
+    def _table(self) -> str:
+        lines = [_row(finding) for finding in self.findings]
+        return "\n".join([*lines, "", *self._summary()])
+
+    def _summary(self) -> list[str]:
+        head = f"{'paper':<14}" + "".join(f"{status:>11}" for status in STATUSES)
+        rows = [
+            f"{name:<14}" + "".join(f"{row[status]:>11}" for status in STATUSES)
+            for name, row in self.counts.items()
+        ]
+        unexpected = [
+            f"{f.schedule.name} {f.claim.name}" for f in self.findings if not f.as_expected
+        ]
+        if unexpected:
+            names = ", ".join(unexpected)
+            verdict = f"{len(unexpected)} verdicts are not what the registry says: {names}."
+        else:
+            verdict = (
+                "Every printed mistake is refuted or loose, and the checker accepted all evidence."
+            )
+        sampled = sum(row["SAMPLED"] for row in self.counts.values())
+        tried = [f"{sampled} claims are SAMPLED: true where they were tried; no more is said."]
+        return [head, *rows, verdict, *(tried if sampled else [])]
+
+    def _json(self) -> str:
+        document = {
+            "ok": self.ok,
+            "counts": self.counts,
+            "errata": [_erratum_record(one, wrong) for one, wrong in self._errata()],
+            "findings": [f.record() for f in self.findings],
+        }
+        return json.dumps(document, indent=1)
+
+    def _errata(self) -> list[tuple[str, Erratum]]:
+        schedules = {f.schedule.name: f.schedule for f in self.findings}
+        return [(name, wrong) for name, one in schedules.items() for wrong in one.errata]
+
+    def _markdown(self) -> str:
+        by_name = {(f.schedule.name, f.claim.name): f for f in self.findings}
+        schedules = dict.fromkeys(f.schedule.name for f in self.findings)
+        ours = all(name in PAPERS for name in schedules)
+        head = _HEADER if ours else "# Claims, decided by machine\n"
+        parts = [head + _STATUSES, *self._markdown_counts()]
+        for name in schedules:
+            parts += _markdown_schedule(name, self.findings, by_name)
+        return "\n".join(parts).rstrip() + "\n"
+
+    def _markdown_counts(self) -> list[str]:
+        heads = " | ".join(status.lower() for status in STATUSES)
+        lines = [f"| paper | {heads} |", "|---" * (len(STATUSES) + 1) + "|"]
+        for name, row in self.counts.items():
+            lines.append(
+                f"| {name} | " + " | ".join(str(row[status]) for status in STATUSES) + " |"
+            )
+        return [*lines, ""]
+
+    def _latex(self) -> str:
+        """Return a table of claims and errata for a document that loads longtable and amsmath."""
+        lines = [r"\begin{longtable}{lllp{0.6\linewidth}}", r"paper & claim & verdict & formula \\"]
+        for finding in self.findings:
+            cells = (finding.schedule.name, finding.claim.name, finding.verdict.status)
+            plain = [cell.replace("_", r"\_") for cell in cells]
+            lines.append(" & ".join([*plain, f"${finding.claim.latex()}$"]) + r" \\")
+        return "\n".join([*lines, r"\end{longtable}"]) + "\n"
+
+    def _html(self) -> str:
+        rows = [
+            "<tr>"
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(finding))
+            + f"<td><code>{html.escape(finding.claim.formula())}</code></td></tr>"
+            for finding in self.findings
+        ]
+        heads = ("paper", "claim", "verdict", "what", "why", "formula")
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        return (
+            '<!DOCTYPE html>\n<html lang="en"><meta charset="utf-8"><title>Audit</title>\n'
+            f"<table><thead><tr>{head}</tr></thead>\n<tbody>\n"
+            + "\n".join(rows)
+            + "\n</tbody></table></html>\n"
+        )
+
+    def explain(self, name: str) -> str:
+        """Return what a claim or erratum says, how it was decided, and what to use.
+
+        Parameters
+        ----------
+        name
+            Of a claim, or of an erratum (both sides are shown).
+        """
+        chosen = [
+            f for f in self.findings if name in (f.claim.name, f.erratum.name if f.erratum else "")
+        ]
+        if not chosen:
+            known = {f.erratum.name if f.erratum else f.claim.name for f in self.findings}
+            raise ValueError(f"claim {nearest(name, sorted(known))}")
+        blocks = [_explanation(finding) for finding in chosen]
+        erratum = chosen[0].erratum
+        if erratum is not None:
+            where = f" ({erratum.source})" if erratum.source else ""
+            blocks.insert(0, f"{erratum.name}{where}: {erratum.title}")
+            blocks.append(f"Use: {erratum.use}")
+        return "\n\n".join(blocks)
+
+
+def audit(
+    schedule: Schedule | ModuleType | str | Iterable[Schedule] | None = None,
+    *,
+    only: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Audit:
+    """Decide the claims of a schedule, by evidence that the checker accepts.
+
+    Parameters
+    ----------
+    schedule
+        A schedule; a paper's module, name or file; several schedules; or None for all papers.
+    only
+        Name of one claim or erratum; all when omitted.
+    progress
+        Called with the number of claims that are decided, and of all.
+
+    Returns
+    -------
+    Audit
+        Its ``findings`` hold claim, verdict and evidence.
+
+    Raises
+    ------
+    ValueError
+        For an unknown paper or claim, with the nearest names.
+    """
+    findings: list[Finding] = []
+    schedules = _schedules(schedule)
+    total = sum(len(one.all_claims()) for one in schedules)
+    for one in schedules:
+        errata = {side.name: e for e in one.errata for side in (e.printed, e.corrected) if side}
+        for claim in _chosen(one, only, errata):
+            if progress is not None:
+                progress(len(findings), total)
+            resolved = one.resolve(claim)
+            # What the checker does not accept, prove calls OPEN, so that no second check is needed.
+            findings.append(Finding(one, resolved, prove(resolved), errata.get(claim.name)))
+    return Audit(tuple(findings))
+
+
+def _schedules(schedule: Any) -> list[Schedule]:
+    if schedule is None:
+        return [load(name) for name in PAPERS]
+    if isinstance(schedule, str):
+        return [find(schedule)]
+    if isinstance(schedule, ModuleType):
+        return [schedule.SCHEDULE]
+    return [schedule] if isinstance(schedule, Schedule) else list(schedule)
+
+
+def _chosen(schedule: Schedule, only: str | None, errata: dict[str, Erratum]) -> list[Claim]:
+    claims = schedule.all_claims()
+    if only is None:
+        return list(claims)
+    found = [c for c in claims if only in (c.name, errata[c.name].name if c.name in errata else "")]
+    if not found:
+        known = {errata[c.name].name if c.name in errata else c.name for c in claims}
+        raise ValueError(f"claim {nearest(only, sorted(known))}")
+    return found
+
+
+# --------------------------------------------------------------------------------------- rendering
+
+
+def _cells(finding: Finding) -> tuple[str, ...]:
+    name = finding.claim.name
+    return (
+        finding.schedule.name,
+        name,
+        finding.verdict.status,
+        finding.title(),
+        finding.verdict.reason,
+    )
+
+
+def _row(finding: Finding) -> str:
+    mark = " " if finding.as_expected else "!"
+    name, status = finding.claim.name, finding.verdict.status
+    head = f"{mark} {finding.schedule.name:<13}{name:<20}{status:<11}"
+    return head + textwrap.shorten(finding.title(), _WIDTH - len(head), placeholder=" ...")
+
+
+def _explanation(finding: Finding) -> str:
+    verdict = finding.verdict
+    side = "as printed" if finding.printed else "as corrected" if finding.erratum else "claim"
+    lines = [
+        f"{finding.claim.name} [{side}, {finding.claim.kind}] {verdict.status}",
+        f"  says:    {finding.claim.statement or finding.title()}",
+        f"  formula: {finding.claim.formula()}",
+        f"  because: {verdict.reason}",
+    ]
+    checked = "passed" if finding.checked else "FAILED"
+    lines.append(f"  method:  {verdict.method}; check {checked}")
+    return "\n".join(lines)
+
+
+_HEADER = """# Errata of five papers, decided by machine
+
+Generated by `dpcal audit --format markdown -o docs/errata.md`; a test checks that it is current.
+"""
+_STATUSES = """
+*Printed* is what the paper says, *corrected* what holds instead. REFUTED comes with an exact
+counterexample in the paper's domain or with orders of growth, PROVED with a proof that the checker
+accepted, LOOSE with a factor by which a true bound can be improved, SAMPLED with what was tried
+(and nothing more is said), OPEN with the reason, DEFINITION for a formula that is restated on
+purpose.
+`dpcal audit PAPER --explain NAME` shows formulas, counterexample and evidence.
+"""
+
+
+def _erratum_record(schedule: str, wrong: Erratum) -> dict[str, Any]:
+    sides = {"printed": wrong.printed, "corrected": wrong.corrected}
+    return {
+        "schedule": schedule,
+        "erratum": wrong.name,
+        "title": wrong.title,
+        "severity": wrong.severity,
+        "source": wrong.source,
+        "use": wrong.use,
+        "about": wrong.about,
+        **{side: claim.name if claim else None for side, claim in sides.items()},
+    }
+
+
+def _markdown_schedule(
+    name: str, findings: Iterable[Finding], by_name: dict[tuple[str, str], Finding]
+) -> list[str]:
+    schedule = next(f.schedule for f in findings if f.schedule.name == name)
+    lines = [f"## {schedule.title} (`{name}`)", "", f"{schedule.citation}.", ""]
+    lines += ["| erratum | what is wrong | printed | corrected | use |", "|---|---|---|---|---|"]
+    remarks = []
+    for wrong in schedule.errata:
+        if isinstance(wrong.printed, Prose):
+            remarks.append(
+                f"* **{wrong.name}** {wrong.title} Not executable: {wrong.printed.reason}. "
+                f"Use: {wrong.use}"
+            )
+            continue
+        sides = [
+            by_name[name, side.name].verdict.status if side else ""
+            for side in (wrong.printed, wrong.corrected)
+        ]
+        grave = " (privacy)" if wrong.severity == "privacy" else ""
+        where = f" *{wrong.source}.*" if wrong.source else ""
+        cells = [wrong.name + grave, wrong.title + where, *sides, wrong.use]
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    if schedule.notes:
+        lines += ["", "Notes:", "", *(f"* {note}" for note in schedule.notes)]
+    if remarks:
+        lines += ["", "Open, with the reason:", "", *remarks]
+    claims = [
+        by_name[name, claim.name] for claim in schedule.claims if (name, claim.name) in by_name
+    ]
+    if claims:
+        lines += ["", "Claims:", "", "| claim | verdict | says |", "|---|---|---|"]
+    for finding in claims:
+        says = " ".join(finding.title().split()).replace("|", r"\|")
+        lines.append(f"| {finding.claim.name} | {finding.verdict.status} | {says} |")
+    return [*lines, ""]

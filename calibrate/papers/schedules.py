@@ -1,0 +1,151 @@
+"""The papers' parameter schedules as symbolic claims, one module per paper.
+
+A paper's module is data. :func:`load` joins its schedule to the planner that turns it into a plan.
+
+>>> load("kl_condition").citation.split(":")[0]
+'Menart, Ullah, Arora, Bassily, Guzman'
+>>> load("kl_conditon")
+Traceback (most recent call last):
+    ...
+ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you mean 'kl_condition'?
+"""
+
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpcal import _lazy
+from dpcal.calibrate.papers.claims.language import (
+    Balance,
+    Bound,
+    Claim,
+    Definition,
+    Enumeration,
+    Erratum,
+    Feasible,
+    Identity,
+    Loose,
+    Priced,
+    Private,
+    Prose,
+    Quantity,
+    Rate,
+    Release,
+    Schedule,
+    Setting,
+    SoftRate,
+    Units,
+    auxiliary,
+    claims_of,
+    errata_of,
+    erratum,
+    nearest,
+    positive,
+    real,
+)
+from dpcal.calibrate.papers.from_schedule import ALGORITHMS, PLANNERS, algorithm_plan, plan_from
+from dpcal.calibrate.plan import Plan
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.papers import dp_rgda, gauss_psgd, kan, kl_condition, spiderboost
+
+PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
+
+__all__ = [
+    "ALGORITHMS",
+    "PAPERS",
+    "Balance",
+    "Bound",
+    "Claim",
+    "Definition",
+    "Enumeration",
+    "Erratum",
+    "Feasible",
+    "Identity",
+    "Loose",
+    "Priced",
+    "Private",
+    "Prose",
+    "Quantity",
+    "Rate",
+    "Release",
+    "Schedule",
+    "Setting",
+    "SoftRate",
+    "Units",
+    "auxiliary",
+    "claims_of",
+    "dp_rgda",
+    "errata_of",
+    "erratum",
+    "gauss_psgd",
+    "kan",
+    "kl_condition",
+    "load",
+    "plan_of",
+    "positive",
+    "real",
+    "spiderboost",
+]
+
+
+@cache
+def load(name: str) -> Schedule:
+    """Return the schedule of a paper, with the planner that turns it into a plan.
+
+    Parameters
+    ----------
+    name
+        One of ``PAPERS``.
+
+    Raises
+    ------
+    ValueError
+        For another name, with the nearest ones.
+    """
+    if name not in PAPERS:
+        raise ValueError(f"schedule {nearest(name, PAPERS)}")
+    schedule: Schedule = import_module(f"dpcal.calibrate.papers.{name}").SCHEDULE
+    planner = partial(plan_from, schedule) if name in PLANNERS else None
+    return schedule.planned_by(planner)
+
+
+def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any) -> Plan:
+    """Return the calibrated plan of a paper's schedule, or of another algorithm of a paper.
+
+    Parameters
+    ----------
+    name
+        One of ``PAPERS``, for its first algorithm, or of ``ALGORITHMS``, such as
+        ``"tree_spider"``.
+    n
+        Number of records, at least 1.
+    epsilon, delta
+        The target.
+    **constants
+        The dimension ``d`` and the paper's constants.
+
+    Raises
+    ------
+    ValueError
+        For another name, or a constant that is missing, unknown or out of range.
+
+    Examples
+    --------
+    >>> plan_of("adaptive_gd", n=10**6, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1, gamma=1)
+    ...     # doctest: +ELLIPSIS
+    Plan(...)
+    """
+    if name in PAPERS:
+        return load(name).plan(n=n, epsilon=epsilon, delta=delta, **constants)
+    if name not in ALGORITHMS:
+        raise ValueError(f"schedule {nearest(name, (*PAPERS, *ALGORITHMS))}")
+    if "d" not in constants:
+        raise ValueError(f"constants of {name} must include d, got none.")
+    return algorithm_plan(name, n=n, epsilon=epsilon, delta=delta, **constants)
+
+
+# A paper's symbols take a while to build, and few questions are about all papers.
+__getattr__, __dir__ = _lazy.attributes(
+    __name__, {name: f"dpcal.calibrate.papers.{name}" for name in PAPERS}
+)

@@ -1,0 +1,150 @@
+"""Strategies that enclose a term over a box, cut into parts."""
+
+from __future__ import annotations
+
+import time
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from dpcal.calibrate.papers.kernel.terms import (
+    Term,
+    Undecided,
+    encode,
+    minus,
+    negative,
+    number,
+    symbol,
+    symbols,
+)
+from dpcal.calibrate.papers.search.context import (
+    Context,
+    enclosed_sign,
+    is_outside,
+)
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.papers.search.engine import Search
+
+__all__ = ["by_balls", "by_cut", "by_few_boxes", "by_simpler_balls"]
+
+Proof = dict[str, Any]
+FEW_BOXES, MOST_BOXES = 120, 2500
+
+
+def by_few_boxes(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Enclose the term over a few boxes, before slower strategies are tried."""
+    return by_balls(search, context, term, strict, depth, FEW_BOXES)
+
+
+def by_balls(
+    search: Search, context: Context, term: Term, strict: bool, depth: int, most: int = MOST_BOXES
+) -> Proof | None:
+    """Enclose the term over the parts of a box that are cut as needed."""
+    box = {name: context.box[name] for name in context.signs}
+    used = symbols(term)
+    if any(None in box[name] for name in used):
+        return None
+    bounded = {n: ends for n, ends in box.items() if None not in ends and n in used}
+    for fact, _ in context.facts:
+        extra = symbols(fact)
+        if extra & used and all(None not in box[n] for n in extra):
+            bounded.update({n: box[n] for n in extra})
+    tree = _tree(search, context, term, strict, bounded, most)
+    return None if tree is None else {"rule": "balls", "tree": tree}
+
+
+def by_simpler_balls(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Enclose the normal form, in which symbols that cancel do not widen the enclosure."""
+    if not any(None not in context.box[name] for name in symbols(term)):
+        return None
+    simpler = context.normal.term(context.normal.sum(term))
+    proof = by_balls(search, context, simpler, strict, depth)
+    if proof is None:
+        return None
+    return {"rule": "sum", "parts": [[encode(simpler), proof]]}
+
+
+def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, most: int) -> Any:
+    """Bisect the box until the term is enclosed above zero on every part."""
+    root: list[Any] = [None]
+    pending: list[Any] = [(root, 0, box)]
+    count = 0
+    while pending:
+        count += 1
+        if count > most or time.thread_time() > search.deadline:
+            return None
+        holder, slot, part = pending.pop()
+        leaf = _leaf(context, term, strict, part)
+        if leaf is not None:
+            holder[slot] = leaf
+            continue
+        cut = _widest(part, box)
+        if cut is None:
+            return None
+        name, at = cut
+        node: list[Any] = [name, str(at), None, None]
+        holder[slot] = node
+        low, high = part[name]
+        pending += [(node, 2, {**part, name: (low, at)}), (node, 3, {**part, name: (at, high)})]
+    return root[0]
+
+
+def by_cut(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+    """Cut an unbounded range in two: a box, and what lies beyond it."""
+    if depth > 1:
+        return None
+    names = symbols(term)
+    open_ended = [n for n in names if context.box[n][1] is None and context.box[n][0] is not None]
+    if len(open_ended) != 1:
+        return None
+    name = open_ended[0]
+    low = context.box[name][0] or Fraction(0)
+    for cut in (2, 10, 100, 10_000):
+        on = minus(symbol(name), number(low + cut))
+        beyond = search.inequality(context.with_facts((on, False)), term, strict, depth + 2)
+        if beyond is None:
+            continue
+        inside = search.inequality(
+            context.with_facts((negative(on), False)), term, strict, depth + 2
+        )
+        if inside is not None:
+            return {
+                "rule": "cases",
+                "on": encode(on),
+                "nonnegative": beyond,
+                "nonpositive": inside,
+            }
+    return None
+
+
+def _leaf(context: Context, term: Term, strict: bool, part: Any) -> str | None:
+    try:
+        sign = enclosed_sign(term, part)
+        if sign == 1 or (sign == 0 and not strict):
+            return "."
+    except Undecided:
+        pass
+    return "x" if is_outside(context, part) else None
+
+
+def _widest(part: Any, box: Any) -> tuple[str, Fraction] | None:
+    """Return the symbol that is widest against its first range, and where to cut it."""
+    best, chosen = Fraction(0), None
+    for name, (low, high) in part.items():
+        span = box[name][1] - box[name][0]
+        ratio = (high - low) / span if span else Fraction(0)
+        if low > 0:
+            ratio = max(ratio, (high - low) / high)
+        if ratio > best:
+            best, chosen = ratio, name
+    if chosen is None or best < Fraction(1, 2**24):
+        return None
+    low, high = part[chosen]
+    if low > 0 and high > 4 * low:
+        middle = Fraction(f"{float(low * high) ** 0.5:.4g}")
+        return chosen, middle if low < middle < high else (low + high) / 2
+    return chosen, (low + high) / 2

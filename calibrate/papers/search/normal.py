@@ -1,0 +1,557 @@
+"""Normal forms: sums of monomials in atoms, so that equal formulas look equal.
+
+A sum is a dictionary from monomials to rational coefficients; a monomial is a set of pairs (atom,
+exponent). Atoms are symbols, primes, and sums or functions that no rewriting opens. Each rewriting
+keeps the value wherever the formula is defined; a power is taken apart only when its exponent is
+whole or its factors are known to be nonnegative.
+
+>>> from dpcal.calibrate.papers.kernel.terms import minus, number, power, symbol, times
+>>> x, y = symbol("x"), symbol("y")
+>>> root = power(times(number(4), power(x, number(2)), y), number("1/2"))
+>>> forms = Normal({"x": "+", "y": "+"})
+>>> forms.is_zero(minus(root, times(number(2), x, power(y, number("1/2")))))
+True
+>>> Normal({"x": "?", "y": "+"}).is_zero(minus(root, times(number(2), x, power(y, number("1/2")))))
+False
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeGuard
+
+import flint
+
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.rings import exact
+from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, times
+from dpcal.calibrate.papers.search.exponents import Exponent, Ratio, generator
+
+__all__ = ["Normal", "Sum"]
+
+Atom = tuple[Any, ...]
+Monomial = frozenset[tuple[Atom, Exponent]]
+Sum = dict[Monomial, Fraction]
+
+MOST_TERMS = 600
+MOST_DIGITS = 300
+LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
+_UNIT: Monomial = frozenset()
+_E: Atom = ("e",)
+
+
+class Normal:
+    """Normal forms where some symbols and some sums are known to be positive or nonnegative.
+
+    Parameters
+    ----------
+    signs
+        ``"+"`` (positive), ``"0+"`` (nonnegative) or ``"?"`` for each symbol.
+    deadline
+        Value of ``time.thread_time()`` after which every operation gives up.
+    """
+
+    def __init__(self, signs: Mapping[str, str], deadline: float = math.inf) -> None:
+        self.signs, self.deadline = dict(signs), deadline
+        self.facts: list[tuple[Sum, bool]] = []
+        self._cache: dict[Term, Sum] = {}
+        self._bases: set[frozenset[Any]] = set()
+        self._generators: dict[Any, int] = {}
+        self._asking: set[Any] = set()
+
+    def add_fact(self, term: Term, strict: bool) -> None:
+        """Add a term that is known to be nonnegative, or positive."""
+        self.facts.append((self.sum(term), strict))
+
+    def sum(self, term: Term) -> Sum:
+        """Return the normal form of a term."""
+        if (found := self._cache.get(term)) is None:
+            if time.thread_time() > self.deadline:
+                raise Undecided("out of time")
+            found = self._cache[term] = self._sum(term)
+        return found
+
+    def is_zero(self, term: Term) -> bool:
+        """Return whether a term is zero wherever it is defined."""
+        return not self.clear(self.sum(term))
+
+    # -------------------------------------------------------------------------------- construction
+
+    def _sum(self, term: Term) -> Sum:
+        head = term[0]
+        if head == "num":
+            return {_UNIT: term[1]} if term[1] else {}
+        if head in ("sym", "pi"):
+            return _atom(term)
+        if head == "add":
+            return _collect(self.sum(part) for part in term[1:])
+        if head == "mul":
+            return reduce(self._times, (self.sum(part) for part in term[1:]))
+        if head == "pow":
+            return self._power_of(term[1], self._exponent(self.sum(term[2])))
+        return self._function(head, [self.sum(part) for part in term[1:]])
+
+    def _function(self, head: str, inner: list[Sum]) -> Sum:
+        if head == "exp":
+            return self._exponential(inner[0])
+        if head == "log":
+            return self._logarithm(inner[0])
+        if head in ("max", "min"):
+            return self._extremum(head, inner)
+        if head in ("floor", "ceiling") and set(inner[0]) <= {_UNIT}:
+            value = exact((head, number(inner[0].get(_UNIT, 0))), {})
+            return {_UNIT: value} if value else {}
+        return _atom((head, *(_frozen(part) for part in inner)))
+
+    def _times(self, left: Sum, right: Sum) -> Sum:
+        if len(left) * len(right) > MOST_TERMS or time.thread_time() > self.deadline:
+            raise Undecided("a product has too many terms, or time is out")
+        return _collect(
+            self._product(dict(a), b, x * y) for a, x in left.items() for b, y in right.items()
+        )
+
+    def _product(self, powers: dict[Atom, Exponent], right: Monomial, value: Fraction) -> Sum:
+        for atom, exponent in right:
+            powers[atom] = powers.get(atom, Fraction(0)) + exponent
+        monomial, value = self._settled(powers, value)
+        return {monomial: value}
+
+    def _settled(
+        self, powers: Mapping[Atom, Exponent], value: Fraction
+    ) -> tuple[Monomial, Fraction]:
+        """Move whole powers of primes into the coefficient, so that equal monomials look equal."""
+        kept = {}
+        for atom, exponent in powers.items():
+            if atom[0] == "num":
+                whole = _whole_part(exponent)
+                if abs(whole) * math.log10(atom[1]) > MOST_DIGITS:
+                    raise Undecided("a number has too many digits")
+                value *= Fraction(atom[1]) ** whole
+                exponent = exponent - Fraction(whole)
+            if exponent != 0:
+                kept[atom] = exponent
+        return frozenset(kept.items()), value
+
+    def _power_of(self, base: Term, exponent: Exponent) -> Sum:
+        """Return a power; factors of the base that are nonnegative get their own power."""
+        if _is_whole(exponent) or base[0] not in ("mul", "pow"):
+            return self._power(self.sum(base), exponent)
+        rows = [(self.sum(part), e) for part, e in self.factors(base)]
+        signs = [self.known_sign(part) for part, _ in rows]
+        alone = all(sign in ("+", "0+") for sign in signs)
+        outside: Sum = {_UNIT: Fraction(1)}
+        inside: Sum = {_UNIT: Fraction(1)}
+        for (part, e), sign in zip(rows, signs, strict=True):
+            if sign == "+" or alone:
+                outside = self._times(outside, self._power(part, e * exponent))
+            else:
+                inside = self._times(inside, self._power(part, e))
+        return outside if alone else self._times(outside, self._power(inside, exponent))
+
+    def factors(self, term: Term) -> list[tuple[Term, Exponent]]:
+        """Return the factors of a term with their exponents; powers open on nonnegative bases."""
+        if term[0] == "mul":
+            return [pair for part in term[1:] for pair in self.factors(part)]
+        if term[0] == "pow" and self.known_sign(self.sum(term[1])) in ("+", "0+"):
+            e = self._exponent(self.sum(term[2]))
+            return [(part, inner * e) for part, inner in self.factors(term[1])]
+        return [(term, Fraction(1))]
+
+    def _power(self, inner: Sum, exponent: Exponent) -> Sum:
+        whole = _is_whole(exponent)
+        if _is_whole(exponent) and 0 <= exponent <= 12:
+            return reduce(self._times, [inner] * int(exponent), {_UNIT: Fraction(1)})
+        odd = _is_whole(exponent) and exponent % 2 == 1
+        if not inner:
+            raise Undecided("a power of zero")
+        if len(inner) > 1 and any(e != 0 and _negative_whole(e) for m in inner for _, e in m):
+            inner = self.clear(inner) or inner
+        shared, size, rest = self._content(inner, whole)
+        powers: dict[Atom, Exponent] = {atom: e * exponent for atom, e in shared}
+        for prime, count in _primes(abs(size)).items():
+            powers[prime] = powers.get(prime, Fraction(0)) + Fraction(count) * exponent
+        sign = -1 if size < 0 and odd else 1
+        if set(rest) != {_UNIT}:
+            base, flipped = self._base(rest, whole)
+            sign *= -1 if flipped and odd else 1
+            powers[("sum", base)] = powers.get(("sum", base), Fraction(0)) + exponent
+        monomial, value = self._settled(powers, Fraction(sign))
+        return {monomial: value}
+
+    def _base(self, rest: Sum, whole: bool) -> tuple[frozenset[Any], bool]:
+        """Return a sum as the base of a power; with whole exponents its sign may be turned."""
+        base, turned = _frozen(rest), _frozen({m: -v for m, v in rest.items()})
+        if whole and base not in self._bases and turned in self._bases:
+            return turned, True
+        self._bases.add(base)
+        return base, False
+
+    def _content(self, total: Sum, whole: bool) -> tuple[Monomial, Fraction, Sum]:
+        """Split off the monomial and the rational factor that all terms share.
+
+        Only positive atoms leave a base whose exponent is not whole; nonnegative ones do when
+        nothing else is in the base, because a rest of unknown sign would be undefined alone.
+        """
+        terms = [dict(monomial) for monomial in total]
+        shared: dict[Atom, Exponent] = {}
+        atoms = set().union(*terms)
+        signs = {atom: self.atom_sign(atom) for atom in atoms} if not whole else {}
+        alone = len(total) == 1 and all(sign != "?" for sign in signs.values())
+        for atom in atoms:
+            if whole or signs[atom] == "+" or alone:
+                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
+                if lowest != 0:
+                    shared[atom] = lowest
+        values = list(total.values())
+        size = Fraction(
+            math.gcd(*(value.numerator for value in values)),
+            math.lcm(*(value.denominator for value in values)),
+        )
+        if len(values) == 1 and whole:
+            size = size if values[0] > 0 else -size
+        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
+        return frozenset(shared.items()), size, self._times(total, inverse)
+
+    def _exponential(self, inner: Sum) -> Sum:
+        """Split exp(c log(a) + rest) into a**c exp(rest)."""
+        powers: dict[Atom, Exponent] = {}
+        rest: Sum = {}
+        for monomial, value in self.clear(inner).items():
+            logs = [a for a, e in monomial if a[0] == "logatom" and e == 1]
+            if len(logs) == 1:
+                others = frozenset(pair for pair in monomial if pair[0] != logs[0])
+                atom = logs[0][1]
+                share = self._exponent({others: value})
+                powers[atom] = powers.get(atom, Fraction(0)) + share
+            else:
+                rest[monomial] = value
+        if rest:
+            powers[_E] = self._exponent(rest)
+        monomial, value = self._settled(powers, Fraction(1))
+        return {monomial: value}
+
+    def _logarithm(self, inner: Sum) -> Sum:
+        inner = self.clear(inner)
+        if not inner:
+            raise Undecided("a logarithm of zero")
+        shared, size, rest = self._content(inner, False)
+        parts = [self._times(self._opened(e), _log(atom)) for atom, e in shared]
+        parts += [{m: Fraction(c) for m in _log(p)} for p, c in _primes(size).items()]
+        if set(rest) != {_UNIT}:
+            parts.append(_log(("sum", self._base(rest, False)[0])))
+        return _collect(parts)
+
+    def _extremum(self, head: str, inner: Sequence[Sum]) -> Sum:
+        """Take out what all arguments share, so that max(a x, a y) = a max(x, y) for a > 0."""
+        terms = [dict(monomial) for total in inner for monomial in total]
+        shared: dict[Atom, Exponent] = {}
+        if all(inner):
+            for atom in set().union(*terms):
+                lowest = _lowest([term.get(atom, Fraction(0)) for term in terms])
+                if lowest != 0 and self.atom_sign(atom) == "+":
+                    shared[atom] = lowest
+        values = [abs(value) for total in inner for value in total.values()]
+        size = Fraction(
+            math.gcd(*(value.numerator for value in values)) or 1,
+            math.lcm(*(value.denominator for value in values)),
+        )
+        inverse: Sum = {frozenset((atom, -e) for atom, e in shared.items()): 1 / size}
+        outside: Sum = {frozenset(shared.items()): size}
+        reduced = {_frozen(self._times(total, inverse)) for total in inner}
+        if len(reduced) == 1:
+            return self._times(outside, dict(reduced.pop()))
+        return self._times(outside, _atom((head, frozenset(reduced))))
+
+    # ----------------------------------------------------------------------------------- exponents
+
+    def _exponent(self, total: Sum) -> Exponent:
+        result: Exponent = Fraction(0)
+        for monomial, value in total.items():
+            part: Exponent = value
+            for atom, e in monomial:
+                part = part * self._exponent_factor(atom, e)
+            result = result + part
+        return result
+
+    def _exponent_factor(self, atom: Atom, e: Exponent) -> Exponent:
+        if not _is_whole(e) or abs(e) > 12:
+            return self._generator((atom, e))
+        base = (
+            self._exponent(dict(atom[1]))
+            if atom[0] == "sum"
+            else self._generator((atom, Fraction(1)))
+        )
+        if base == 0:
+            raise Undecided("an exponent divides by zero")
+        result: Exponent = Fraction(1)
+        for _ in range(abs(int(e))):
+            result = result * base
+        return Fraction(1) / result if e < 0 else result
+
+    def _generator(self, key: Any) -> Exponent:
+        return generator(self._generators.setdefault(key, len(self._generators)))
+
+    def _opened(self, exponent: Exponent) -> Sum:
+        """Return an exponent as a sum."""
+        if isinstance(exponent, Fraction):
+            return {_UNIT: exponent}
+        parts = [self._polynomial(side) for side in (exponent.top, exponent.bottom)]
+        return self._times(parts[0], self._power(parts[1], Fraction(-1)))
+
+    def _polynomial(self, polynomial: Any) -> Sum:
+        keys = list(self._generators)
+        rows = []
+        for powers, value in polynomial.to_dict().items():
+            pairs = [(keys[k], Fraction(int(p))) for k, p in enumerate(powers) if p]
+            monomial = frozenset((atom, e * p) for (atom, e), p in pairs)
+            rows.append({monomial: Fraction(int(value.p), int(value.q))})
+        return _collect(rows)
+
+    # ------------------------------------------------------------------------------ zeros and signs
+
+    def clear(self, total: Sum) -> Sum:
+        """Bring sums over common denominators, and multiply out the whole powers that are left."""
+        for _ in range(40):
+            step = self._cleared_once(total)
+            if step is None:
+                return total
+            total = step
+        raise Undecided("a sum has too many denominators")
+
+    def _cleared_once(self, total: Sum) -> Sum | None:
+        atoms = {atom for monomial in total for atom, _ in monomial if atom[0] == "sum"}
+        for atom in atoms:
+            rows = [(dict(m).get(atom, Fraction(0)), m, v) for m, v in total.items()]
+            parts = []
+            moved = False
+            for exponent, monomial, value in rows:
+                lowest = _least([e for e, _, _ in rows if _is_whole(e - exponent)])
+                steps = int(_fraction(exponent - lowest))
+                rest = dict(monomial)
+                rest[atom] = lowest
+                settled, value = self._settled(rest, value)
+                part: Sum = {settled: value}
+                if steps > 12:
+                    raise Undecided("a power is too high to multiply out")
+                parts.append(reduce(self._times, [dict(atom[1])] * steps, part))
+                moved = moved or steps > 0
+            if moved:
+                return _collect(parts)
+        whole = [
+            (m, a, e) for m in total for a, e in m if a[0] == "sum" and _is_whole(e) and 0 < e <= 12
+        ]
+        if not whole:
+            return None
+        monomial, atom, exponent = whole[0]
+        rest_of = {m: v for m, v in total.items() if m != monomial}
+        opened: Sum = {monomial - {(atom, exponent)}: total[monomial]}
+        return _collect(
+            [rest_of, reduce(self._times, [dict(atom[1])] * int(_fraction(exponent)), opened)]
+        )
+
+    def sign(self, total: Sum) -> str:
+        """Return ``"+"``, ``"0+"`` or ``"0"`` when that is certain, else ``"?"``."""
+        cleared = self.clear(total)
+        if not cleared:
+            return "0"
+        groups: dict[Monomial, Sum] = {}
+        for monomial, value in cleared.items():
+            outer = frozenset(pair for pair in monomial if not self._is_number(*pair))
+            groups.setdefault(outer, {})[monomial - outer] = value
+        signs = []
+        for outer, inner in groups.items():
+            if set(inner) == {_UNIT}:
+                held = inner[_UNIT] > 0
+            else:
+                held = balls.sign_at(self.term(inner), {}) == 1
+            signs.append(self._monomial_sign(outer) if held else "?")
+        if "?" in signs:
+            return "?"
+        return "+" if "+" in signs else "0+"
+
+    def _monomial_sign(self, monomial: Monomial) -> str:
+        signs = []
+        for atom, exponent in monomial:
+            sign = self.atom_sign(atom)
+            if sign == "?" and _is_whole(exponent):
+                sign = "0+" if _fraction(exponent) % 2 == 0 else "?"
+            elif sign == "?":
+                sign = "0+"  # a base whose exponent is not whole is nonnegative where it is defined
+            signs.append(sign)
+        return "?" if "?" in signs else "0+" if "0+" in signs else "+"
+
+    def atom_sign(self, atom: Atom) -> str:
+        """Return ``"+"``, ``"0+"`` or ``"?"`` for an atom."""
+        head = atom[0]
+        if head == "sym":
+            return self.signs.get(atom[1], "?")
+        if head in ("num", "e", "pi", "exp", "erfc", "gamma", "uppergamma"):
+            return "+"
+        if head == "abs":
+            return "0+"
+        if head == "logatom":
+            return "+" if atom[1][0] == "num" else "?"
+        if atom in self._asking:
+            return "?"
+        self._asking.add(atom)
+        try:
+            return self._compound_sign(atom)
+        finally:
+            self._asking.discard(atom)
+
+    def _compound_sign(self, atom: Atom) -> str:
+        head = atom[0]
+        if head in ("max", "min"):
+            signs = {self.known_sign(dict(part)) for part in atom[1]}
+            if head == "max" and "+" in signs:
+                return "+"
+            usable = signs - {"?", "0"}
+            if head == "max":
+                return "0+" if usable or "0" in signs else "?"
+            return "?" if "?" in signs else "+" if signs == {"+"} else "0+"
+        if head == "sum":
+            sign = self.known_sign(dict(atom[1]))
+            return "?" if sign == "0" else sign
+        if head in ("floor", "ceiling"):
+            sign = self.known_sign(dict(atom[1]))
+            return sign if head == "ceiling" and sign == "+" else "?" if sign == "?" else "0+"
+        return "?"
+
+    def known_sign(self, total: Sum) -> str:
+        """Return a sign from the terms, or from one fact and the terms that are left."""
+        found = self.sign(total)
+        if found != "?":
+            return found
+        best = "?"
+        for fact, strict in self.facts:
+            for scale in self._scales(total, fact):
+                rest = self.sign(_collect([total, {m: -v * scale for m, v in fact.items()}]))
+                if rest != "?":
+                    if strict or rest == "+":
+                        return "+"
+                    best = "0+"
+        return best
+
+    def _scales(self, total: Sum, fact: Sum) -> Iterable[Fraction]:
+        """Return the multiples of a fact that cancel a negative term."""
+        ratios = {total[m] / v for m, v in fact.items() if v < 0 and total.get(m, Fraction(0)) < 0}
+        ratios |= {Fraction(1)} if not ratios and fact else set()
+        return sorted(ratios)[-3:]
+
+    def _is_number(self, atom: Atom, exponent: Exponent) -> bool:
+        if isinstance(exponent, Ratio):
+            return False
+        if atom[0] in ("num", "e", "pi"):
+            return True
+        if atom[0] == "logatom":
+            return self._is_number(atom[1], Fraction(1))
+        if atom[0] == "sum":
+            return all(self._is_number(*pair) for m, _ in atom[1] for pair in m)
+        parts = atom[1] if atom[0] in ("max", "min") else atom[1:]
+        if atom[0] == "sym":
+            return False
+        return all(self._is_number(*pair) for part in parts for m, _ in part for pair in m)
+
+    # ------------------------------------------------------------------------------- back to terms
+
+    def term(self, total: Sum) -> Term:
+        """Return a term with this normal form."""
+        rows = []
+        for monomial, value in total.items():
+            factors = (power(self._atom_term(a), self.exponent_term(e)) for a, e in monomial)
+            rows.append(times(number(value), *factors))
+        return plus(*rows)
+
+    def exponent_term(self, exponent: Exponent) -> Term:
+        """Return an exponent as a term."""
+        return self.term(self._opened(exponent))
+
+    def _atom_term(self, atom: Atom) -> Term:
+        head = atom[0]
+        if head in ("sym", "pi"):
+            return atom
+        if head == "num":
+            return number(atom[1])
+        if head == "e":
+            return ("exp", number(1))
+        if head == "logatom":
+            return ("log", self._atom_term(atom[1]))
+        if head == "sum":
+            return self.term(dict(atom[1]))
+        if head in ("max", "min"):
+            return (head, *(self.term(dict(part)) for part in atom[1]))
+        return (head, *(self.term(dict(part)) for part in atom[1:]))
+
+
+def _atom(atom: Atom) -> Sum:
+    return {frozenset({(atom, Fraction(1))}): Fraction(1)}
+
+
+def _log(atom: Atom) -> Sum:
+    return {_UNIT: Fraction(1)} if atom == _E else _atom(("logatom", atom))
+
+
+def _frozen(total: Sum) -> frozenset[Any]:
+    return frozenset(total.items())
+
+
+def _collect(parts: Iterable[Sum]) -> Sum:
+    total: Sum = {}
+    for part in parts:
+        for monomial, value in part.items():
+            total[monomial] = total.get(monomial, Fraction(0)) + value
+    if len(total) > MOST_TERMS:
+        raise Undecided("a sum has too many terms")
+    return {monomial: value for monomial, value in total.items() if value}
+
+
+def _fraction(exponent: Exponent) -> Fraction:
+    if isinstance(exponent, Ratio):
+        raise Undecided("an exponent is not a number")
+    return exponent
+
+
+def _is_whole(exponent: Exponent) -> TypeGuard[Fraction]:
+    return isinstance(exponent, Fraction) and exponent.denominator == 1
+
+
+def _negative_whole(exponent: Exponent) -> bool:
+    return _is_whole(exponent) and _fraction(exponent) < 0
+
+
+def _whole_part(exponent: Exponent) -> int:
+    """Return the whole number that a numeric exponent, or the constant term of one, contains."""
+    if isinstance(exponent, Fraction):
+        return math.floor(exponent)
+    if not exponent.bottom.is_constant():
+        return 0
+    constant = exponent.top.to_dict().get((0,) * exponent.top.context().nvars(), flint.fmpq(0))
+    return int(constant.p) // int(constant.q)
+
+
+def _lowest(powers: Sequence[Exponent]) -> Exponent:
+    """Return the smallest exponent when all differ by numbers, else zero."""
+    steps = [power - powers[0] for power in powers]
+    if any(isinstance(step, Ratio) for step in steps):
+        return Fraction(0)
+    return powers[0] + min(_fraction(step) for step in steps)
+
+
+def _least(powers: Sequence[Exponent]) -> Exponent:
+    steps = [_fraction(power - powers[0]) for power in powers]
+    return powers[0] + min(steps)
+
+
+def _primes(value: Fraction) -> dict[Atom, int]:
+    factors: dict[Atom, int] = {}
+    for part, sign in ((value.numerator, 1), (value.denominator, -1)):
+        if part > LARGEST_FACTORED:
+            factors[("num", part)] = sign
+            continue
+        for prime, count in flint.fmpz(part).factor():
+            factors[("num", int(prime))] = factors.get(("num", int(prime)), 0) + sign * count
+    return factors

@@ -1,0 +1,104 @@
+"""Exact points of a claim's domain, worth trying when looking for a counterexample.
+
+>>> from dpcal.calibrate.papers.claims.claims import Bound
+>>> from dpcal.calibrate.papers.claims.language import standalone
+>>> claim = standalone(Bound("c", "x <= y", on={"x": (0, 1), "y": (2, 3)}))
+>>> [str(value) for value in next(points(claim, 0)).values()]
+['1', '2']
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+from dpcal.calibrate.papers.claims.claims import Claim
+from dpcal.calibrate.papers.claims.ranges import Range
+from dpcal.calibrate.papers.kernel import balls
+from dpcal.calibrate.papers.kernel.rings import exact
+from dpcal.calibrate.papers.kernel.terms import minus, symbols
+
+__all__ = ["points", "witness"]
+
+Point = dict[str, Fraction]
+_HUGE = Fraction(10) ** 30
+
+
+def points(claim: Claim, count: int, seed: int = 0) -> Iterator[Point]:
+    """Yield the claim's own points, simple points, then random rational ones, inside the domain."""
+    ranges = claim.ranges()
+    conditions = [(minus(large, small), strict) for small, large, strict in claim.where]
+    for point in _candidates(claim, ranges, count, seed):
+        if all(_allows(values, point[name]) for name, values in ranges.items()):
+            signs = [(balls.sign_at(gap, point), strict) for gap, strict in conditions]
+            if all(sign == 1 or (sign == 0 and not strict) for sign, strict in signs):
+                yield point
+
+
+def _allows(values: Range, x: Fraction) -> bool:
+    low, high, open_low, open_high, whole = values
+    above = low is None or x > low or (x == low and not open_low)
+    below = high is None or x < high or (x == high and not open_high)
+    return above and below and not (whole and x.denominator != 1)
+
+
+def witness(claim: Claim) -> Point | None:
+    """Return some point of the domain, or None when none is found."""
+    return next(points(claim, 3000, seed=7), None)
+
+
+def _candidates(claim: Claim, domain: dict[str, Range], count: int, seed: int) -> Iterator[Point]:
+    generator = random.Random(seed)
+    for hint in claim.points:
+        yield {s: hint.get(s, _within(r, Fraction(1))) for s, r in domain.items()}
+    for base in (Fraction(1), Fraction(2), Fraction(1, 2), Fraction(1, 1000), _HUGE):
+        yield {s: _within(r, base) for s, r in domain.items()}
+    for k in range(count):
+        point = {s: _draw(r, generator, k < count // 3) for s, r in domain.items()}
+        yield _moved_inside(claim, domain, point) if k % 2 else point
+
+
+def _moved_inside(claim: Claim, domain: dict[str, Range], point: Point) -> Point:
+    """Set a lone side of each condition to twice or half the other side, to meet the condition."""
+    point = dict(point)
+    for small, large, _ in claim.where:
+        for lone, other, scale in ((large, small, Fraction(2)), (small, large, Fraction(1, 2))):
+            if lone[0] == "sym" and lone[1] not in symbols(other):
+                value = exact(other, point)
+                if value is not None and value > 0:
+                    point[lone[1]] = _within(domain[lone[1]], value * scale)
+                    break
+    return point
+
+
+def _within(values: Range, wanted: Fraction) -> Fraction:
+    low, high, open_low, open_high, whole = values
+    if low is not None and (wanted < low or (wanted == low and open_low)):
+        room = Fraction(1) if high is None else (high - low) / 2
+        wanted = low + (room if open_low else Fraction(0))
+    if high is not None and (wanted > high or (wanted == high and open_high)):
+        room = Fraction(1) if low is None else (high - low) / 2
+        wanted = high - (room if open_high else Fraction(0))
+    return Fraction(math.ceil(wanted)) if whole else wanted
+
+
+def _draw(values: Range, generator: random.Random, simple: bool) -> Fraction:
+    low, high = values.low, values.high
+    if low is not None and high is not None:
+        if low > 0 and high / low > 1000:
+            drawn = math.exp(generator.uniform(math.log(low), math.log(high)))
+            return _within(values, Fraction(f"{drawn:.3g}"))
+        return _within(values, low + (high - low) * Fraction(generator.randint(1, 63), 64))
+    if simple:
+        size = Fraction(generator.choice((1, 2, 3, 5, 10, 100)))
+    else:
+        digits = Fraction(generator.randint(100, 999), 100)
+        size = digits * Fraction(10) ** generator.randint(0, 3)
+    size = 1 / size if generator.random() < 0.5 else size
+    if low is not None:
+        return _within(values, low + size)
+    if high is not None:
+        return _within(values, high - size)
+    return _within(values, size if generator.random() < 0.5 else -size)

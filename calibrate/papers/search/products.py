@@ -1,0 +1,230 @@
+"""Strategies by algebra: factors, squares, and means."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy
+
+from dpcal.calibrate.papers.claims.formulas import from_sympy, to_sympy
+from dpcal.calibrate.papers.kernel.terms import (
+    Term,
+    encode,
+    minus,
+    negative,
+    number,
+    over,
+    plus,
+    power,
+    subterms,
+    symbols,
+    times,
+)
+from dpcal.calibrate.papers.search.context import (
+    Context,
+)
+from dpcal.calibrate.papers.search.multipliers import solve
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.papers.search.engine import Search
+
+__all__ = ["by_addends", "by_factors", "by_means", "by_parts", "by_square", "by_terms"]
+
+Proof = dict[str, Any]
+
+# The largest numerator and denominator in exponents of a term that is factored. Factoring makes
+# polynomials of the degree that these numbers have, and does not look at the clock: at 64 it takes
+# less than a second, with a denominator of half a million it does not end.
+LARGEST_DEGREE = 64
+
+
+def by_terms(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Say that all terms have one sign."""
+    return {"rule": "terms"} if context.holds(term, strict) else None
+
+
+def by_factors(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Factor the term as a quotient of polynomials, and decide the sign of each factor."""
+    if depth > 5:
+        return None
+    expression = to_sympy(term, context.signs)
+    if not _of_small_degree(expression):
+        return None
+    factored = sympy.factor(sympy.together(expression))
+    coefficient, parts = factored.as_coeff_mul()
+    if len(parts) < 2 and not (parts and parts[0].is_Pow):
+        return None
+    sign = 1 if coefficient > 0 else -1
+    rows: list[Any] = [[from_sympy(abs(coefficient)), {"rule": "terms"}]]
+    for part in parts:
+        row = _factor(search, context, part, strict, depth)
+        if row is None:
+            return None
+        sign *= row[2]
+        rows.append(row[:2])
+    if sign < 0:
+        return None
+    return {"rule": "product", "factors": [[encode(a), b] for a, b in rows]}
+
+
+def _of_small_degree(expression: Any) -> bool:
+    exponents = [power.exp for power in expression.atoms(sympy.Pow)]
+    numbers = {number for exponent in exponents for number in exponent.atoms(sympy.Rational)}
+    return all(max(abs(number.p), number.q) <= LARGEST_DEGREE for number in numbers)
+
+
+def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
+    base, exponent = part.as_base_exp()
+    term, root = from_sympy(part), from_sympy(base)
+    if context.holds(term, strict):
+        return term, {"rule": "terms"}, 1
+    if exponent.is_Integer and exponent % 2 == 0 and exponent > 0 and not strict:
+        half = power(root, from_sympy(exponent / 2))
+        return term, {"rule": "square", "root": encode(half)}, 1
+    for sign in (1, -1):
+        signed = root if sign == 1 else negative(root)
+        proof = search.inequality(context, signed, strict or exponent.is_negative, depth + 2)
+        if proof is None:
+            continue
+        if exponent == 1:
+            return signed, proof, sign
+        if exponent.is_Integer or sign == 1:
+            step = {
+                "rule": "power",
+                "base": encode(signed),
+                "exponent": encode(from_sympy(exponent)),
+                "positive": proof,
+            }
+            if strict or exponent.is_negative:
+                odd = sign == -1 and exponent % 2 == 1
+                return power(signed, from_sympy(exponent)), step, -1 if odd else 1
+    return None
+
+
+def by_square(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Write a + b - 2 sqrt(a b) as (sqrt a - sqrt b)**2."""
+    total = context.normal.clear(context.normal.sum(term))
+    if strict or not 2 < len(total) + 0 < 5:
+        return None
+    rows = [context.normal.term({m: v}) for m, v in total.items() if v > 0]
+    for i, a in enumerate(rows):
+        for b in rows[:i]:
+            if not (context.holds(a, False) and context.holds(b, False)):
+                continue
+            root = minus(power(a, number("1/2")), power(b, number("1/2")))
+            square = power(root, number(2))
+            rest = minus(term, square)
+            if context.holds(rest, False):
+                step = {"rule": "square", "root": encode(root)}
+                parts = [[encode(square), step], [encode(rest), {"rule": "terms"}]]
+                return {"rule": "sum", "parts": parts}
+    return None
+
+
+def by_means(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Write the term as a weighted arithmetic mean minus a geometric one."""
+    parts_of = _addends(term)
+    rows = [part for part in parts_of if _is_positive_product(context, part)]
+    others = [part for part in parts_of if part not in rows]
+    if strict or len(others) != 1 or not 2 <= len(rows) <= 5:
+        return None
+    weights = _weights(search, context, rows, others[0])
+    if weights is None:
+        return None
+    parts, values = [], []
+    for row, weight in zip(rows, weights, strict=True):
+        value = over(row, weight)
+        proofs = [search.inequality(context, entry, True, depth + 2) for entry in (weight, value)]
+        if None in proofs:
+            return None
+        values.append(power(value, weight))
+        parts.append([encode(weight), encode(value), *proofs])
+    gap = minus(plus(*rows), times(*values))
+    if not context.is_zero(minus(term, gap)):
+        return None
+    return {"rule": "means", "parts": parts}
+
+
+def _weights(search: Search, context: Context, rows: list[Term], target: Term) -> list[Term] | None:
+    """Solve for weights with which the terms' exponents add up to those of the target."""
+    columns = [_powers(context, row) for row in rows]
+    goal = _powers(context, target)
+    bases = sorted(set(goal).union(*columns))
+    table = [[column.get(b, Fraction(0)) for b in bases] for column in columns]
+    table = [[*column, Fraction(1)] for column in table]
+    solved = solve(table, [*(goal.get(b, Fraction(0)) for b in bases), Fraction(1)])
+    if solved is None:
+        return None
+    return [context.normal.exponent_term(weight) for weight in solved]
+
+
+def by_addends(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Prove a sum by its addends as they are written; one that is positive comes first."""
+    parts = _addends(term)
+    if len(parts) < 2 or depth > 4:
+        return None
+    rows: list[tuple[Term, Proof]] = []
+    needed = strict
+    for part in parts:
+        proof = search.inequality(context, part, needed, depth + 2)
+        if proof is not None and needed:
+            needed = False
+            rows.insert(0, (part, proof))
+            continue
+        proof = proof or search.inequality(context, part, False, depth + 2)
+        if proof is None:
+            return None
+        rows.append((part, proof))
+    return None if needed else {"rule": "sum", "parts": [[encode(a), b] for a, b in rows]}
+
+
+def by_parts(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Prove a product by its factors as they are written, and a power by its base."""
+    if term[0] == "pow":
+        base = search.inequality(context, term[1], True, depth)
+        ends = {"base": encode(term[1]), "exponent": encode(term[2])}
+        return None if base is None else {"rule": "power", **ends, "positive": base}
+    if term[0] != "mul":
+        return None
+    rows = []
+    for part in term[1:]:
+        proof = search.inequality(context, part, strict, depth)
+        if proof is None:
+            return None
+        rows.append([encode(part), proof])
+    return {"rule": "product", "factors": rows}
+
+
+def _addends(term: Term) -> list[Term]:
+    if term[0] == "add":
+        return [inner for part in term[1:] for inner in _addends(part)]
+    return [term]
+
+
+def _is_positive_product(context: Context, term: Term) -> bool:
+    normal = context.normal
+    return all(normal.known_sign(normal.sum(part)) == "+" for part, _ in normal.factors(term))
+
+
+def _powers(context: Context, term: Term) -> dict[str, Any]:
+    """Return the exponents of the symbols of a product, but of those that exponents contain."""
+    found: dict[str, Any] = {}
+    factors = context.normal.factors(term)
+    fixed = {name for part in subterms(term) if part[0] == "pow" for name in symbols(part[2])}
+    for part, exponent in factors:
+        if part[0] == "sym" and part[1] not in fixed:
+            found[part[1]] = found.get(part[1], Fraction(0)) + exponent
+    return found

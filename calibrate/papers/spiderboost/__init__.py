@@ -1,0 +1,55 @@
+"""Stationary points: SpiderBoost, tree Spider, recursive regularization, JL (2206.00846).
+
+Arora, Bassily, Gonzalez, Guzman, Menart, Ullah, "Faster Rates of Convergence to Stationary Points
+in Differentially Private Optimization". ``abar = sqrt(d log(1/delta)) / (n epsilon)`` is the rate
+variable.
+
+>>> from dpcal.calibrate.papers.prover import prove
+>>> verdict = prove(SCHEDULE.resolve(SCHEDULE.claim("E1.printed")))
+>>> verdict.status
+'REFUTED'
+"""
+
+from dpcal.calibrate.papers.claims.language import Schedule
+from dpcal.calibrate.papers.spiderboost.algorithm_1 import ALGORITHM_1
+from dpcal.calibrate.papers.spiderboost.algorithm_1_errata import ALGORITHM_1_ERRATA
+from dpcal.calibrate.papers.spiderboost.glm import GLM
+from dpcal.calibrate.papers.spiderboost.glm_errata import GLM_ERRATA
+from dpcal.calibrate.papers.spiderboost.lower import LOWER
+from dpcal.calibrate.papers.spiderboost.other_errata import OTHER_ERRATA
+from dpcal.calibrate.papers.spiderboost.quantities import QUANTITIES
+from dpcal.calibrate.papers.spiderboost.recursive import RECURSIVE
+from dpcal.calibrate.papers.spiderboost.recursive_errata import RECURSIVE_ERRATA
+from dpcal.calibrate.papers.spiderboost.settings import SETTINGS
+from dpcal.calibrate.papers.spiderboost.theorems import THEOREMS
+from dpcal.calibrate.papers.spiderboost.tree import TREE
+from dpcal.calibrate.papers.spiderboost.tree_errata import TREE_ERRATA
+
+__all__ = ["SCHEDULE"]
+
+
+SCHEDULE = Schedule(
+    name="spiderboost",
+    title="Stationary points by private SpiderBoost",
+    citation=(
+        "Arora, Bassily, Gonzalez, Guzman, Menart, Ullah: Faster Rates of Convergence to "
+        "Stationary Points in Differentially Private Optimization, arXiv 2206.00846"
+    ),
+    quantities=QUANTITIES,
+    settings=SETTINGS,
+    claims=(*ALGORITHM_1, *TREE, *RECURSIVE, *GLM, *LOWER, *THEOREMS),
+    errata=(
+        *ALGORITHM_1_ERRATA,
+        *TREE_ERRATA,
+        *RECURSIVE_ERRATA,
+        *GLM_ERRATA,
+        *OTHER_ERRATA,
+    ),
+    notes=(
+        "E10 and E23 have no corrected sides any more: u/u = 1, and a product in another "
+        "order, say nothing.",
+        "E8 and E18: their corrected sides repeat a definition, and say so (DEFINITION, "
+        "before PROVED).",
+        "E38 spoke of the rounds of Algorithm 1; it speaks of those of Algorithm 3.",
+    ),
+)

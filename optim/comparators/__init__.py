@@ -1,0 +1,1 @@
+"""Methods that the recommended optimizers are compared with; they run, and nothing advises them."""

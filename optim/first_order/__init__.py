@@ -1,0 +1,1 @@
+"""First-order optimizers: one file an algorithm, each a loop that reads like its pseudocode."""

@@ -1,0 +1,92 @@
+"""How do noisy gradients become iterates? One loop of projected descent, for several optimizers.
+
+Noisy gradient descent, DP-SGD (Abadi et al. 2016, Algorithm 1) and its kin with correlated noise
+take the same steps: ask for a noisy gradient, move against it, project onto a ball. Who is sampled
+and what noise is added is the query's business, and the oracle's.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import PrivateOracle, Squared
+>>> from dpcal.optim.driver import Run
+>>> query = Query(name="gradient", kind="gradient", sampler="full",
+...               max_norm=1.0, noise_multiplier=0.5, count=3)
+>>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-2)
+>>> oracle = PrivateOracle(Squared([[0.0], [1.0]], [0.0, 1.0]), plan, seed=0)
+>>> run = Run(oracle, steps=3)
+>>> last = projected_descent(run, "gradient", np.full(3, 0.1))
+>>> bool((last == run.w).all()), run.step
+(True, 3)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.driver import Run
+from dpcal.optim.objectives.arrays import Vector, l2_norm
+
+__all__ = ["projected_descent"]
+
+
+def projected_descent(
+    run: Run, query: str, learning_rates: Vector, *, until: int | None = None, mean: bool = False
+) -> Vector:
+    """Take steps ``w <- P(w - eta_t g_t)``, where g_t answers ``query`` at w.
+
+    Parameters
+    ----------
+    run
+        Holds the iterate w and the projection P. It goes on from its step.
+    query
+        Name of a query of kind ``"gradient"`` in the plan.
+    learning_rates
+        eta_t for every step of the run, shape (steps,).
+    until
+        The step to pause at; the run's last when omitted.
+    mean
+        Whether the mean of the iterates that these steps lead to is returned.
+
+    Returns
+    -------
+    numpy.ndarray
+        The last iterate, or the mean; shape (dimension,).
+    """
+    until = len(learning_rates) if until is None else until
+    independent = run.oracle.plan.query(query).sampler in ("full", "poisson")
+    if independent and run.projects_around_origin and Loops.fit(run.oracle, query):
+        return _fused(run, query, learning_rates, until, mean)
+    average, count = np.zeros_like(run.w), 0
+    while run.going and run.step < until:
+        before = run.step
+        with run.answering():
+            g = run.oracle.gradient(run.w, query)
+            run.move(run.w - learning_rates[run.step] * g)
+            if mean and run.step > before:
+                count += 1
+                average += (run.w - average) / count
+    return average if mean and count else run.w
+
+
+def _fused(run: Run, query: str, learning_rates: Vector, until: int, mean: bool) -> Vector:
+    """Take the same steps in compiled loops, many at a time."""
+    loops = Loops(run.oracle)
+    average, count = np.zeros_like(run.w), 0
+    while run.going and run.step < until:
+        moves = min(run.until_noted, until - run.step)
+        w, continued = loops.descend(
+            run.w,
+            query,
+            learning_rates=learning_rates[run.step : run.step + moves],
+            radius=run.radius,
+            average=(average, count) if mean else None,
+        )
+        if not math.isfinite(l2_norm(w)):
+            run.overflow(run.w, moves)
+        else:
+            run.jump(w, moves)
+            if continued is not None:
+                average, count = continued, count + moves
+    return average if mean and count else run.w

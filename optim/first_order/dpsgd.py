@@ -1,0 +1,205 @@
+"""DP-SGD (Abadi et al. 2016, Algorithm 1): noisy gradient steps on Poisson samples of the records.
+
+>>> import numpy as np
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import Logistic, dpsgd
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((1_000, 3))
+>>> y = X @ [1.0, -2.0, 0.5] > 0
+>>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.1,
+...               max_norm=1.0, noise_multiplier=2.0, count=200)
+>>> plan = Plan(optimizer="dpsgd", n=1_000, queries=(query,), epsilon=4.0, delta=1e-6)
+>>> objective = Logistic(X, y)
+>>> result = dpsgd(objective, plan, seed=0)
+>>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
+True
+>>> bool(result.epsilon(1e-6) <= plan.epsilon), result.message
+(True, 'took all 200 planned steps')
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan, Query
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Progress, Run, planned
+from dpcal.optim.first_order.descent import projected_descent
+from dpcal.optim.objectives.arrays import Vector, numbers
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+
+__all__ = ["Progress", "default_learning_rate", "dpsgd"]
+
+AVERAGING = ("none", "uniform", "tail")
+
+
+@keeps_ledger
+def dpsgd(
+    objective: Objective | Oracle,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    learning_rate: ArrayLike | None = None,
+    initial: ArrayLike | None = None,
+    averaging: str = "none",
+    radius: float = math.inf,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+    store_every: int = 1,
+    noise: str = "gaussian",
+) -> Result:
+    """Minimise an objective by DP-SGD, spending a plan.
+
+    Step t: sample records, clip each one's gradient to norm C, sum, add Gaussian noise of standard
+    deviation ``noise_multiplier * C``, divide by the expected sample size q n, add the
+    regulariser's gradient, and move against it by the learning rate. The size of the actual sample
+    is never used; n is public.
+
+    Parameters
+    ----------
+    objective
+        What to minimise, over the plan's number of records, or an oracle about it.
+    plan
+        A plan for ``"dpsgd"`` with one query of kind ``"gradient"``; the query says how many steps
+        are taken. Of ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and
+        ``"max_norm"`` must agree with the query.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. Equal seeds give equal iterates; a seed that others know voids the privacy claim.
+    learning_rate
+        A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
+        :func:`default_learning_rate`.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    averaging
+        ``"none"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
+        the last half.
+    radius
+        Radius > 0 of a ball around the origin that every iterate is projected onto; infinite for
+        none.
+    callback
+        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
+        answer stops the run, which then costs all that was planned. What it returns must not
+        depend on the records, except through the progress.
+    callback_every
+        A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
+
+    Returns
+    -------
+    Result
+        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
+        a finite iterate since the last callback; so it does if a record's gradient is not finite.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+
+    References
+    ----------
+    Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1; averaging: Polyak and
+    Juditsky 1992, Rakhlin, Shamir and Sridharan 2012.
+    """
+    (query,) = planned(plan, "dpsgd", "gradient")
+    _check_parameters(plan, query)
+    rates = _schedule(learning_rate, objective, plan, query, radius)
+    _validate.choice(AVERAGING, averaging=averaging)
+    run = Run(
+        oracle_of(objective, plan, seed, store, noise, store_every),
+        steps=query.count,
+        initial=initial,
+        radius=radius,
+        callback=callback,
+        callback_every=callback_every,
+    )
+    first = {"none": query.count, "uniform": 0, "tail": query.count // 2}[averaging]
+    projected_descent(run, query.name, rates, until=first)
+    w = projected_descent(run, query.name, rates, mean=averaging != "none")
+    return run.result(w)
+
+
+def default_learning_rate(
+    *, dimension: int, query: Query, n: int, radius: float = math.inf
+) -> float:
+    """Return a learning rate that depends on public numbers alone.
+
+    It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
+    ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
+    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). D, the distance to
+    the optimum, is the radius when there is one, and otherwise a guess: ``sqrt(d)``, one unit per
+    parameter, which suits features of unit scale.
+
+    Parameters
+    ----------
+    dimension
+        Number of parameters d, at least 1.
+    query
+        Gives C (``max_norm``), sigma (``noise_multiplier``), T (``count``) and the sampler.
+    n
+        Number of records, at least 1; b is the expected sample size.
+    radius
+        Radius > 0 of the ball that iterates are kept in; infinite for none.
+
+    Examples
+    --------
+    >>> query = Query(name="gradient", kind="gradient", sampler="poisson",
+    ...               sampling_probability=0.1, max_norm=2.0, noise_multiplier=3.0, count=100)
+    >>> default_learning_rate(dimension=16, query=query, n=120)  # 4 / (2 sqrt(100 (1 + 16 / 4**2)))
+    0.1414213562373095
+    """
+    radius = _validate.radius(radius=radius)
+    dimension = _validate.count(dimension=dimension)
+    distance = radius if math.isfinite(radius) else math.sqrt(dimension)
+    batch_size = query.expected_batch_size(_validate.count(n=n))
+    noise = dimension * (query.noise_multiplier / batch_size) ** 2
+    return distance / (query.max_norm * math.sqrt(query.count * (1.0 + noise)))
+
+
+def _check_parameters(plan: Plan, query: Query) -> None:
+    """Refuse parameters that disagree with the query that steps are made of."""
+    for name, planned_value in (("steps", query.count), ("max_norm", query.max_norm)):
+        if plan.parameters.get(name, planned_value) != planned_value:
+            raise ValueError(
+                f"plan.parameters[{name!r}] must agree with the plan's query, which has "
+                f"{planned_value}, got {plan.parameters[name]!r}."
+            )
+
+
+def _schedule(
+    learning_rate: ArrayLike | None,
+    objective: Objective | Oracle,
+    plan: Plan,
+    query: Query,
+    radius: float,
+) -> Vector:
+    """Return one learning rate per step."""
+    chosen = plan.parameters.get("learning_rate") if learning_rate is None else learning_rate
+    if chosen is None:
+        chosen = default_learning_rate(
+            dimension=objective.dimension, query=query, n=plan.n, radius=radius
+        )
+    rates = numbers("learning_rate", chosen)
+    if rates.shape not in ((), (query.count,)) or not (rates > 0).all():
+        raise ValueError(
+            f"learning_rate must be a number > 0 or {query.count} of them, one per step, "
+            f"got {chosen!r}."
+        )
+    return np.array(np.broadcast_to(rates, query.count))

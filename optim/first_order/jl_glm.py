@@ -1,0 +1,163 @@
+"""Linear models in few dimensions (Arora et al. 2022, Algorithm 4): embed, optimize, lift.
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import Sigmoid, jl_glm, spiderboost
+>>> rng = np.random.default_rng(0)
+>>> span, _ = np.linalg.qr(rng.standard_normal((2_000, 10)))
+>>> X = rng.standard_normal((5_000, 10)) @ span.T  # of rank 10 in 2,000 dimensions
+>>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+>>> y = X @ span[:, 0] > 0
+>>> objective = Sigmoid(X, y, fit_intercept=False)
+>>> constants = calibrate.Constants(lipschitz=0.3, smoothness=0.155, gap=0.25)
+>>> target = {"n": 5_000, "dimension": 2_000, "epsilon": 1.0, "delta": 1e-6}
+>>> result = jl_glm(objective, calibrate.jl_glm(constants, **target), seed=0)
+>>> direct = spiderboost(objective, calibrate.spiderboost(constants, **target), seed=0)
+>>> result.w.shape
+(2000,)
+>>> lifted, plain = (np.linalg.norm(objective.gradient(w)) for w in (result.w, direct.w))
+>>> bool(lifted < plain)
+True
+>>> bool(result.epsilon(1e-6) <= 1.0)
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Progress
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.objectives.linear import Linear
+from dpcal.optim.result import Result
+
+__all__ = ["embedding", "jl_glm"]
+
+_STREAM = 0x4A4C
+
+
+def jl_glm(
+    objective: Objective,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    **options: Any,
+) -> Result:
+    """Optimize a linear model on embedded records, spending a plan, and lift the solution.
+
+    Each record x becomes ``A x``, scaled down to norm ``sqrt(2) ||x||`` if it is longer; A is a
+    public random matrix. From the inner optimizer's solution u, ``w = A^T u`` is returned: on
+    records that were not scaled it has the very scores, hence the loss, that u has on embedded
+    ones.
+
+    Parameters
+    ----------
+    objective
+        A linear model without an l2 regulariser, over the plan's number of records.
+    plan
+        A plan for ``"jl_glm"``, as :func:`dpcal.calibrate.plans.jl_glm` makes it.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim. It has nothing to do with the
+        matrix, whose seed is in the plan.
+    callback
+        As the inner optimizer calls it, with lifted iterates.
+    callback_every
+        A whole number >= 1; a hundredth of the run when omitted.
+    **options
+        Further keywords of the inner optimizer.
+
+    Returns
+    -------
+    Result
+        With the lifted solution; the trace is the inner optimizer's.
+
+    Raises
+    ------
+    TypeError
+        If the objective is no linear model.
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+    """
+    if plan.optimizer != "jl_glm":
+        raise ValueError(f"plan must be for optimizer 'jl_glm', got one for {plan.optimizer!r}.")
+    if plan.n != objective.n:
+        raise ValueError(
+            f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
+        )
+    if not isinstance(objective, Linear):
+        raise TypeError(
+            f"objective must be a linear model, got {type(objective).__name__}, whose loss does "
+            "not depend on scores alone."
+        )
+    name = _validate.choice(tuple(INNER), inner=plan.parameters.get("inner"))
+    optimizer = getattr(import_module(f"dpcal.optim.first_order.{name}"), name)
+    A = embedding(plan, objective.dimension)
+    small = objective if A is None else objective.embedded(A)
+
+    def lifted(u: Vector) -> Vector:
+        return u if A is None else np.asarray(u @ A)
+
+    def follow(progress: Progress) -> object:
+        assert callback is not None
+        return callback(dataclasses.replace(progress, w=lifted(progress.w)))
+
+    result: Result = optimizer(
+        small,
+        dataclasses.replace(plan, optimizer=name),
+        seed=seed,
+        callback=None if callback is None else follow,
+        callback_every=callback_every,
+        **options,
+    )
+    return dataclasses.replace(result, w=lifted(result.w), plan=plan)
+
+
+def embedding(plan: Plan, dimension: int) -> Vector | None:
+    """Return the plan's matrix A, shape (k, dimension); None if k is the dimension or more.
+
+    Parameters
+    ----------
+    plan
+        Gives k, the kind of matrix, and its seed.
+    dimension
+        d, at least 1.
+
+    Examples
+    --------
+    >>> from dpcal import calibrate
+    >>> constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+    >>> plan = calibrate.jl_glm(constants, n=1_000, dimension=500, epsilon=1.0, delta=1e-6,
+    ...                         embedding_dimension=64, matrix="sparse")
+    >>> A = embedding(plan, 500)
+    >>> A.shape, {int(count) for count in (A != 0).sum(axis=0)}
+    ((64, 500), {8})
+    >>> np.linalg.norm(A, axis=0).round(12).tolist() == [1.0] * 500
+    True
+    """
+    k = _validate.count(embedding_dimension=plan.parameters.get("embedding_dimension"))
+    kind = _validate.choice(MATRICES, matrix=plan.parameters.get("matrix"))
+    if k >= dimension:
+        return None
+    # A stream of its own: equal seeds elsewhere must not give numbers that go with the matrix's.
+    rng = np.random.default_rng([_STREAM, int(plan.parameters.get("matrix_seed") or 0)])
+    if kind == "gaussian":
+        return rng.standard_normal((k, dimension)) / math.sqrt(k)
+    filled = math.ceil(math.sqrt(k))
+    A = np.zeros((k, dimension))
+    rows = rng.random((dimension, k)).argpartition(filled - 1, axis=1)[:, :filled]
+    signs = rng.choice([-1.0, 1.0], size=(dimension, filled))
+    np.put_along_axis(A.T, rows, signs / math.sqrt(filled), axis=1)
+    return A

@@ -1,0 +1,148 @@
+"""Private proximal point method (Menart et al. 2024, Algorithms 2 and 4), for sharp minima.
+
+For losses with the Kurdyka-Lojasiewicz condition and kappa >= 2, smooth or not, convex or weakly
+so: the median of points in space, whose loss is a norm, is one.
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import FromGradients, proximal_point
+>>> points = np.random.default_rng(0).standard_normal((1_000, 3)) + 1.0
+>>> def gradients(w, rows):
+...     away = w - points[rows]
+...     return away / np.linalg.norm(away, axis=1, keepdims=True)
+>>> def losses(w, rows):
+...     return np.linalg.norm(w - points[rows], axis=1)
+>>> objective = FromGradients(gradients, n=1_000, dimension=3, loss=losses)
+>>> constants = calibrate.Constants(lipschitz=1.0, smoothness=np.inf, gap=1.0)
+>>> plan = calibrate.proximal_point(constants, n=1_000, dimension=3, epsilon=1.0, delta=1e-6,
+...                                 gamma=2.0, kappa=2.0)
+>>> result = proximal_point(objective, plan, seed=0)
+>>> bool(np.linalg.norm(result.w - 1.0) < 0.2)
+True
+>>> bool(result.epsilon(1e-6) <= 1.0), result.complete
+(True, True)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plans.kl_problem import number
+from dpcal.calibrate.plans.proximal_point import stage_weights
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.objectives.arrays import Vector
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+
+__all__ = ["proximal_point"]
+
+
+@keeps_ledger
+def proximal_point(
+    objective: Objective | Oracle,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    initial: ArrayLike | None = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+    store_every: int = 1,
+    noise: str = "gaussian",
+) -> Result:
+    """Minimise an objective by the private proximal point method, spending a plan.
+
+    Parameters
+    ----------
+    objective
+        What to minimise, over the plan's number of records, or an oracle about it.
+    plan
+        A plan for ``"proximal_point"``, as :func:`dpcal.calibrate.plans.proximal_point` makes it.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records, and the plan's gap must hold there.
+    callback
+        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` stages and after
+        the last; a true answer stops the run, which then costs all that was planned.
+    callback_every
+        A whole number >= 1; a hundredth of the stages when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+
+    References
+    ----------
+    Menart, Ullah, Arora, Bassily and Guzman 2024, Differentially private non-convex optimization
+    under the KL condition with optimal rates, Algorithms 2 and 4. Weights grow from stage to stage,
+    and the inner steps are those that the averaging weights belong to.
+    """
+    planned(plan, "proximal_point", "gradient")
+    weights = stage_weights(plan)
+    S = int(number(plan.parameters, "inner_steps"))
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
+    run = Run(
+        oracle,
+        steps=max(1, len(weights)),
+        initial=initial,
+        callback=callback,
+        callback_every=callback_every,
+    )
+    with run.answering():
+        for weight in weights:  # 6, 7
+            if run.going:
+                run.move(regularized_descent(oracle, run.w, weight, S))  # 8
+    if not weights:
+        run.finish("returned its start: the theorem promises nothing better at these sizes")
+    return run.result()  # 11
+
+
+def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: int) -> Vector:
+    """Minimise F + weight ||w - center||^2 in a ball by noisy gradient descent (Algorithm 4).
+
+    Parameters
+    ----------
+    oracle
+        Whose query ``"gradient"`` is asked ``steps`` times.
+    center
+        Centre of the ball, and start; shape (dimension,).
+    weight
+        lambda > 0: F + lambda / 2 ||w||^2 is convex. The ball's radius is C / (2 lambda).
+    steps
+        At least 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        The mean of the iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1.
+    """
+    if Loops.fit(oracle, "gradient"):
+        return Loops(oracle).descend_pulled(center, "gradient", weight=weight, steps=steps)
+    radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
+    w, mean = center, center
+    for t in range(1, steps + 1):  # 4
+        g = oracle.gradient(w, "gradient") + 2 * weight * (w - center)  # 5
+        away = w - 2 / (weight * (t + 1)) * g - center  # 6
+        away *= min(1.0, radius / max(float(np.linalg.norm(away)), radius))
+        w = center + away
+        mean = mean + 2 / (t + 2) * (w - mean)  # 7: weight t + 1 of 1 + ... + (t + 1)
+    return mean

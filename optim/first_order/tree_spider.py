@@ -1,0 +1,168 @@
+"""Tree-based Private Spider (Arora et al. 2022, Algorithm 2): one pass, differences along a tree.
+
+The iterates of a round are the leaves of a binary tree, in depth-first order. A right child asks
+for the difference of gradients between its iterate and its parent's, on fresh records; a left child
+has what its parent has. So a leaf's estimate is a sum of few answers, however many steps there are.
+
+>>> import numpy as np
+>>> from dpcal import calibrate
+>>> from dpcal.optim import Sigmoid, tree_spider
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((100_000, 3))
+>>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+>>> y = X @ [1.0, -2.0, 0.5] > 0
+>>> objective = Sigmoid(X, y, fit_intercept=False)
+>>> constants = calibrate.Constants(lipschitz=0.3, smoothness=0.16, gap=0.25)
+>>> plan = calibrate.tree_spider(constants, n=100_000, dimension=3, epsilon=1.0, delta=1e-6)
+>>> result = tree_spider(objective, plan, seed=0)
+>>> before, after = (np.linalg.norm(objective.gradient(w)) for w in (np.zeros(3), result.w))
+>>> bool(after < before / 3)
+True
+>>> bool(result.epsilon(1e-6) <= 1.0), result.complete
+(True, True)
+"""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from dpcal import _validate
+from dpcal.calibrate.plan import Plan
+from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
+from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.objectives.base import Objective
+from dpcal.optim.result import Result
+
+__all__ = ["tree_spider"]
+
+
+@keeps_ledger
+def tree_spider(
+    objective: Objective | Oracle,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    initial: ArrayLike | None = None,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+    store_every: int = 1,
+    noise: str = "gaussian",
+) -> Result:
+    """Find a stationary point of population risk in one pass, spending a plan.
+
+    Parameters
+    ----------
+    objective
+        What to minimise, over the plan's number of records, or an oracle about it.
+    plan
+        A plan for ``"tree_spider"``, as :func:`dpcal.calibrate.plans.tree_spider` makes it.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records.
+    callback
+        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after
+        the last; a true answer stops the run.
+    callback_every
+        A whole number >= 1; a hundredth of the run when omitted.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
+
+    Returns
+    -------
+    Result
+        Its ``w`` is the first leaf at which the estimate is no longer than the plan's threshold,
+        where the algorithm ends, or else a leaf drawn uniformly beforehand. However it ends, it
+        costs what the whole plan does: one Gaussian release.
+
+    Raises
+    ------
+    ValueError
+        If the plan is not for this optimizer or objective, or an argument is out of range.
+
+    References
+    ----------
+    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 (with the step of a round's
+    last leaf carried over to the next round).
+    """
+    depth, rounds, length, threshold = _shape(plan)
+    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
+    run = Run(
+        oracle,
+        steps=rounds * 2**depth,
+        initial=initial,
+        callback=callback,
+        callback_every=callback_every,
+    )
+    drawn = int(oracle.public.integers(rounds * 2**depth))
+    picked = run.w
+    path: list[tuple[Vector, Vector]] = []
+    while run.going:
+        with run.answering():
+            path = _leaf(oracle, path, run.w, run.step % 2**depth, depth)
+            w, estimate = path[-1]
+            if run.step == drawn:
+                picked = w
+            norm = l2_norm(estimate)
+            if norm <= threshold:
+                run.finish(
+                    f"ended at leaf {run.step + 1} of {rounds * 2**depth}, where the estimate is "
+                    "no longer than the threshold"
+                )
+                picked = w
+            else:
+                run.move(w - (length / norm) * estimate)
+    return run.result(picked)
+
+
+def _leaf(
+    oracle: Oracle,
+    path: list[tuple[Vector, Vector]],
+    w: Vector,
+    leaf: int,
+    depth: int,
+) -> list[tuple[Vector, Vector]]:
+    """Return (iterate, estimate) from the root to a leaf, given those to the leaf before.
+
+    Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
+    ends in; what is below it are left children.
+    """
+    if leaf == 0:
+        return [(w, oracle.gradient(w, "root"))] * (depth + 1)
+    right = depth - ((leaf & -leaf).bit_length() - 1)
+    parent, estimate = path[right - 1]
+    node = (w, estimate + oracle.difference(w, parent, f"depth {right}"))
+    return path[:right] + [node] * (depth + 1 - right)
+
+
+def _shape(plan: Plan) -> tuple[int, int, float, float]:
+    """Return depth, rounds, step length and threshold, if the plan's queries agree with them."""
+    differences = ("gradient difference",) * (len(plan.queries) - 1)
+    root, *nodes = planned(plan, "tree_spider", "gradient", *differences)
+    for j, query in enumerate(nodes, start=1):
+        if (query.name, query.count) != (f"depth {j}", root.count * 2 ** (j - 1)):
+            raise ValueError(
+                f"plan must have a query 'depth {j}' of count {root.count * 2 ** (j - 1)}, got "
+                f"{query.name!r} of count {query.count}."
+            )
+    if root.name != "root" or not nodes:
+        raise ValueError(
+            "plan must have queries 'root' and 'depth 1', got "
+            f"{[query.name for query in plan.queries]}."
+        )
+    length = _validate.positive(step_length=plan.parameters.get("step_length"))
+    threshold = _validate.positive(threshold=plan.parameters.get("threshold"))
+    return len(nodes), root.count, length, threshold
