@@ -79,7 +79,7 @@ BUILT = {
     "ada_dp_spider": [{**PROBLEM, "steps": 30}],
     "correlated_dpsgd": [
         {"strategy": LambdaCGD(20, 0.5), "batch_size": 100, "statistics": False, "seed": 3},
-        {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full"},
+        {"strategy": LambdaCGD(20, 0.5), "batch_size": None, "sampler": "full", "seed": 3},
         {
             "strategy": Banded(20, 2, [1.0, 0.4]),
             "batch_size": 100,
