@@ -1,60 +1,29 @@
-"""Calibrated differential privacy for optimization.
-
-Three rooms, each imported when it is first used:
-
-``dpcal.accountants``
-    What does a mechanism cost? ``epsilon``, ``delta``, ``compare``, and the accountants themselves.
-``dpcal.calibrate``
-    How much noise does a target need? ``noise_multiplier`` and one plan builder per optimizer.
-``dpcal.optim``
-    Run it: private optimizers, the privacy boundary ``PrivateOracle``, and the ledger.
-
-Three more are imported when they are first used as well: ``dpcal.tables`` makes records of a table,
-``dpcal.report`` writes and verifies what a run claims, and ``dpcal.plot`` draws it.
-``dpcal.load_model`` reads the model that a run has left. ``dpcal.estimators`` are scikit-learn
-estimators that spend a budget (extra ``sklearn``), ``dpcal.adapters`` are switches for Opacus,
-Flower and PyTorch, and ``dpcal.budget`` is a budget that runs share.
+"""Calibrated differential privacy: from a target (epsilon, delta) to a run whose claim is checked.
 
 >>> import dpcal
->>> event = dpcal.accountants.events.dpsgd(
-...     sampling_probability=0.01, noise_multiplier=1.0, steps=10_000
-... )
->>> print(f"{dpcal.accountants.epsilon(event, delta=1e-6):.6f}")
+>>> event = dpcal.events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
+>>> print(f"{dpcal.epsilon(event, delta=1e-6):.6f}")
 6.907384
-"""
 
-from typing import TYPE_CHECKING
+The names that most users need are here, and each is imported when it is first used. Everything else
+is in a room:
+
+``dpcal.accountants``
+    The cost of a mechanism: ``epsilon``, ``delta``, ``compare``, and the accountants themselves.
+``dpcal.calibrate``
+    The noise for a target: ``noise_multiplier``, and one plan builder per optimizer.
+``dpcal.optim``
+    Runs: private optimizers, the privacy boundary ``PrivateOracle``, and the ledger.
+``dpcal.tables``, ``dpcal.estimators``, ``dpcal.adapters``
+    Tables of people, scikit-learn estimators (extra ``sklearn``), and switches for Opacus, Flower,
+    Optax and PyTorch.
+``dpcal.report``, ``dpcal.plot``
+    Files that state and verify what a run claims, and pictures.
+"""
 
 from dpcal import _lazy
 
-if TYPE_CHECKING:
-    from dpcal import accountants, adapters, calibrate, estimators, optim, plot, report, tables
-    from dpcal.optim.boundary.budget.shared import budget
-    from dpcal.tables import load_model
-
-    __version__: str
-
-__all__ = [
-    "__version__",
-    "accountants",
-    "adapters",
-    "budget",
-    "calibrate",
-    "estimators",
-    "load_model",
-    "optim",
-    "plot",
-    "report",
-    "tables",
-]
-
-_ROOMS = ("accountants", "adapters", "calibrate", "estimators", "optim", "plot", "report", "tables")
-_HOMES = {
-    **{room: f"dpcal.{room}" for room in _ROOMS},
-    "budget": "dpcal.optim.boundary.budget.shared",
-    "load_model": "dpcal.tables.model",
-}
-_find, __dir__ = _lazy.attributes(__name__, _HOMES)
+_find, __dir__, __all__ = _lazy.attach(__name__)
 
 
 def __getattr__(name: str) -> object:

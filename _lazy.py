@@ -1,25 +1,67 @@
 """Names of a package that are imported when they are first used.
 
-What is slow to import stays out of ``import``, and ``dir`` lists it nevertheless.
+A package lists its public names once, in its stub ``__init__.pyi``, each with the module that it is
+from. Type checkers read the stub as it stands; :func:`attach` reads it for everybody else, so that
+``import`` loads no module before one of its names is used, and ``dir`` lists them all.
 
->>> homes = {"errors": "dpcal.errors", "Delta": "dpcal.accountants.answers"}
->>> find, names = attributes("dpcal", homes)
->>> find("errors").__name__, find("Delta").__name__
-('dpcal.errors', 'Delta')
->>> names() == sorted(__import__("dpcal").__all__)
-True
->>> find("rooms")
+>>> import dpcal
+>>> "epsilon" in dir(dpcal), dpcal.epsilon.__module__
+(True, 'dpcal.accountants.interface')
+>>> dpcal.rooms
 Traceback (most recent call last):
     ...
 AttributeError: module 'dpcal' has no attribute 'rooms'
 """
 
+import ast
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
-__all__ = ["attributes"]
+__all__ = ["attach", "attributes"]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+
+def attach(
+    package: str, former: Mapping[str, str] = _NONE
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the ``__getattr__``, the ``__dir__`` and the ``__all__`` of a package with a stub.
+
+    Parameters
+    ----------
+    package
+        The package's name. Its stub consists of statements ``from module import name as name``.
+    former
+        Former names and the names that replace them: a former name is found, with a
+        DeprecationWarning, and is not listed.
+
+    Returns
+    -------
+    tuple
+        To be named ``__getattr__``, ``__dir__`` and ``__all__`` in the package (PEP 562).
+    """
+    spec: Any = sys.modules[package].__spec__
+    stub = spec.loader.get_data(spec.origin + "i")
+    homes = {
+        alias.name: node.module
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    find, names = attributes(package, homes)
+
+    def find_former(name: str) -> Any:
+        if name not in former:
+            return find(name)
+        message = f"{package}.{name} is now {package}.{former[name]}."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return find(former[name])
+
+    return find_former if former else find, names, names()
 
 
 def attributes(
@@ -30,26 +72,23 @@ def attributes(
     Parameters
     ----------
     package
-        The package's name; its ``__all__`` is what ``dir`` lists.
+        The package's name.
     homes
-        For each name that is imported when it is first used, the module that it is in. A module of
-        that name that holds no such attribute is itself the value.
-
-    Returns
-    -------
-    tuple of two callables
-        To be named ``__getattr__`` and ``__dir__`` in the package (PEP 562).
+        For each name, the module that holds it. A name whose home is the package itself, or a
+        module of that name that holds no such attribute, is a module.
     """
 
     def find(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(homes[name])
-        if homes[name].endswith(f".{name}"):
-            return getattr(module, name, module)
-        return getattr(module, name)
+        home = homes[name]
+        if home == package:
+            value = import_module(f"{package}.{name}")
+        else:
+            module = import_module(home)
+            is_module = home.endswith(f".{name}") and not hasattr(module, name)
+            value = module if is_module else getattr(module, name)
+        setattr(sys.modules[package], name, value)
+        return value
 
-    def names() -> list[str]:
-        return sorted(sys.modules[package].__all__)
-
-    return find, names
+    return find, lambda: sorted(homes)

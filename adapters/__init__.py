@@ -17,8 +17,4 @@ by other rooms, and importing this package imports none of the libraries.
 
 from dpcal import _lazy
 
-__all__ = ["flower", "opacus", "optax", "stepwise", "torch"]
-
-__getattr__, __dir__ = _lazy.attributes(
-    __name__, {name: f"dpcal.adapters.{name}" for name in __all__}
-)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

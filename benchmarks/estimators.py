@@ -26,13 +26,11 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import brentq
-from sklearn import datasets, preprocessing
-from sklearn import linear_model as exact
+from sklearn import datasets, linear_model as exact, preprocessing
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
-from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators import (
     LinearRegression,
     LogisticRegression,

@@ -36,8 +36,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import gammaln, log_ndtr
 
-from dpcal.accountants import characteristic, events, log_delta, renyi
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import characteristic, epsilon as epsilon_of, events, log_delta, renyi
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.certificates.enclosure import enclose
 from dpcal.accountants.certificates.search.contour import choose_contour

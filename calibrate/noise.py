@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal.accountants import characteristic
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import characteristic, epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
 from dpcal.accountants.events import DpEvent, RepeatAndSelectDpEvent

@@ -24,8 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, events
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.query import CHOICES, Query
 from dpcal.errors import UnsupportedEvent

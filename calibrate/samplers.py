@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated import pricing
-from dpcal.accountants.correlated import samplers as laws
+from dpcal.accountants.correlated import pricing, samplers as laws
 from dpcal.accountants.matrix import MinSeparation as LeastSeparation
 from dpcal.errors import UnsupportedEvent
 

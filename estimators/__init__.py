@@ -14,43 +14,6 @@ They stand in pipelines, cross-validation and grid search as other estimators do
 (True, True)
 """
 
-from typing import TYPE_CHECKING
-
 from dpcal import _lazy
 
-if TYPE_CHECKING:
-    from dpcal.estimators.kmeans import KMeans
-    from dpcal.estimators.linear import LinearRegression, Ridge
-    from dpcal.estimators.logistic import LogisticRegression
-    from dpcal.estimators.pca import PCA
-    from dpcal.estimators.quantiles import QuantileTransformer
-    from dpcal.estimators.scaler import StandardScaler
-    from dpcal.estimators.search import PrivateSearch
-    from dpcal.estimators.split import split_budget
-
-__all__ = [
-    "PCA",
-    "KMeans",
-    "LinearRegression",
-    "LogisticRegression",
-    "PrivateSearch",
-    "QuantileTransformer",
-    "Ridge",
-    "StandardScaler",
-    "split_budget",
-]
-
-__getattr__, __dir__ = _lazy.attributes(
-    __name__,
-    {
-        "KMeans": "dpcal.estimators.kmeans",
-        "LinearRegression": "dpcal.estimators.linear",
-        "LogisticRegression": "dpcal.estimators.logistic",
-        "PCA": "dpcal.estimators.pca",
-        "PrivateSearch": "dpcal.estimators.search",
-        "QuantileTransformer": "dpcal.estimators.quantiles",
-        "Ridge": "dpcal.estimators.linear",
-        "StandardScaler": "dpcal.estimators.scaler",
-        "split_budget": "dpcal.estimators.split",
-    },
-)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -28,8 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.calibrate import Plan, Query, noise_multiplier
 from dpcal.calibrate.plans.common import repeated
 from dpcal.errors import BudgetExceeded

@@ -38,8 +38,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, events
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.calibrate import noise_multiplier
 from dpcal.calibrate.selection import number_of_runs

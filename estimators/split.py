@@ -17,8 +17,7 @@ from typing import Any
 from sklearn.base import clone
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators.base import RELATION, PrivateEstimator
 
 __all__ = ["split_budget"]

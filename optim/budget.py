@@ -25,8 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpcal import _validate
-from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 

@@ -12,28 +12,6 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 (['report'], True)
 """
 
-from dpcal.report.composition import composed_reports
-from dpcal.report.files import FORMAT, check_replaceable, read, replace_file, replacing
-from dpcal.report.page import statement_page
-from dpcal.report.saving import composed_by_silo, runs_of, save
-from dpcal.report.statement import fingerprint, privacy_statement, released, software
-from dpcal.report.verification import composed_epsilon, verify
+from dpcal import _lazy
 
-__all__ = [
-    "FORMAT",
-    "check_replaceable",
-    "composed_by_silo",
-    "composed_epsilon",
-    "composed_reports",
-    "fingerprint",
-    "privacy_statement",
-    "read",
-    "released",
-    "replace_file",
-    "replacing",
-    "runs_of",
-    "save",
-    "software",
-    "statement_page",
-    "verify",
-]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

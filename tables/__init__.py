@@ -21,47 +21,6 @@ record alone, so that it costs no privacy.
 [[-2.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
 """
 
-from typing import TYPE_CHECKING
-
 from dpcal import _lazy
 
-if TYPE_CHECKING:
-    from dpcal.tables.coding import REACH, Coding
-    from dpcal.tables.drafting import draft
-    from dpcal.tables.model import Model, load_model
-    from dpcal.tables.reading import NotANumber, Source, table_of
-    from dpcal.tables.records import Records, load
-    from dpcal.tables.schema import Column, Schema
-
-__all__ = [
-    "REACH",
-    "Coding",
-    "Column",
-    "Model",
-    "NotANumber",
-    "Records",
-    "Schema",
-    "Source",
-    "draft",
-    "load",
-    "load_model",
-    "table_of",
-]
-
-__getattr__, __dir__ = _lazy.attributes(
-    __name__,
-    {
-        "REACH": "dpcal.tables.coding",
-        "Coding": "dpcal.tables.coding",
-        "Column": "dpcal.tables.schema",
-        "Model": "dpcal.tables.model",
-        "NotANumber": "dpcal.tables.reading",
-        "Records": "dpcal.tables.records",
-        "Schema": "dpcal.tables.schema",
-        "Source": "dpcal.tables.reading",
-        "draft": "dpcal.tables.drafting",
-        "load": "dpcal.tables.records",
-        "load_model": "dpcal.tables.model",
-        "table_of": "dpcal.tables.reading",
-    },
-)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

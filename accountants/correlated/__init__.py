@@ -16,37 +16,6 @@ confidence`` or ``statistical``.
 1.578946 exact
 """
 
-from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.api import delta, epsilon, revealed_delta
-from dpcal.accountants.correlated.draws.confidence import pipeline_delta
-from dpcal.accountants.correlated.draws.montecarlo import simulate
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import (
-    BallsInBins,
-    CyclicPoisson,
-    FixedSize,
-    MinSeparation,
-    Poisson,
-    RandomAllocation,
-    Sampler,
-)
-from dpcal.accountants.correlated.table import decision_table
+from dpcal import _lazy
 
-__all__ = [
-    "BallsInBins",
-    "CorrelatedDelta",
-    "CorrelatedEpsilon",
-    "CyclicPoisson",
-    "FixedSize",
-    "Mechanism",
-    "MinSeparation",
-    "Poisson",
-    "RandomAllocation",
-    "Sampler",
-    "decision_table",
-    "delta",
-    "epsilon",
-    "pipeline_delta",
-    "revealed_delta",
-    "simulate",
-]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

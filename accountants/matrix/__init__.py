@@ -5,6 +5,7 @@ its sensitivity under a participation schema, and the event of an unsampled run,
 accountant prices.
 
 >>> from dpcal.accountants import epsilon
+>>> from dpcal.accountants.matrix import FixedEpochs, Identity, LambdaCGD
 >>> strategy = LambdaCGD(steps=1000, decay=0.95)
 >>> schema = FixedEpochs(epochs=10, steps_per_epoch=100)
 >>> event = strategy.event(40.0, schema)
@@ -19,43 +20,6 @@ At the same price, the error of prefix sums beside that of independent noise:
 0.22
 """
 
-from dpcal.accountants.matrix.base import Strategy
-from dpcal.accountants.matrix.dense import Dense
-from dpcal.accountants.matrix.participation import (
-    FixedEpochs,
-    MinSeparation,
-    Participation,
-    Single,
-)
-from dpcal.accountants.matrix.sensitivity import Sensitivity
-from dpcal.accountants.matrix.toeplitz import (
-    BIFR,
-    BISR,
-    BLT,
-    Banded,
-    Identity,
-    LambdaCGD,
-    SquareRoot,
-)
-from dpcal.accountants.matrix.tree import Tree
-from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
+from dpcal import _lazy
 
-__all__ = [
-    "BIFR",
-    "BISR",
-    "BLT",
-    "PREFIX_SUMS",
-    "Banded",
-    "Dense",
-    "FixedEpochs",
-    "Identity",
-    "LambdaCGD",
-    "MinSeparation",
-    "Participation",
-    "Sensitivity",
-    "Single",
-    "SquareRoot",
-    "Strategy",
-    "Tree",
-    "Workload",
-]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
 from dpcal import _validate
-from dpcal.accountants.matrix import optimise
-from dpcal.accountants.matrix import sensitivity as sensitivities
+from dpcal.accountants.matrix import optimise, sensitivity as sensitivities
 from dpcal.accountants.matrix.base import Strategy, read_only, refuse_explosion
 from dpcal.accountants.matrix.participation import Participation
 from dpcal.accountants.matrix.recurrences import Recurrence, Rows

@@ -28,8 +28,7 @@ from dpcal.commands.training.plans import public_constants
 from dpcal.errors import reason_of
 from dpcal.optim import Selection
 from dpcal.optim.registry import SELECTIONS
-from dpcal.report import check_replaceable, replace_file, save
-from dpcal.report import read as read_report
+from dpcal.report import check_replaceable, read as read_report, replace_file, save
 from dpcal.tables import Model, Schema, load_model
 
 __all__ = ["select_model"]

@@ -6,29 +6,6 @@ by all that a run's answers say of canaries; :func:`plant` and :func:`one_run` b
 from outside.
 """
 
-from dpcal.optim.attacks.canaries import OneRun, Power, coins, one_run, plant, power
-from dpcal.optim.attacks.findings import VIOLATIONS, Finding, Replay
-from dpcal.optim.attacks.likelihood import Canaries, Likelihood, likelihood
-from dpcal.optim.attacks.neighbours import Neighbours, neighbours, random_table, without
-from dpcal.optim.attacks.replaying import replay, replay_table
+from dpcal import _lazy
 
-__all__ = [
-    "VIOLATIONS",
-    "Canaries",
-    "Finding",
-    "Likelihood",
-    "Neighbours",
-    "OneRun",
-    "Power",
-    "Replay",
-    "coins",
-    "likelihood",
-    "neighbours",
-    "one_run",
-    "plant",
-    "power",
-    "random_table",
-    "replay",
-    "replay_table",
-    "without",
-]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

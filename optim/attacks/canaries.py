@@ -35,7 +35,7 @@ from scipy import special
 from dpcal import _validate
 from dpcal.accountants.curves.tradeoff import gdp_mu
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.attacks.likelihood import Canaries, Flags
+from dpcal.optim.attacks.likelihood_ratio import Canaries, Flags
 from dpcal.optim.objectives.arrays import numbers
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.registry import find

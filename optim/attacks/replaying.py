@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.attacks.findings import Finding, Replay
-from dpcal.optim.attacks.neighbours import neighbours
+from dpcal.optim.attacks.neighbouring import neighbours
 from dpcal.optim.attacks.promises import broken_promises
 from dpcal.optim.attacks.recording import Answer, Recorder, Sum, Tape, Watched, play, record, same
 from dpcal.optim.boundary.ledger import Ledger
@@ -137,7 +137,7 @@ def replay_table(
     price: bool = True,
     seed: int | None = None,
 ) -> list[Replay]:
-    """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbours`.
+    """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbouring`.
 
     Parameters
     ----------

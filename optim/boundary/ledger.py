@@ -23,8 +23,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import Epsilon, epsilon as epsilon_of
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch

@@ -3,29 +3,6 @@
 ``Minimax`` takes a user's own functions; the other problems are those that people solve this way.
 """
 
-from dpcal.optim.minimax.auc import AUCMaximization
-from dpcal.optim.minimax.base import MinimaxObjective
-from dpcal.optim.minimax.custom import AveragedClip, Minimax
-from dpcal.optim.minimax.result import Anchor, MinimaxResult
-from dpcal.optim.minimax.reweighted import CovariateShift, FairClassification
-from dpcal.optim.minimax.sensing import MatrixSensing
-from dpcal.optim.minimax.sets import Ball, Box, ConvexSet, Everywhere, Simplex
-from dpcal.optim.minimax.toy import ToySaddle
+from dpcal import _lazy
 
-__all__ = [
-    "AUCMaximization",
-    "Anchor",
-    "AveragedClip",
-    "Ball",
-    "Box",
-    "ConvexSet",
-    "CovariateShift",
-    "Everywhere",
-    "FairClassification",
-    "MatrixSensing",
-    "Minimax",
-    "MinimaxObjective",
-    "MinimaxResult",
-    "Simplex",
-    "ToySaddle",
-]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -34,6 +34,7 @@ from dpcal._ext.gradients import (
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
+    classes as distinct,
     classes_and_weights,
     numbers,
     parameters,
@@ -42,7 +43,6 @@ from dpcal.optim.objectives.arrays import (
     row_norms,
     shrink_factors,
 )
-from dpcal.optim.objectives.arrays import classes as distinct
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Linear", "Logistic", "Squared", "TwoClass"]

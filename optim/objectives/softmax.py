@@ -26,6 +26,7 @@ from dpcal._ext.softmax import MOST_CLASSES, SoftmaxClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,
+    classes as distinct,
     classes_and_weights,
     digest_of_blocks,
     parameters,
@@ -34,7 +35,6 @@ from dpcal.optim.objectives.arrays import (
     row_norms,
     shrink_factors,
 )
-from dpcal.optim.objectives.arrays import classes as distinct
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import declared_norm
 

@@ -28,8 +28,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.walks import ESCAPED, OVERFLOW, SMALL, distance
-from dpcal._ext.walks import norm as norm_of
+from dpcal._ext.walks import ESCAPED, OVERFLOW, SMALL, distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal.accountants import Epsilon, events
-from dpcal.accountants import epsilon as epsilon_of
+from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger, check_ledger

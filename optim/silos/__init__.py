@@ -4,8 +4,6 @@ A :class:`Silo` answers about its own records, in this process; :class:`DaskSilo
 workers of a Dask cluster. :class:`SiloOracle` averages, and is what optimizers ask.
 """
 
-from dpcal.optim.silos.averaging import SiloOracle
-from dpcal.optim.silos.dask import DaskSilos
-from dpcal.optim.silos.local import ONE_OF_A_SILO, Description, Silo, SiloLost
+from dpcal import _lazy
 
-__all__ = ["ONE_OF_A_SILO", "DaskSilos", "Description", "Silo", "SiloLost", "SiloOracle"]
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

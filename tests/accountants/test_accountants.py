@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from _integrals import density, integral, power
 from flint import acb, arb, ctx
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
 from dpcal.accountants import characteristic, events, pld, renyi

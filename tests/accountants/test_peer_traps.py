@@ -10,8 +10,7 @@ from math import comb
 import pytest
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 from dp_accounting.privacy_accountant import NeighboringRelation
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants, calibrate
 from dpcal.accountants import events

@@ -6,8 +6,7 @@ import mpmath
 import pytest
 import scipy.stats
 import sympy
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sympy import Ge, Le, Max, Min, Rational, exp, log, oo, sqrt
 
 from dpcal.calibrate.papers.claims.formulas import gaussian_delta, parse, show, to_sympy

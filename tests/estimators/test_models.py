@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
-from sklearn.linear_model import LinearRegression as Exact
-from sklearn.linear_model import Ridge as ExactRidge
+from sklearn.linear_model import LinearRegression as Exact, Ridge as ExactRidge
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 

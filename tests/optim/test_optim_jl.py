@@ -11,8 +11,16 @@ from scipy import stats
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.errors import VacuousSchedule
-from dpcal.optim import FromGradients, Huber, Logistic, Sigmoid, Softmax, jl_glm, spiderboost
-from dpcal.optim import noisy_gd as run_noisy_gd
+from dpcal.optim import (
+    FromGradients,
+    Huber,
+    Logistic,
+    Sigmoid,
+    Softmax,
+    jl_glm,
+    noisy_gd as run_noisy_gd,
+    spiderboost,
+)
 from dpcal.optim.first_order.jl_glm import embedding
 from dpcal.optim.registry import find
 

@@ -36,8 +36,7 @@ from scipy.special import expit, logit
 from dpcal.accountants import events
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import delta as event_delta
-from dpcal.accountants.interface import epsilon as event_epsilon
+from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Conditional", "covers", "posterior_chances"]

@@ -38,9 +38,11 @@ from dpcal.accountants.correlated.samplers import (
     RandomAllocation,
     Sampler,
 )
-from dpcal.accountants.interface import delta as event_delta
-from dpcal.accountants.interface import epsilon as event_epsilon
-from dpcal.accountants.interface import log_delta as event_log_delta
+from dpcal.accountants.interface import (
+    delta as event_delta,
+    epsilon as event_epsilon,
+    log_delta as event_log_delta,
+)
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]

@@ -25,8 +25,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims.base import Claim
-from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
 
 __all__ = ["SECONDS", "contains", "context_of", "point_of", "refusal"]

@@ -19,8 +19,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dpcal.calibrate.papers.kernel import balls
-from dpcal.calibrate.papers.kernel import terms as t
+from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.rings import Ring
 
 __all__ = ["Context", "Fact", "bounds", "check", "is_zero_form", "obligations", "same"]

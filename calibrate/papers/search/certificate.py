@@ -22,8 +22,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dpcal.calibrate.papers.kernel.rules import Context as Facts
-from dpcal.calibrate.papers.kernel.rules import is_zero_form, obligations
+from dpcal.calibrate.papers.kernel.rules import Context as Facts, is_zero_form, obligations
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
     ZERO,

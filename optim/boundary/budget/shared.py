@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import os
 
-from dpcal.accountants import epsilon as epsilon_of
-from dpcal.accountants import events
+from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.optim.boundary.budget.book import BudgetBook
 from dpcal.optim.boundary.budget.charge import Charge
 from dpcal.optim.budget import Budget

@@ -3,8 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import Account, delta, epsilon, events
 from dpcal.errors import UnsupportedEvent

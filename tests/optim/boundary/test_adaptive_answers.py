@@ -20,8 +20,7 @@ from _answers import (
     result_of,
     untouchable,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcal.accountants import PrivacyFilter, events
 from dpcal.calibrate import noise_multiplier

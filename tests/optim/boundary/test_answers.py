@@ -26,8 +26,7 @@ from _answers import (
     untouchable,
 )
 from _recording import check_promises
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpcal import accountants
 from dpcal.accountants import events

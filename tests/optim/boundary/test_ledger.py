@@ -5,8 +5,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpcal.accountants.events import (
     GaussianDpEvent,

@@ -1,0 +1,52 @@
+from dpcal.accountants import correlated as correlated, events as events, matrix as matrix
+from dpcal.accountants.adaptive.account import (
+    Account as Account,
+    CharacteristicAccountant as CharacteristicAccountant,
+    RenyiAccountant as RenyiAccountant,
+)
+from dpcal.accountants.adaptive.filters import (
+    Odometer as Odometer,
+    PrivacyFilter as PrivacyFilter,
+    renyi_order as renyi_order,
+)
+from dpcal.accountants.answers import (
+    Delta as Delta,
+    Epsilon as Epsilon,
+    LogDelta as LogDelta,
+    Risk as Risk,
+)
+from dpcal.accountants.certificates.certify import (
+    Certificate as Certificate,
+    certify as certify,
+    verify_certificate as verify_certificate,
+)
+from dpcal.accountants.certificates.draws import dominating_draws as dominating_draws
+from dpcal.accountants.curves.profile import (
+    EpsilonProfile as EpsilonProfile,
+    PrivacyProfile as PrivacyProfile,
+    epsilon_profile as epsilon_profile,
+    privacy_profile as privacy_profile,
+)
+from dpcal.accountants.curves.tradeoff import (
+    TradeOff as TradeOff,
+    advantage as advantage,
+    bayes_success as bayes_success,
+    gdp_mu as gdp_mu,
+    trade_off as trade_off,
+    trade_off_from_deltas as trade_off_from_deltas,
+    true_positive_rate as true_positive_rate,
+)
+from dpcal.accountants.interface import (
+    ACCOUNTANTS as ACCOUNTANTS,
+    Comparison as Comparison,
+    compare as compare,
+    delta as delta,
+    delta_bounds as delta_bounds,
+    epsilon as epsilon,
+    epsilon_bounds as epsilon_bounds,
+    log_delta as log_delta,
+)
+from dpcal.accountants.losses.base import PrivacyLoss as PrivacyLoss
+from dpcal.accountants.losses.gaussian import Gaussian as Gaussian
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian as SampledGaussian
+from dpcal.errors import BudgetExceeded as BudgetExceeded

@@ -1,0 +1,41 @@
+from dpcal.calibrate.comparison import Needed as Needed, Needs as Needs, compare as compare
+from dpcal.calibrate.constants import Constants as Constants
+from dpcal.calibrate.correlation import Correlation as Correlation
+from dpcal.calibrate.noise import (
+    batch_size as batch_size,
+    noise_multiplier as noise_multiplier,
+    noise_multipliers as noise_multipliers,
+    sampling_probability as sampling_probability,
+    steps as steps,
+)
+from dpcal.calibrate.papers import schedules as schedules
+from dpcal.calibrate.papers.report import audit as audit
+from dpcal.calibrate.plan import Plan as Plan
+from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
+from dpcal.calibrate.plans.comparators.ada_dp_spider import ada_dp_spider as ada_dp_spider
+from dpcal.calibrate.plans.comparators.dp_sgda import dp_sgda as dp_sgda
+from dpcal.calibrate.plans.comparators.privatediff import privatediff as privatediff
+from dpcal.calibrate.plans.comparators.sto_spider import sto_spider as sto_spider
+from dpcal.calibrate.plans.correlated_dpsgd import correlated_dpsgd as correlated_dpsgd
+from dpcal.calibrate.plans.dpsgd import dpsgd as dpsgd
+from dpcal.calibrate.plans.jl_glm import jl_glm as jl_glm
+from dpcal.calibrate.plans.kl_spider import kl_spider as kl_spider
+from dpcal.calibrate.plans.minimax.dp_rgda import dp_rgda as dp_rgda
+from dpcal.calibrate.plans.noisy_gd import noisy_gd as noisy_gd
+from dpcal.calibrate.plans.proximal_point import proximal_point as proximal_point
+from dpcal.calibrate.plans.recursive_regularization import (
+    recursive_regularization as recursive_regularization,
+)
+from dpcal.calibrate.plans.second_order.distributed_psgd import distributed_psgd as distributed_psgd
+from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_psgd
+from dpcal.calibrate.plans.second_order.select_point import select_point as select_point
+from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost
+from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
+from dpcal.calibrate.query import Query as Query
+from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
+from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
+from dpcal.calibrate.strategies import (
+    SampledBatches as SampledBatches,
+    compare_strategies as compare_strategies,
+)
+from dpcal.errors import VacuousSchedule as VacuousSchedule

@@ -1,0 +1,8 @@
+from dpcal.estimators.kmeans import KMeans as KMeans
+from dpcal.estimators.linear import LinearRegression as LinearRegression, Ridge as Ridge
+from dpcal.estimators.logistic import LogisticRegression as LogisticRegression
+from dpcal.estimators.pca import PCA as PCA
+from dpcal.estimators.quantiles import QuantileTransformer as QuantileTransformer
+from dpcal.estimators.scaler import StandardScaler as StandardScaler
+from dpcal.estimators.search import PrivateSearch as PrivateSearch
+from dpcal.estimators.split import split_budget as split_budget

@@ -1,0 +1,25 @@
+from dpcal.optim.attacks.canaries import (
+    OneRun as OneRun,
+    Power as Power,
+    coins as coins,
+    one_run as one_run,
+    plant as plant,
+    power as power,
+)
+from dpcal.optim.attacks.findings import (
+    VIOLATIONS as VIOLATIONS,
+    Finding as Finding,
+    Replay as Replay,
+)
+from dpcal.optim.attacks.likelihood_ratio import (
+    Canaries as Canaries,
+    Likelihood as Likelihood,
+    likelihood as likelihood,
+)
+from dpcal.optim.attacks.neighbouring import (
+    Neighbours as Neighbours,
+    neighbours as neighbours,
+    random_table as random_table,
+    without as without,
+)
+from dpcal.optim.attacks.replaying import replay as replay, replay_table as replay_table

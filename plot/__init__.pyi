@@ -1,0 +1,26 @@
+from dpcal.plot.accuracy import (
+    Point as Point,
+    along_run as along_run,
+    strategies as strategies,
+    utility as utility,
+)
+from dpcal.plot.privacy import (
+    STYLES as STYLES,
+    Curve as Curve,
+    Line as Line,
+    RenyiCurve as RenyiCurve,
+    TradeOffCurve as TradeOffCurve,
+    profile as profile,
+    renyi_curve as renyi_curve,
+    trade_off_curve as trade_off_curve,
+)
+from dpcal.plot.style import (
+    BLUE as BLUE,
+    INK as INK,
+    MUTED as MUTED,
+    RED as RED,
+    check_picture as check_picture,
+    png as png,
+    save as save,
+    svg as svg,
+)

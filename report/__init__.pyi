@@ -1,0 +1,21 @@
+from dpcal.report.composition import composed_reports as composed_reports
+from dpcal.report.files import (
+    FORMAT as FORMAT,
+    check_replaceable as check_replaceable,
+    read as read,
+    replace_file as replace_file,
+    replacing as replacing,
+)
+from dpcal.report.page import statement_page as statement_page
+from dpcal.report.saving import (
+    composed_by_silo as composed_by_silo,
+    runs_of as runs_of,
+    save as save,
+)
+from dpcal.report.statement import (
+    fingerprint as fingerprint,
+    privacy_statement as privacy_statement,
+    released as released,
+    software as software,
+)
+from dpcal.report.verification import composed_epsilon as composed_epsilon, verify as verify
