@@ -43,6 +43,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from dpcal import _validate
+from dpcal._roots import Stop, brent
 from dpcal.accountants import events
 from dpcal.accountants.curves.conversions import renyi_divergence
 from dpcal.accountants.curves.tradeoff import squared_gdp_mu
@@ -125,7 +126,6 @@ def _zcdp_budget(epsilon: float, log_delta: float) -> float:
 
 def _gdp_budget(epsilon: float, log_delta: float) -> float:
     """Largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
-    from scipy.optimize import brentq
 
     def excess(mu: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
@@ -140,9 +140,7 @@ def _gdp_budget(epsilon: float, log_delta: float) -> float:
     high = 2 * low
     while excess(high) <= 0:
         high *= 2
-    mu, gap = float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14)), 4 * UNIT
-    while excess(mu) > 0:
-        mu, gap = max(low, mu * (1 - gap)), 2 * gap
+    mu = brent(excess, low, high, Stop(absolute=1e-300, relative=1e-14)).meet
     return mu * mu * (1 - 4 * UNIT)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
+from dpcal._roots import Stop, brent
 from dpcal.accountants import characteristic, renyi
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.events import DpEvent
@@ -132,8 +133,6 @@ def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     >>> print(f"{least_renyi(2.214091, delta=1e-5, order=8.0):.6f}")
     1.000112
     """
-    from scipy.optimize import brentq
-
     e, d = _validate.non_negative(epsilon=epsilon), _validate.probability(delta=delta)
     alpha, shrink = _validate.order(order=order), math.exp(-e)
 
@@ -154,7 +153,8 @@ def least_renyi(epsilon: float, *, delta: float, order: float) -> float:
     low, high = d + span * 1e-12, d + span * (1 - 1e-12)
     p = high
     if log_sum(low)[1] < 0 < log_sum(high)[1]:
-        p = float(brentq(lambda x: log_sum(x)[1], low, high, xtol=1e-300, rtol=1e-14))
+        stop = Stop(absolute=1e-300, relative=1e-14)
+        p = brent(lambda x: log_sum(x)[1], low, high, stop).root
     value, slope = log_sum(p)
     # A convex function lies above its tangent on the whole range.
     rest = 1 - abs(slope) * (p - d if slope > 0 else 1 - p)

@@ -27,6 +27,7 @@ from scipy.special import erfcx, log_ndtr
 
 from dpcal import _validate
 from dpcal._ext.contour import tilted_moments
+from dpcal._roots import Sides, Stop, bisect, brent
 from dpcal.accountants.losses.base import PrivacyLoss
 from dpcal.accountants.losses.lattice import (
     LARGEST_ANGLE,
@@ -167,8 +168,6 @@ class GaussianMixtures(PrivacyLoss):
         The difference is stationary in that point, so its rounding does not matter. None where
         the two tails agree to rounding.
         """
-        from scipy.optimize import brentq
-
         if epsilon >= self.upper:
             return -math.inf, 0.0
         above, below = self._sides
@@ -182,7 +181,7 @@ class GaussianMixtures(PrivacyLoss):
             reach *= 2.0
         if not excess(-reach) < 0 < excess(reach):
             return None
-        x = float(brentq(excess, -reach, reach, xtol=1e-14, rtol=1e-15))
+        x = brent(excess, -reach, reach, Stop(absolute=1e-14, relative=1e-15)).root
         found = min(
             _difference_of_tails(above, below, x, epsilon),
             _difference_of_ratios(above, below, x, epsilon, abs(excess(x))),
@@ -295,11 +294,11 @@ class _Lattice:
         top, p = float(self._above.means[-1]), self.highest
         low = max(top, float(self._below.means[-1]))
         high = max(low, p * top - (p - 1) * float(self._below.means[0]))
-        while high - low > 0.1:
-            middle = (low + high) / 2
-            slope = -middle + p * top - (p - 1) * self._below.posterior_mean(middle)
-            low, high = (middle, high) if slope > 0 else (low, middle)
-        return high
+
+        def falls(x: float) -> bool:
+            return -x + p * top - (p - 1) * self._below.posterior_mean(x) <= 0
+
+        return bisect(falls, Sides(meet=high, miss=low), Stop(absolute=0.1)).meet
 
     def _growth(self, angle: float) -> float:
         """By how much the integrals grow to the strip's edge, but for the normal density."""

@@ -36,11 +36,13 @@ from dpcal._ext.contour import (
     prepared_moments,
     tilted_moments,
 )
+from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
 from dpcal.accountants.losses.trapezoid import Limits, TrapezoidRule
+from dpcal.accountants.rounding import UNIT
 
 __all__ = [
     "SURPLUS",
@@ -506,8 +508,6 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
     was hardly noticed and one where it stands out. Each side of the cut is easy on a contour of its
     own. The result is None where the integrand has one peak, and in the direction of adding.
     """
-    from scipy.optimize import brentq
-
     if loss.direction != "remove":
         return None
     q, sigma, power = loss.sampling_probability, loss.noise_multiplier, 1.0 + c
@@ -522,7 +522,7 @@ def split_at_valley(loss: SampledGaussian, c: float) -> TwoTruncations | None:
 
     if not slope(-turn) < 0 < slope(turn):
         return None
-    valley = float(brentq(slope, -turn, turn))
+    valley = brent(slope, -turn, turn, Stop(absolute=2e-12, relative=4 * UNIT)).root
     cut = Cut.wide(loss, sigma**2 * (valley - prior) + 0.5)
     bulk, jumps = Truncation(loss, None, cut, _SIDE), Truncation(loss, cut, None, _SIDE)
     bulk._other, jumps._other = jumps, bulk

@@ -40,12 +40,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket, brent
 from dpcal.accountants.direction_profile import DirectionProfile
 from dpcal.accountants.directions import Direction
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import ScatteredLoss
 from dpcal.accountants.losses.failure import LossWithFailure
+from dpcal.accountants.rounding import UNIT
 
 __all__ = ["best_run_laws", "log_inverse_gamma"]
 
@@ -251,17 +253,15 @@ class _Sum:
         def found(epsilon: float) -> bool:
             return bool(self.at(np.array([epsilon]))[0] <= least)
 
-        low, high = self._curve.top, 2 * self._curve.top + 1.0
+        top = self._curve.top
         smallest = float(self._places[0])
-        most = self._curve.top - math.log(smallest) + 1e-9 if smallest > 0 else math.inf
+        most = top - math.log(smallest) + 1e-9 if smallest > 0 else math.inf
         most = min(most, 2 * _LARGEST)
-        while high < most and not found(high):
-            low, high = high, 2 * high
-        high = min(high, most)
-        while high - low > 1e-2 * high:
-            middle = (low + high) / 2
-            low, high = (low, middle) if found(middle) else (middle, high)
-        return high
+        try:
+            sides = bracket(found, miss=top, start=min(2 * top + 1.0, most), last=most)
+        except NoBracket as end:
+            sides = Sides(meet=most, miss=end.at)
+        return bisect(found, sides, Stop(relative=1e-2)).meet
 
 
 def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
@@ -321,8 +321,6 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     shape
         Finite eta >= 0.
     """
-    from scipy.optimize import brentq
-
     if mean == 1.0:
         return 0.0
 
@@ -333,7 +331,6 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
     # Closer to a single run than this, its digits are lost.
     if excess(1e-12) >= 0:
         return 2e-12
-    high = 1.0
-    while excess(high) < 0:
-        high *= 2
-    return float(brentq(excess, 1e-12, high, xtol=1e-15)) * (1 + 1e-9) + 1e-12
+    high = bracket(lambda y: excess(y) >= 0, miss=0.0, start=1.0).meet
+    stop = Stop(absolute=1e-15, relative=4 * UNIT)
+    return brent(excess, 1e-12, high, stop).root * (1 + 1e-9) + 1e-12

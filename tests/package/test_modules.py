@@ -23,7 +23,7 @@ from _tree import ROOT
 FLOORS = (
     ("_lazy",),
     ("dpcal", "errors"),
-    ("_validate", "_ext"),
+    ("_roots", "_validate", "_ext"),
     ("accountants.events", "accountants.answers", "accountants.rounding"),
     ("accountants.losses", "accountants.matrix"),
     ("accountants.directions",),
