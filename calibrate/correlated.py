@@ -49,37 +49,26 @@ __all__ = ["CONFIRMATIONS", "CalibratedNoise", "Calibration", "noise_multiplier"
 __all__ += ["proved_noise_multiplier"]
 
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
-# probability, so that more of them need a little more noise each. Neither half nor twice of it
-# changes the one plan that reads it.
+# probability, so that more of them need a little more noise each.
 CONFIRMATIONS = 8
-# A test that fails raises the noise by as much as its answer asks for, and by this factor. Half of
-# it lowers the noise; the one plan that reads it changes by up to 60 percent with half and with
-# twice, and keeps its target.
+# A test that fails raises the noise by as much as its answer asks for, and by this factor.
 _MARGIN = 1.003
-# The search wants digits, not proofs: this part of the draws. Neither half nor twice of it changes
-# the one plan that reads it.
+# The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
-# Relative width at which the search by draws ends. Neither half nor twice of it changes the one
-# plan that reads it.
+# Relative width at which the search by draws ends.
 _WIDTH = 3e-3
-# Relative width at which the search by proofs ends. With half of it the one plan that reads it
-# changes by up to 2e-5; with twice it changes by up to 3e-5.
+# Relative width at which the search by proofs ends.
 _PROVED_WIDTH = 1e-4
-# Relative width at which the search for a first guess ends. Neither half nor twice of it changes
-# the one plan that reads it.
+# Relative width at which the search for a first guess ends.
 _ROUGH = 1e-2
 # Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
 # would do, and proofs need no more. It is where searches begin; a wrong one costs a few steps more.
-# Neither half nor twice of it changes the one plan that reads it.
 _GAIN = 0.88
-# Draws that cannot save this part of the noise that is proved are not made. Neither half nor twice
-# of it changes the one plan that reads it.
+# Draws that cannot save this part of the noise that is proved are not made.
 _WORTH = 0.97
-# Steps of a search for a multiplier at most, so that it ends. Neither half nor twice of it changes
-# the one plan that reads it.
+# Steps of a search for a multiplier at most, so that it ends.
 _SEARCH_STEPS = 40
-# A multiplier this many times the first guess is not worth having. Neither half nor twice of it
-# changes the one plan that reads it.
+# A multiplier this many times the first guess is not worth having.
 _LARGEST = 1e6
 
 

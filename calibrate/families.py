@@ -27,21 +27,16 @@ from dpcal.accountants.matrix import (
 
 __all__ = ["FAMILIES", "chosen", "for_random_batches", "usual"]
 
-# Sensitivities of trees need their matrix. Neither half nor twice of it changes the one table that
-# reads it.
+# Sensitivities of trees need their matrix.
 _TREE_STEPS = 4096
-# Bands of a banded strategy at most, for batches that hold every record. With half of it the one
-# table that reads it changes by up to 7 percent; with twice it changes by up to 2 percent.
+# Bands of a banded strategy at most, for batches that hold every record.
 _BANDS = 16
-# Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small. With half of it
-# the one table that reads it changes by up to 20 percent; with twice it changes by up to 8 percent.
+# Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.
 _FEW = 4
 # Decays of lambda-CGD for random batches. They cost little privacy, because what is left of a
-# contribution after a few steps hardly meets another one. No question of benchmarks.constants reads
-# it.
+# contribution after a few steps hardly meets another one.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
-# Bands of banded strategies for random batches: few, for the same reason. No question of
-# benchmarks.constants reads it.
+# Bands of banded strategies for random batches: few, for the same reason.
 _SHORT_BANDS = (2, 4)
 
 Family = Callable[[int, str, Participation, Workload], Strategy]

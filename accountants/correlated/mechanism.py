@@ -44,16 +44,13 @@ _Kernel = Callable[..., None]
 KINDS = ("diagonal", "banded", "lambda-CGD", "BLT", "dense")
 
 # Bands at most. The transfer matrix has 2^(bands - 1) states, each of which every round of every
-# draw visits; one band more doubles the time of a draw. Neither half nor twice of it changes any of
-# 8 answers.
+# draw visits; one band more doubles the time of a draw.
 WIDEST_BAND = 12
 
 # Axes of the grid of states for sums of geometric series; its nodes grow exponentially in them.
-# Neither half nor twice of it changes any of 10 answers.
 MOST_BUFFERS = 3
 
-# A dense matrix of this many rows takes 2 GB. Neither half nor twice of it changes any of 8
-# answers.
+# A dense matrix of this many rows takes 2 GB.
 _DENSE_STEPS = 2**14
 
 

@@ -43,18 +43,14 @@ STATISTICS = ("certified", "asymptotic", "none")
 ARITHMETIC = ("validated", "bracketed")
 
 # Default probability of misleading draws, as a part of the target delta. A larger part takes more
-# of delta; a smaller one needs more draws, in proportion to its logarithm. With half of it one of 3
-# answers changes by up to 3e-3; with twice one of 3 answers changes by up to 2e-3.
+# of delta; a smaller one needs more draws, in proportion to its logarithm.
 _PART_OF_DELTA = 1e-2
-# The default where delta is what is asked for, to which it is added. With half or twice of it 6 of
-# 8 answers change by up to 0.03.
+# The default where delta is what is asked for, to which it is added.
 _WITHOUT_TARGET = 1e-9
-# The default for intervals that hold only asymptotically, where smaller ones would mislead. Neither
-# half nor twice of it changes any of 3 answers.
+# The default for intervals that hold only asymptotically, where smaller ones would mislead.
 _ASYMPTOTIC = 0.05
 
-# Key of the random stream of pilots, which no chunk of draws has. Neither half nor twice of it
-# changes any of 2 answers.
+# Key of the random stream of pilots, which no chunk of draws has.
 _PILOT_STREAM = 2**31
 
 

@@ -39,13 +39,12 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 # Probability with which a record may take part more often than the most that patterns are drawn
-# for. Neither half nor twice of it changes any of 3 answers.
+# for.
 _RARE = 1e-8
 # Above this number of rounds the law of the number of participations, whose cost is quadratic in
-# it, takes more than a second. Neither half nor twice of it changes any of 3 answers.
+# it, takes more than a second.
 _MANY_ROUNDS = 2**14
-# Random numbers that are drawn at once, 1 MB. Neither half nor twice of it changes any of 7
-# answers.
+# Random numbers that are drawn at once, 1 MB.
 _AT_ONCE = 2**17
 
 

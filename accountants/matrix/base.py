@@ -37,14 +37,12 @@ Array = NDArray[np.float64]
 
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
-# A dense matrix of this many rows takes 2 GB. Neither half nor twice of it changes any of 2
-# answers.
+# A dense matrix of this many rows takes 2 GB.
 _DENSE_STEPS = 2**14
 
 # Most that a rounding error of z may be enlarged on its way through C^-1 and C. The noise that is
 # released is z to a part of 2^-53 times that; at 1e10 it is z to six digits, and above it neither
-# the noise nor the gradients that it is added to keep theirs. Neither half nor twice of it changes
-# any of 17 answers.
+# the noise nor the gradients that it is added to keep theirs.
 _MOST_ENLARGED = 1e10
 
 _KINDS: dict[str, type[Strategy]] = {}

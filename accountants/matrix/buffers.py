@@ -34,25 +34,20 @@ Array = NDArray[np.float64]
 Numbers = NDArray[Any]
 
 # Largest gap 1 - decay at the start of the search. Gaps between it and the smallest are spaced
-# geometrically, as those of the best rational functions near a square root are (Newman). With half
-# of it the one answer that reads it changes by up to 1e-7; with twice it changes by up to 6e-8.
+# geometrically, as those of the best rational functions near a square root are (Newman).
 _LARGEST_GAP = 0.3
 # Smallest gaps at the starts of two searches, as multiples of 1 / steps. One of the two finds the
-# better minimum for each number of participations that was tried. With half of it the one answer
-# that reads it changes by up to 2e-7, and it takes 0.7 of the time; with twice it changes by up to
-# 7e-8.
+# better minimum for each number of participations that was tried.
 _SMALLEST_GAPS = (0.3, 3.0)
 # Logarithm of the smallest log-ratio of neighboring gaps, so that no difference of gaps loses more
-# than six digits. Neither half nor twice of it changes the one answer that reads it.
+# than six digits.
 _CLOSEST = -12.0
-# Largest sum of the log-ratios of neighboring gaps, so that no gap is rounded to 0. Neither half
-# nor twice of it changes the one answer that reads it.
+# Largest sum of the log-ratios of neighboring gaps, so that no gap is rounded to 0.
 _WIDEST = 600.0
 # Imaginary step of a derivative: nothing is subtracted, so that it has no error but rounding.
-# Neither half nor twice of it changes the one answer that reads it.
 _STEP = 1e-30
 # Below this, a difference of two sums of a slowly falling series loses more digits than two terms
-# of its expansion do. Neither half nor twice of it changes the one answer that reads it.
+# of its expansion do.
 _SLOW = 1e-4
 
 

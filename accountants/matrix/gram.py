@@ -31,23 +31,18 @@ __all__ = ["best_gram", "may_overlap"]
 
 Array = NDArray[np.float64]
 
-# Largest slope of the logarithm of the value at which the search ends. Neither half nor twice of it
-# changes any of 3 answers.
+# Largest slope of the logarithm of the value at which the search ends.
 _SLOPE = 1e-9
-# Change of the logarithm of the value over ten steps below which the search ends. With half of it
-# the one answer that reads it changes by up to 1e-8; with twice it changes by up to 3e-8.
+# Change of the logarithm of the value over ten steps below which the search ends.
 _CHANGE = 1e-12
-# Steps of the search at most, so that it ends. Neither half nor twice of it changes any of 3
-# answers.
+# Steps of the search at most, so that it ends.
 _MOST_STEPS = 2000
-# Pairs of steps and slopes from which curvature is read. With half of it the one answer that reads
-# it changes by up to 4e-8; with twice it changes by up to 5e-8.
+# Pairs of steps and slopes from which curvature is read.
 _MEMORY = 20
 # Part of what its slope promises by which a step must lower the value; otherwise the step is
-# halved. Neither half nor twice of it changes any of 3 answers.
+# halved.
 _ARMIJO = 1e-4
-# Halvings of one step at most: after 60 of them it is below a rounding of any step. Neither half
-# nor twice of it changes any of 3 answers.
+# Halvings of one step at most: after 60 of them it is below a rounding of any step.
 _HALVINGS = 60
 
 

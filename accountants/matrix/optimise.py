@@ -41,8 +41,7 @@ Array = NDArray[np.float64]
 ERRORS = ("mean", "max")
 
 # Buffers of longer runs are found from closed forms, without a column of C: the same minimum, in a
-# second at any length. (Shorter columns take no longer, and any workload.) Neither half nor twice
-# of it changes any of 9 answers.
+# second at any length. (Shorter columns take no longer, and any workload.)
 _LONG = 2**14
 
 

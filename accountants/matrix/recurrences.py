@@ -25,8 +25,7 @@ Array = NDArray[np.float64]
 
 _NOTHING = np.zeros(0)
 
-# Kept rows from which on it is quicker to read them once for four steps than for each. No question
-# of benchmarks.constants reads it.
+# Kept rows from which on it is quicker to read them once for four steps than for each.
 _MANY = 6
 
 

@@ -36,10 +36,8 @@ Array = NDArray[np.float64]
 EXACT, UPPER = "exact", "upper bound"
 
 # Above this many steps the two-stage bound, which needs the whole Gram matrix, is not tried.
-# Neither half nor twice of it changes any of 6 answers.
 _GRAM_STEPS = 4096
-# Participations times steps^2 up to which the two-stage bound takes a few seconds. Neither half nor
-# twice of it changes the one answer that reads it.
+# Participations times steps^2 up to which the two-stage bound takes a few seconds.
 _TWO_STAGE_COST = 10**9
 
 

@@ -43,21 +43,15 @@ Floats = NDArray[np.float64]
 Law = TypeVar("Law")
 
 # Standard deviations of log X to which the grid reaches. What lies beyond has a mean below 1e-38.
-# With half of it the one answer that reads it changes by up to 3e-10; with twice nothing changes.
 _REACH = 13.0
-# Mass, and mean, that is cut off from either end of the law of a sum. With half or twice of it the
-# one answer that reads it changes in the last digits.
+# Mass, and mean, that is cut off from either end of the law of a sum.
 CUT = 1e-36
-# Relative margin for the rounding of sums, outward. With half of it the one answer that reads it
-# changes by up to 5e-10; with twice it changes by up to 1e-9.
+# Relative margin for the rounding of sums, outward.
 MARGIN = 1e-9
 # Error of a Fourier convolution for each factor, in units of the largest sum, which is 1: a few
-# roundings for each of up to 30 halvings of its length. Ten times as much is seen in no digit. With
-# half of it the one answer that reads it changes by up to 4e-11; with twice it changes by up to
-# 8e-11.
+# roundings for each of up to 30 halvings of its length.
 FOURIER = 2e-14
-# Logarithms of scales of tilted groups beyond this are those of groups that weigh nothing. Neither
-# half nor twice of it changes any of 2 answers.
+# Logarithms of scales of tilted groups beyond this are those of groups that weigh nothing.
 _SCALE = 600.0
 # Distances of the tilts that are tried from 0 and 1, between which no side is bounded. Every tilt
 # gives a valid bound; a coarser choice rounds more.

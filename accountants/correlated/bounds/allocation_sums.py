@@ -38,34 +38,24 @@ __all__ = ["Bracketed", "SubsetBelow"]
 
 Floats = NDArray[np.float64]
 
-# Values of Z modulo M. The time of the sums grows with it. With half of it the lower end of one of
-# 2 answers changes, and it takes 0.6 of the time; with twice the lower end of one of 2 answers
-# changes, and it takes 2.5 times the time.
+# Values of Z modulo M. The time of the sums grows with it.
 _VALUES = 2**13
-# Standard deviations of Z that the values cover: what lies beyond is folded back, and lost. With
-# half or twice of it the lower end of one of 2 answers changes.
+# Standard deviations of Z that the values cover: what lies beyond is folded back, and lost.
 _SPAN = 60.0
-# Step of the grid of g in standard deviations of g, at least: a finer one gains nothing. With half
-# or twice of it the lower end of the one answer that reads it changes.
+# Step of the grid of g in standard deviations of g, at least: a finer one gains nothing.
 _FINENESS = 0.05
-# Values of g at most: rare losses may be large beside the usual ones. Neither half nor twice of it
-# changes any of 2 answers.
+# Values of g at most: rare losses may be large beside the usual ones.
 _MOST_STEPS = 2**17
-# Standard deviations of N beyond which g does not grow. With half or twice of it the lower end of
-# the one answer that reads it changes.
+# Standard deviations of N beyond which g does not grow.
 _REACH = 13.0
-# Steps of the grid of losses: an epoch's losses beyond this many are as many. With half or twice of
-# it the lower end of the one answer that reads it changes.
+# Steps of the grid of losses: an epoch's losses beyond this many are as many.
 _GROUPS = 8000
-# Groups for each standard deviation of the loss of an epoch. With half or twice of it the lower end
-# of the one answer that reads it changes.
+# Groups for each standard deviation of the loss of an epoch.
 _PER_DEVIATION = 40.0
 # Relative rounding of the laws of Z: each of up to 60 convolutions of 8192 values, and masses of a
-# cell, are off by less than 1e-11, and a t-th power by t times as much. With half or twice of it
-# the lower end of the one answer that reads it changes.
+# cell, are off by less than 1e-11, and a t-th power by t times as much.
 _ROUNDING = 1e-8
-# Masses below this are left out with the record, and raised to it without. Neither half nor twice
-# of it changes any of 2 answers.
+# Masses below this are left out with the record, and raised to it without.
 _SMALLEST = 1e-290
 
 

@@ -35,17 +35,13 @@ from dpcal.accountants.correlated.samplers import Automaton
 
 __all__ = ["BandMoments", "largest_order", "log_binomials"]
 
-# Relative margin, outward: far above the rounding of sums over the rounds. With half of it one of 2
-# answers changes by up to 3e-9; with twice one of 2 answers changes by up to 6e-9.
+# Relative margin, outward: far above the rounding of sums over the rounds.
 _MARGIN = 1e-9
-# Entries of a table: 128 MB. More bands leave fewer orders. Neither half nor twice of it changes
-# any of 3 answers.
+# Entries of a table: 128 MB. More bands leave fewer orders.
 _LARGEST_TABLE = 2**24
 # Rows of a table that rounds far from the end do not share, in units of the number of bands.
-# Neither half nor twice of it changes any of 3 answers.
 _OWN_ROWS = 64
 # Highest order of a moment that is tried. Each order takes a table, and tables grow with it.
-# Neither half nor twice of it changes any of 3 answers.
 _HIGHEST_ORDER = 24
 
 

@@ -23,11 +23,10 @@ from typing import NamedTuple
 
 __all__ = ["Bound", "DeltaCurve", "Least", "Proof", "Worst", "least_epsilon"]
 
-# Relative width of the interval in which an epsilon is found; the upper end is returned. With half
-# of it 11 of 23 answers change by up to 5e-10; with twice 15 of 23 answers change by up to 9e-10.
+# Relative width of the interval in which an epsilon is found; the upper end is returned.
 _WIDTH = 1e-9
 # Largest epsilon that is searched for. No larger one is worth having; a larger value only makes
-# searches longer that find nothing. Neither half nor twice of it changes any of 8 answers.
+# searches longer that find nothing.
 _LARGEST_EPSILON = 1e7
 
 

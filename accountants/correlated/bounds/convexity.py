@@ -36,11 +36,9 @@ from dpcal.accountants.correlated.bounds.half_space import half_space_delta
 __all__ = ["ConvexTail"]
 
 # Empirical probabilities of the lower level that is tried. All of them are proofs at once; further
-# out, bounds on a probability are wide beside the probability. With half of them one of 7 answers
-# changes by up to 3e-3; twice some of them is no probability.
+# out, bounds on a probability are wide beside the probability.
 _LOW = np.linspace(0.01, 0.6, 23)
 # Empirical probabilities of the upper level that is tried, for the same reason within this range.
-# With half of them one of 7 answers changes by up to 0.01; twice some of them is no probability.
 _HIGH = np.linspace(0.5, 0.97, 19)
 
 

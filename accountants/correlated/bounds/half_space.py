@@ -31,8 +31,6 @@ __all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta", "pro
 Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
-# With half of it one of 9 answers changes by up to 1e-9; with twice one of 9 answers changes by up
-# to 3e-9.
 _MARGIN = 1e-9
 
 
@@ -57,7 +55,7 @@ def half_space(mechanism: Mechanism, law: Automaton, share: float) -> tuple[Floa
 
 
 # Shares of the true rates that are tried. The bound holds for each of them; a finer list gains less
-# than a percent of delta. Neither half nor twice of it changes any of 3 answers.
+# than a percent of delta.
 _SHARES = np.geomspace(1e-3, 3.0, 60)
 
 

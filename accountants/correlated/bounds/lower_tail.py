@@ -51,17 +51,14 @@ __all__ = ["LowerTail"]
 
 Floats = NDArray[np.float64]
 
-# Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less. Neither half nor twice of
-# it changes any of 3 answers.
+# Relative margin, outward: sums of up to 1e12 numbers >= 0 round by less.
 _MARGIN = 1e-9
-# Error of a Fourier correlation, in units of its largest entry. Neither half nor twice of it
-# changes any of 3 answers.
+# Error of a Fourier correlation, in units of its largest entry.
 _FOURIER = 1e-13
 # Largest logarithm of an exponential that is taken: beyond it the exponential overflows, and bounds
-# nothing. Neither half nor twice of it changes any of 3 answers.
+# nothing.
 _LARGEST = 600.0
-# Powers p that are tried; the best one is found within a part in ten, which costs nothing. Neither
-# half nor twice of it changes any of 3 answers.
+# Powers p that are tried; the best one is found within a part in ten, which costs nothing.
 _POWERS = np.geomspace(1e-3, 1e5, 400)
 
 

@@ -32,37 +32,26 @@ __all__ = ["CappedMoments", "state_cap"]
 Floats = NDArray[np.float64]
 
 # Relative margin, outward: far above the rounding of sums over the rounds, which is near 1e-13.
-# With half of it the one answer that reads it changes by up to 7e-10; with twice it changes by up
-# to 1e-9.
 _MARGIN = 1e-9
 # Orders of the lower bounds on sums of squares. Each of them is a proof of its own; more of them
-# gain less than a percent of epsilon, and each costs a recursion over all rounds. Half of the first
-# is no order above 1; with twice of all, the one answer that reads them is 40 percent larger.
+# gain less than a percent of epsilon, and each costs a recursion over all rounds.
 _ORDERS = (2, 3, 4, 6, 8, 11, 16, 24)
 # Weights of the second of the two lower bounds on sums of squares: each gives a proof of its own,
-# as each order does. With half of them the one answer that reads them is 40 percent larger, with
-# twice 10 percent.
+# as each order does.
 _SHARED = (0.0, 0.3, 1.0)
-# Cells of the grid of states on which an order is chosen. Only the choice depends on it. With half
-# of it the one answer that reads it changes by up to 1e-5; with twice it changes by up to 3e-5, and
-# it takes 1.5 times the time.
+# Cells of the grid of states on which an order is chosen. Only the choice depends on it.
 _COARSE = 1500
-# Cells of the grid of states that proves the moment of the order that was chosen. With half of it
-# the one answer that reads it changes by up to 2e-4; with twice it changes by up to 1e-4.
+# Cells of the grid of states that proves the moment of the order that was chosen.
 _FINE = 8000
 # Probabilities of the states beyond the cap are 10^(-k / _PER_DECADE) for whole k, so that the
-# proofs at an epsilon and at a delta are the same ones. About a tenth of delta is best. With half
-# of it the one answer that reads it changes by up to 7e-5; with twice it changes by up to 3e-5.
+# proofs at an epsilon and at a delta are the same ones. About a tenth of delta is best.
 _PER_DECADE = 2
-# Rounds between two checks whether probabilities of rounds still grow. Neither half nor twice of it
-# changes the one answer that reads it.
+# Rounds between two checks whether probabilities of rounds still grow.
 _EVERY = 64
 # Largest exponent k of the probability of the states beyond the cap, which is 1e-300 there: about
-# the smallest that a double holds. Neither half nor twice of it changes the one answer that reads
-# it.
+# the smallest that a double holds.
 _SMALLEST = 600
-# How often a delta is tried again by the moment that is best for it. Neither half nor twice of it
-# changes the one answer that reads it.
+# How often a delta is tried again by the moment that is best for it.
 _ROUNDS = 6
 
 

@@ -48,8 +48,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
 
 # Noise over the largest column. With less of it, what was released tells who took part, and
-# conditional composition proves nothing that participations revealed do not. Neither half nor twice
-# of it changes any of 4 answers; half of it takes 1.8 times the time.
+# conditional composition proves nothing that participations revealed do not.
 _LEAST_NOISE_TO_CONDITION = 3.0
 
 

@@ -33,16 +33,12 @@ __all__ = ["Revealed", "RevealedGroup", "gaussian_delta", "norms_law", "worst_no
 
 Floats = NDArray[np.float64]
 
-# Relative margin, outward: far above the rounding of the sums below, which is near 1e-13. With half
-# of it 22 of 23 answers change by up to 5e-9; with twice 22 of 23 answers change by up to 1e-8.
+# Relative margin, outward: far above the rounding of the sums below, which is near 1e-13.
 _MARGIN = 1e-9
 # Patterns whose norms are as unlikely together count as the worst pattern of all. A larger value
 # raises the floor below which this bound cannot fall; a smaller one makes grids of norms longer.
-# With half of it one of 4 answers changes by up to 4e-4; with twice one of 4 answers changes by up
-# to 2e-3.
 _UNLIKELY = 1e-14
 # Beyond this many steps, numbers of participations are rounded: all of them take steps^2 time.
-# Neither half nor twice of it changes any of 7 answers.
 _LONG = 16_384
 
 
@@ -128,15 +124,12 @@ class RevealedGroup(Bound):
         return Proof(least_epsilon(self.delta, delta), self.method)
 
 
-# Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell. With half of it
-# one of 23 answers changes by up to 7e-4; with twice one of 23 answers changes by up to 1e-3.
+# Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell.
 _FEW_CELLS = 256
-# Cells of a law of ||C y||^2 in the end, for the bound that is returned. With half of it both
-# answers change by up to 7e-3; with twice both answers change by up to 5e-3.
+# Cells of a law of ||C y||^2 in the end, for the bound that is returned.
 _MANY_CELLS = 2048
 # Nodes times rounds times cells that take about two seconds; a long memory is left with fewer
-# cells, or with the worst pattern of each number of participations alone. Neither half nor twice of
-# it changes any of 7 answers.
+# cells, or with the worst pattern of each number of participations alone.
 _MOST_WORK = 5e8
 
 

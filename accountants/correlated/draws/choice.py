@@ -28,19 +28,15 @@ from dpcal.accountants.correlated.question import Question
 __all__ = ["Goal", "adding", "least_reach", "only_plain", "removing"]
 
 # Draws of a pilot. With fewer of them chance decides the choice; more of them cost as much as the
-# draws that are chosen. Neither half nor twice of it changes any of 2 answers.
+# draws that are chosen.
 _PILOT = 1024
-# Numbers of a pilot at most, 128 MB: a long run has fewer draws in its pilot. Neither half nor
-# twice of it changes any of 2 answers.
+# Numbers of a pilot at most, 128 MB: a long run has fewer draws in its pilot.
 _LARGEST_PILOT = 2**24
-# Draws of a pilot at least, however long the run is. Neither half nor twice of it changes any of 2
-# answers.
+# Draws of a pilot at least, however long the run is.
 _LEAST_PILOT = 32
-# Tuples of bins that are tabulated; more would take more than 16 MB. Neither half nor twice of it
-# changes the one answer that reads it.
+# Tuples of bins that are tabulated; more would take more than 16 MB.
 _MOST_TUPLES = 2_000_000
-# Above this logarithm of a second moment, tilted draws are records that hardly ever exist. Neither
-# half nor twice of it changes any of 2 answers.
+# Above this logarithm of a second moment, tilted draws are records that hardly ever exist.
 _LARGEST_LOG_MOMENT = 8.0
 
 

@@ -85,11 +85,9 @@ def lower_mean(
 
 # The first 16th of the draws only tells how to bet on the next ones; each later block of bets is as
 # long as all draws before it. Fewer first draws say too little of skew laws; more of them are lost
-# for the bets. With half of it 6 of 8 answers change by up to 0.07; with twice 6 of 8 answers
-# change by up to 0.03.
+# for the bets.
 _FIRST = 16
-# A capital is brought to its goal from below within this relative error, and then past it. With
-# half of it 6 of 8 answers change by up to 1e-10; with twice 6 of 8 answers change by up to 2e-10.
+# A capital is brought to its goal from below within this relative error, and then past it.
 _SOLVED = 1e-10
 
 

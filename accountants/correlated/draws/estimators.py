@@ -53,8 +53,7 @@ __all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]
 
 Floats = NDArray[np.float64]
 
-# Normals that are drawn at once, 1 MB: more would leave the cache of a core. Neither half nor twice
-# of it changes any of 6 answers.
+# Normals that are drawn at once, 1 MB: more would leave the cache of a core.
 _NOISE_AT_ONCE = 2**17
 
 

@@ -38,15 +38,12 @@ from dpcal.errors import DrawsCannotTell
 __all__ = ["Evidence", "Reading", "collected", "expected_epsilon"]
 
 # Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
-# Neither half nor twice of it changes any of 3 answers.
 _LEAST_EFFECTIVE = 50.0
 # Plain draws for the tail of adding a record: the band around their law is then 0.06 wide at a
 # failure probability of 1e-12. More of them cost more than they gain: that direction asks for an
-# epsilon far below that of removing, and its bound need not be near. With half of it one of 7
-# answers changes by up to 0.01; with twice 2 of 7 answers change by up to 0.04.
+# epsilon far below that of removing, and its bound need not be near.
 _PLAIN_DRAWS = 4096
-# A draw with a larger share of the mean tells of more that were not seen. Neither half nor twice of
-# it changes any of 3 answers.
+# A draw with a larger share of the mean tells of more that were not seen.
 _LARGEST_SHARE = 0.02
 
 

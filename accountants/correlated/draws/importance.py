@@ -34,8 +34,7 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["Counts", "ShiftAdd", "ShiftRemove"]
 
 # Part of P in the law of an importance sampler, so that no weight exceeds its inverse. With less,
-# draws of usual records weigh more; with more, fewer draws are left for rare ones. With half of it
-# the one answer that reads it changes by up to 0.01; with twice it changes by up to 0.02.
+# draws of usual records weigh more; with more, fewer draws are left for rare ones.
 DEFENSIVE = 0.1
 
 

@@ -38,22 +38,17 @@ __all__ = ["CHUNK", "Reading", "Sample", "simulate"]
 
 Floats = NDArray[np.float64]
 
-# Draws of one seed. With half of it 4 of 8 answers change by up to 0.09; with twice 4 of 8 answers
-# change by up to 0.01.
+# Draws of one seed.
 CHUNK = 1024
 # Numbers of one array of draws, 1 MB, so that arrays stay in the cache of a core, which is twice as
-# fast as 16 MB. Long runs draw a chunk in parts. Neither half nor twice of it changes any of 3
-# answers.
+# fast as 16 MB. Long runs draw a chunk in parts.
 _LARGEST_ARRAY = 2**17
-# Draws of such a part at least, so that loops in Python stay short. Neither half nor twice of it
-# changes any of 3 answers.
+# Draws of such a part at least, so that loops in Python stay short.
 _LEAST_DRAWS = 32
 # Logarithmic width of the cells of epsilons that share their bets. Bets for another epsilon lose
-# about as much of delta as delta changes between the two. With half of it nothing changes; with
-# twice one of 3 answers changes by up to 1e-3.
+# about as much of delta as delta changes between the two.
 _CELL = 0.01
-# Number of the first cell, to which all epsilons up to exp(-7) belong. With half or twice of it 4
-# of 8 answers change by up to 0.3.
+# Number of the first cell, to which all epsilons up to exp(-7) belong.
 _FIRST_CELL = -700
 
 Progress = Callable[[int, int], None]

@@ -54,19 +54,16 @@ from dpcal.errors import UnsupportedEvent
 __all__ = ["HIGHEST_ORDER", "PowerMoment", "PowerTilted", "best_moment", "best_order", "has_table"]
 
 # Orders that are tried; each one more costs a table, and the best ones are below 16 at deltas above
-# 1e-12. Neither half nor twice of it changes any of 2 answers.
+# 1e-12.
 HIGHEST_ORDER = 24
 # Cells of the polygon that draws use. Twice as many bring the weights four times closer to 1, at
-# twice the memory. With half of it 2 of 3 answers change by up to 3e-4; with twice 2 of 3 answers
-# change by up to 1e-6.
+# twice the memory.
 _CELLS = 1500
-# Cells of the polygon by which orders are compared. Neither half nor twice of it changes any of 2
-# answers.
+# Cells of the polygon by which orders are compared.
 _FEW_CELLS = 300
-# Entries of a table: 128 MB. Neither half nor twice of it changes the one answer that reads it.
+# Entries of a table: 128 MB.
 _LARGEST_TABLE = 2**24
-# Above this logarithm no range is of use, and its exponential would overflow. Neither half nor
-# twice of it changes any of 2 answers.
+# Above this logarithm no range is of use, and its exponential would overflow.
 _HOPELESS = 600.0
 
 

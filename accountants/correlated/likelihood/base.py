@@ -29,8 +29,6 @@ Floats = NDArray[np.float64]
 
 # Largest change of log L between two resolutions, on draws of both laws. Terms of delta change by
 # at most this relative size; the estimators add it as a slack, so a larger value only widens them.
-# With half of it 4 of 12 answers change by up to 1e-5; with twice 4 of 12 answers change by up to
-# 2e-5.
 VALIDATED = 1e-7
 
 

@@ -152,9 +152,7 @@ class GridEngine:
         )
 
 
-# Numbers of nodes for M itself; with more of them, log M on fewer is as fast. With half of it one
-# of 3 answers changes in the last digits; with twice 2 of 3 answers change in the last digits, and
-# it takes 1.5 times the time.
+# Numbers of nodes for M itself; with more of them, log M on fewer is as fast.
 _LIKELIHOOD_NODES = (16, 20, 24, 32, 40, 48)
 
 

@@ -145,7 +145,7 @@ class _Axis:
 
 
 # Nodes of a grid at most, on all axes together. A grid with more of them costs more than particles
-# do. Neither half nor twice of it changes any of 2 answers.
+# do.
 MOST_NODES = 1000
 
 
