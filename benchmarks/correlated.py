@@ -103,7 +103,7 @@ def engines(draws):
 
     from dpcal.accountants.correlated.likelihood import BracketEngine, GridEngine, ParticleEngine
     from dpcal.accountants.correlated.mechanism import Mechanism
-    from dpcal.accountants.correlated.samplers import Poisson
+    from dpcal.accountants.samplers import Poisson
 
     run = Mechanism.of(lambda_cgd(0.9), noise_multiplier=from_normalised(0.9, 2.0))
     law = Poisson(RATE).automaton(ROUNDS)

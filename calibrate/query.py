@@ -16,15 +16,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcal import _validate
+from dpcal import _annexes, _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated.samplers import Sampler as ParticipationLaw
-from dpcal.calibrate.correlation import Correlation
+from dpcal.accountants.samplers import Sampler
 from dpcal.calibrate.groups import rows_of_one_person
-from dpcal.calibrate.samplers import Sampler, sampler_of
+from dpcal.calibrate.samplers import sampler_of
 from dpcal.errors import UnsupportedEvent
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.correlated.correlation import Correlation
 
 __all__ = ["Query"]
 
@@ -285,7 +287,9 @@ class Query:
 
     def _check_correlation(self) -> None:
         if isinstance(self.correlation, Mapping):
-            object.__setattr__(self, "correlation", Correlation.from_dict(self.correlation))
+            object.__setattr__(
+                self, "correlation", _annexes.Correlation.from_dict(self.correlation)
+            )
         if self.correlation is None:
             if not self.sampling.independent_noise:
                 raise ValueError(
@@ -367,8 +371,8 @@ class Query:
             return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
         return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
 
-    def participation(self) -> ParticipationLaw:
-        """Return who takes part when, as a sampler of ``dpcal.accountants.correlated``."""
+    def participation(self) -> Sampler:
+        """Return the sampler whose law correlated noise is priced with."""
         return self.sampling.law
 
     def whole_run(self, neighboring_relation: str) -> events.DpEvent:
@@ -383,11 +387,8 @@ class Query:
         """
         if self.correlation is None:
             raise ValueError(f"query {self.name!r} has independent noise.")
-        return self.sampling.whole_run(
-            self.correlation.strategy,
-            self.noise_multiplier,
-            neighboring_relation,
-            **self.correlation.accounting,
+        return self.correlation.whole_run(
+            self.sampling, self.noise_multiplier, neighboring_relation
         )
 
     def expected_batch_size(self, n: int) -> float:

@@ -20,9 +20,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from dpcal import _validate
+from dpcal import _annexes, _validate
 from dpcal.accountants import Epsilon, epsilon, events
-from dpcal.accountants.correlated.table import STATISTICAL
 from dpcal.accountants.rounding import next_up
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
@@ -77,7 +76,7 @@ def price_together(
     prices: list[Any] = [
         epsilon(event, delta=share, neighboring_relation=relation) for event, share in apart
     ]
-    if any(price.label == STATISTICAL for price in prices):
+    if any(price.label == _annexes.STATISTICAL for price in prices):
         raise UnsupportedEvent(
             "A run with correlated noise has an estimate for a price, and no bound: it cannot be "
             "added to others."

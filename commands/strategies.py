@@ -15,7 +15,7 @@ from dpcal.commands._output import present
 if TYPE_CHECKING:
     from dpcal.accountants.matrix import Participation
     from dpcal.calibrate import SampledBatches
-    from dpcal.calibrate.strategies import StrategyRow, StrategyTable
+    from dpcal.calibrate.correlated.strategies import StrategyRow, StrategyTable
 
 # Characters of a full bar.
 _BAR = 24

@@ -11,7 +11,7 @@ import numpy as np
 from dpcal.plot.style import BLUE, INK, MUTED, RED, TARGET, figure_and_axes, ticker
 
 if TYPE_CHECKING:
-    from dpcal.calibrate.strategies import StrategyTable
+    from dpcal.calibrate.correlated.strategies import StrategyTable
 
 __all__ = ["Point", "along_run", "strategies", "utility"]
 

@@ -28,8 +28,8 @@ from dpcal.accountants.correlated.draws.choice import Goal
 from dpcal.accountants.correlated.draws.evidence import Evidence, Reading, collected
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.correlated.samplers import Sampler
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, STATISTICAL, WITH_CONFIDENCE
+from dpcal.accountants.samplers import Sampler
 from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
 __all__ = ["Confirmed", "confirmed", "delta", "delta_of", "epsilon", "epsilon_of", "revealed_delta"]

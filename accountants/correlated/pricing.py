@@ -34,9 +34,9 @@ from dpcal.accountants.correlated import api
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Sampler
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.directions import RELATIONS
+from dpcal.accountants.samplers import Sampler
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["check_relation", "delta", "epsilon", "whole_run"]

@@ -1,6 +1,6 @@
 """What is asked, and by which engine is it answered? One run under a sampler.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
 >>> question.route, type(question.setting("remove").engine).__name__
@@ -33,8 +33,9 @@ from dpcal.accountants.correlated.likelihood import (
     refined_vector,
 )
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
-from dpcal.accountants.correlated.samplers import Automaton, Sampler
 from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.participations import Automaton
+from dpcal.accountants.samplers import Sampler
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["ARITHMETIC", "STATISTICS", "Options", "Question"]

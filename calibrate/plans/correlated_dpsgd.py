@@ -25,8 +25,8 @@ from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options
 from dpcal.accountants.matrix import MinSeparation, Strategy
-from dpcal.calibrate.correlated import CONFIRMATIONS, Calibration
-from dpcal.calibrate.correlation import Correlation
+from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
+from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan, Query
 from dpcal.calibrate.samplers import SAMPLERS

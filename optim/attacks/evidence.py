@@ -34,7 +34,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import logsumexp
 
-from dpcal.accountants.correlated import samplers as laws
+from dpcal.accountants import samplers as laws
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import chosen

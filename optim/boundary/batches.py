@@ -26,11 +26,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal._ext.noise import poisson_sample
+from dpcal import _annexes
+from dpcal.accountants.samplers import everyone
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import BudgetExceeded
 from dpcal.optim.boundary.seeds import Streams
-from dpcal.optim.boundary.streams import NoiseStream
 
 __all__ = ["Batches", "Parts", "Rounds"]
 
@@ -70,63 +70,25 @@ class Rounds:
     ) -> None:
         if query.correlation is None:
             raise ValueError(f"query {query.name!r} has independent noise.")
-        self._query, self._n = query, n
-        self._sampling = sampling
-        self._stream = NoiseStream(query.correlation.strategy, dimension, noise)
+        strategy = query.correlation.strategy
+        self._stream = _annexes.NoiseStream(strategy, dimension, noise)
         self.noise = np.zeros(dimension)
         self.batch: Rows = np.empty(0, np.intp)
-        self._everyone = everyone(n)
+        self._batches = query.sampling.batches(n, strategy.steps, sampling)
         self._round = 0
-        self._start()
-
-    def _start(self) -> None:
-        """Draw what a record keeps for the whole run: its group, or how long it sits out."""
-        b = self._query.separation or 1
-        if self._query.sampler in ("cyclic-poisson", "balls-in-bins"):
-            group = self._sampling.integers(b, size=self._n)
-            self._groups = [np.flatnonzero(group == g) for g in range(b)]
-        elif self._query.sampler == "min-separation":
-            # The stationary law, so that batches have one expected size from the first round on.
-            p = self._query.sampling_probability or 1.0
-            law = np.full(b, p / (1 + (b - 1) * p))
-            law[0] = 1 / (1 + (b - 1) * p)
-            self._idle = self._sampling.choice(b, size=self._n, p=law / law.sum())
-        elif self._query.sampler == "random-allocation":
-            self._due = np.full(self._n, self._query.participations or 1)
 
     def begin(self) -> None:
         """Draw the next round's batch, and its noise."""
         self._stream.read(self.noise)
-        self.batch = self._drawn()
+        self.batch = next(self._batches)
         self._round += 1
 
     def skip_to(self, count: int) -> None:
         """Go on as if ``count`` rounds had begun."""
         self._stream = self._stream.at(count)
         while self._round < count:
-            self.batch = self._drawn()
+            self.batch = next(self._batches)
             self._round += 1
-
-    def _drawn(self) -> Rows:
-        if self._query.sampler == "full":
-            return self._everyone
-        q = self._query.sampling_probability or 1.0
-        if self._query.sampler == "min-separation":
-            eligible = np.flatnonzero(self._idle == 0)
-            joined = eligible[poisson_sample(len(eligible), q, self._sampling)]
-            self._idle = np.maximum(self._idle - 1, 0)
-            self._idle[joined] = (self._query.separation or 1) - 1
-            return joined
-        if self._query.sampler in ("cyclic-poisson", "balls-in-bins"):
-            group = self._groups[self._round % len(self._groups)]
-            return group[poisson_sample(len(group), q, self._sampling)]
-        if self._query.sampler == "random-allocation":
-            # Each round that is left is as likely as any other to be among those that are due.
-            left = self._stream.strategy.steps - self._round
-            joined = np.flatnonzero(self._sampling.random(self._n) * left < self._due)
-            self._due[joined] -= 1
-            return joined
-        return poisson_sample(self._n, q, self._sampling)
 
 
 class Batches:
@@ -183,11 +145,7 @@ class Batches:
             return self.parts.take(query)
         if query.sampler == "full":
             return self._everyone
-        n, sampling = self._n, self._streams.sampling
-        if query.batch_size is not None:
-            rows = sampling.choice(n, query.batch_size, replace=False, shuffle=False)
-            return rows.astype(np.intp)
-        return poisson_sample(n, query.sampling_probability or 1.0, sampling)
+        return query.sampling.draw(self._n, self._streams.sampling)
 
 
 class Parts:
@@ -263,10 +221,3 @@ def _new_parts(query: Query, count: int, spent: int) -> range:
     """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
     first = -(-spent // query.answers_per_part) * query.answers_per_part
     return range(first, spent + count, query.answers_per_part)
-
-
-def everyone(n: int) -> Rows:
-    """Return the numbers of all ``n`` rows, in an array that cannot be written to."""
-    rows = np.arange(n, dtype=np.intp)
-    rows.flags.writeable = False
-    return rows

@@ -21,7 +21,7 @@ from dpcal.accountants.matrix import (
     Workload,
 )
 from dpcal.calibrate.correlated import noise_multiplier, proved_noise_multiplier
-from dpcal.calibrate.strategies import Calibrated, SampledBatches
+from dpcal.calibrate.correlated.strategies import Calibrated, SampledBatches
 from dpcal.cli import main
 from dpcal.errors import UnsupportedEvent
 

@@ -13,7 +13,7 @@ SLOW = {
     "accountants.md",
     "correlated.md",
     "optimizers.md",
-    "dpcal.calibrate.correlated",
+    "dpcal.calibrate.correlated.calibration",
     "dpcal.calibrate.plans.correlated_dpsgd",
     "dpcal.optim.objectives.networks",
     "dpcal.optim.first_order.proximal_point",

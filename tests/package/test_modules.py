@@ -29,6 +29,7 @@ ANNEXES = (
     "accountants.correlated",
     "accountants.matrix",
     "adapters",
+    "calibrate.correlated",
     "calibrate.papers",
     "optim.attacks",
     "optim.comparators",

@@ -1,7 +1,7 @@
 """What can be proved without draws? Deterministic bounds, each asked for delta and for epsilon.
 
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
 >>> sampler = Poisson(0.01)

@@ -8,7 +8,7 @@ a sum over counts N in {0, ..., q} a round. With p bands the last p - 1 counts c
 that a transfer matrix of (q + 1)^(p - 1) states adds it up. Then delta <= c E_Q[B^q] e^(-(q - 1)
 epsilon), c = (q - 1)^(q - 1) / q^q.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import Banded
 >>> mechanism = Mechanism.of(Banded(200, 3, (1, 0.5, 0.2)), noise_multiplier=2.0)
 >>> bound = BandMoments(mechanism, Poisson(0.01).automaton(200))
@@ -31,7 +31,7 @@ from scipy.special import gammaln
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 
 __all__ = ["BandMoments", "largest_order", "log_binomials"]
 

@@ -3,7 +3,7 @@
 For any law of participations in place of the true one, Jensen's inequality gives log L >= <x, m> /
 sigma^2 - kappa, so that adding a record is at most as bad as one Gaussian half-space.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
 >>> law = Poisson(0.01).automaton(100)
@@ -24,7 +24,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 
 __all__ = ["BinsHalfSpace", "HalfSpaces", "half_space", "half_space_delta", "projection_delta"]
 

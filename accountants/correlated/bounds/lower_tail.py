@@ -25,7 +25,7 @@ sigma^2 I, and participations that are independent, three facts bound it.
 Since (1 - u)_+ <= c u^(-p), c = p^p / (p + 1)^(p + 1), delta(eps) <= c exp(p (K - eps) + p^2 V / 2)
 for every p > 0.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(1000, 0.5), noise_multiplier=2 / 0.75**0.5)
 >>> bound = LowerTail(mechanism, Poisson(0.01).automaton(1000))
@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 
 __all__ = ["LowerTail"]
 

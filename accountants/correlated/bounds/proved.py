@@ -1,6 +1,6 @@
 """Which proofs cover a run? The least of all bounds in hand, chosen in one place.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> bound = proved(Mechanism.of(LambdaCGD(40, 0.5), noise_multiplier=6.36), Poisson(0.1))
 >>> found = bound.epsilon(1e-5)
@@ -30,18 +30,16 @@ from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import (
-    Automaton,
+from dpcal.accountants.interface import delta as event_delta
+from dpcal.accountants.interface import epsilon as event_epsilon
+from dpcal.accountants.interface import log_delta as event_log_delta
+from dpcal.accountants.participations import Automaton
+from dpcal.accountants.samplers import (
     BallsInBins,
     CyclicPoisson,
     Poisson,
     RandomAllocation,
     Sampler,
-)
-from dpcal.accountants.interface import (
-    delta as event_delta,
-    epsilon as event_epsilon,
-    log_delta as event_log_delta,
 )
 from dpcal.errors import UnsupportedEvent
 
@@ -63,7 +61,7 @@ def compositions(mechanism: Mechanism, sampler: Sampler) -> list[events.DpEvent]
     norms = np.sqrt(mechanism.energies)
     groups = sampler.groups(norms.size)
     if groups is None:
-        raise UnsupportedEvent(f"{sampler.name} sampling is no composition of sampled Gaussians.")
+        raise UnsupportedEvent(f"{sampler.title} sampling is no composition of sampled Gaussians.")
     found: list[events.DpEvent] = []
     kept: list[NDArray[np.float64]] = []
     for rows in groups.rounds:

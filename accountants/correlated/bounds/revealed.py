@@ -3,7 +3,7 @@
 With the pattern of participations known, what is left is a Gaussian mechanism, of which only the
 law of ||C y|| counts. The bound holds in both directions, and needs no secret batches.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(100, 0.5), noise_multiplier=4.0)
 >>> bound = Revealed(mechanism, Poisson(0.01).automaton(100))
@@ -26,7 +26,7 @@ from scipy.special import log_ndtr, ndtr
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Revealed", "RevealedGroup", "gaussian_delta", "norms_law", "worst_norms"]

@@ -1,7 +1,7 @@
 """Which estimator answers a question? The one with the least proved range, or the best pilot.
 
 >>> from dpcal.accountants.correlated.question import Options, Question
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, Options(seed=0))
 >>> type(removing(question, Goal(delta=1e-3))).__name__

@@ -17,7 +17,7 @@ estimator           direction  law                                   range of th
 =================== ========== ===================================== ===============================
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
 >>> law = Poisson(0.2).automaton(8)
@@ -46,7 +46,7 @@ from dpcal.accountants.correlated.likelihood import (
     VectorEngine,
 )
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Direct", "Estimator", "OfSetting", "Plain", "Setting", "rising"]

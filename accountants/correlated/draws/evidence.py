@@ -1,7 +1,7 @@
 """What do draws of both directions say? Delta at an epsilon, and epsilon at a delta, alike.
 
 >>> from dpcal.accountants.correlated.question import Options, Question
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> options = Options(seed=0, draws=8192, failure_probability=1e-5)
 >>> question = Question.of(LambdaCGD(50, 0.5), Poisson(0.02), 2.0, options)
@@ -243,7 +243,7 @@ def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sampl
 def _require_range(question: Question, goal: Goal, draws: int | None = None) -> None:
     """Refuse draws that cannot answer before an engine for their likelihood ratios is built."""
     if question.refusal is not None:
-        raise DrawsCannotTell(f"{question.sampler.name} batches: {question.refusal}.")
+        raise DrawsCannotTell(f"{question.sampler.title} batches: {question.refusal}.")
     count = question.options.draws if draws is None else draws
     if goal.delta is None or not only_plain(question, goal):
         return

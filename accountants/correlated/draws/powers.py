@@ -19,7 +19,7 @@ range that the polygon proves.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
 >>> law = Poisson(0.02).automaton(50)
@@ -48,7 +48,7 @@ from dpcal.accountants.correlated.draws.estimators import (
     rising,
 )
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["HIGHEST_ORDER", "PowerMoment", "PowerTilted", "best_moment", "best_order", "has_table"]

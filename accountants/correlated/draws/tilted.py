@@ -2,7 +2,7 @@
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(50, 0.5), noise_multiplier=3.0)
 >>> law = Poisson(0.02).automaton(50)

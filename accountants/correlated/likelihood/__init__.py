@@ -20,7 +20,7 @@ positive measure: log M_t is smooth, convex and decreasing.
 >>> import numpy as np
 >>> from types import SimpleNamespace
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> C = np.tril(0.6 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
 >>> strategy = SimpleNamespace(steps=8, matrix=lambda: C, decay=0.6)
 >>> mechanism = Mechanism.of(strategy, noise_multiplier=1.1)

@@ -1,6 +1,6 @@
 """Which bounds on likelihood ratios are proved? Chords, tangents, and a mean-field minorant.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
 >>> law = Poisson(0.2).automaton(8)
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.likelihood.base import Floats, decay_of, largest_state
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["BracketEngine", "likely_end", "mean_field_minorant"]

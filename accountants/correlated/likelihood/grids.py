@@ -1,6 +1,6 @@
 """Which likelihood ratios come from a grid of one state? Noise ``C[t, u] = decay^(t - u)``.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
 >>> law = Poisson(0.2).automaton(8)
@@ -28,7 +28,7 @@ from dpcal.accountants.correlated.likelihood.base import (
     largest_state,
 )
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["GridEngine", "refined"]

@@ -1,6 +1,6 @@
 """Which likelihood ratios come from participations themselves? Transfer matrices and particles.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import Banded
 >>> mechanism = Mechanism.of(Banded(8, 2, (1.0, 0.5)), noise_multiplier=1.1)
 >>> law, x = Poisson(0.2).automaton(8), 1.5 * np.sin(np.arange(1.0, 9.0))[:, None]
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.likelihood.base import Floats
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 
 __all__ = ["ParticleEngine", "TransferEngine"]
 

@@ -1,6 +1,6 @@
 """Which likelihood ratios come from a grid of up to three states? Sums of geometric series.
 
->>> from dpcal.accountants.correlated.samplers import Poisson
+>>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import BLT
 >>> mechanism = Mechanism.of(BLT(8, (0.9,), (0.3,)), noise_multiplier=1.1)
 >>> engine = VectorEngine(mechanism, Poisson(0.2).automaton(8), (16,), (2.0,))
@@ -19,7 +19,7 @@ import numpy as np
 from dpcal._ext import correlated as kernels
 from dpcal.accountants.correlated.likelihood.base import VALIDATED, Floats, chebyshev, interpolation
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.samplers import Automaton
+from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["VectorEngine", "refined_vector"]

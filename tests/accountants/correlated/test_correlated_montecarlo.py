@@ -265,7 +265,7 @@ def test_orthogonal_bins_against_a_certified_bracket():
 @pytest.mark.slow
 def test_correlated_bins_against_published_values():
     C = lower_toeplitz(0.9 ** np.arange(1000))
-    M = C @ correlated.BallsInBins(100).patterns(1000)
+    M = C @ correlated.BallsInBins(100).equally_likely(1000)
     gram = M.T @ M
     gram *= 2.25 / np.diagonal(gram).max()
     sample = simulate(Bins(gram, "remove", 3), draws=20_000, seed=0)

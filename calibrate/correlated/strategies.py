@@ -41,8 +41,8 @@ from dpcal.accountants.matrix import (
     Tree,
     Workload,
 )
-from dpcal.calibrate.correlated import Calibration
-from dpcal.calibrate.families import chosen, for_random_batches, usual
+from dpcal.calibrate.correlated.calibration import Calibration
+from dpcal.calibrate.correlated.families import chosen, for_random_batches, usual
 from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.watching import Teller, Watch, finished, mailbox
 from dpcal.errors import MissingExtra, TargetUnreachable, UnsupportedEvent

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
+from dpcal.accountants import events
+from dpcal.accountants.correlated import pricing
 from dpcal.accountants.correlated.question import STATISTICS
-from dpcal.accountants.matrix import Strategy
+from dpcal.accountants.matrix import MinSeparation, Strategy
+from dpcal.accountants.samplers import Full, Sampler
 
 __all__ = ["STATISTICS", "Correlation"]
 
@@ -70,6 +73,37 @@ class Correlation:
         """How the price is computed, by the names of the event's fields."""
         names = [each.name for each in dataclasses.fields(self) if each.name != "strategy"]
         return {name: getattr(self, name) for name in names}
+
+    def whole_run(
+        self, sampler: Sampler, noise_multiplier: float, neighboring_relation: str
+    ) -> events.DpEvent:
+        """Return the event of a whole run.
+
+        Parameters
+        ----------
+        sampler
+            How batches are drawn.
+        noise_multiplier
+            Standard deviation > 0 of z, in units of the clipping norm.
+        neighboring_relation
+            ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If no theorem covers the strategy, the sampler or the relation.
+        """
+        strategy, law = self.strategy, sampler.law
+        if isinstance(sampler, Full):
+            # One Gaussian release at the strategy's sensitivity.
+            every_round = MinSeparation(1, independent=True)
+            return strategy.event(
+                noise_multiplier, every_round, neighboring_relation=neighboring_relation
+            )
+        pricing.check_relation(strategy, law, neighboring_relation)
+        return pricing.whole_run(
+            strategy, law, noise_multiplier=noise_multiplier, **self.accounting
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values that :meth:`from_dict` reads."""

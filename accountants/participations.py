@@ -1,0 +1,254 @@
+"""In which rounds does a record take part? Laws of participations, as tables of a small automaton.
+
+Samplers (:mod:`dpcal.accountants.samplers`) build them; correlated noise is priced with them.
+
+>>> import numpy as np
+>>> y, _ = poisson(0.5, 6).sample(10_000, np.random.default_rng(0))
+>>> y.shape, round(float(y.sum(axis=0).mean()))
+((6, 10000), 3)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit, pdtrik
+
+from dpcal.errors import UnsupportedEvent
+
+__all__ = ["Automaton", "Epochs", "Groups", "independent", "poisson", "stationary"]
+
+Floats = NDArray[np.float64]
+
+# Probability with which a record may take part more often than the most that patterns are drawn
+# for.
+_RARE = 1e-8
+# Above this number of rounds the law of the number of participations, whose cost is quadratic in
+# it, takes more than a second.
+_MANY_ROUNDS = 2**14
+# Random numbers that are drawn at once, 1 MB.
+_AT_ONCE = 2**17
+
+
+@dataclass(frozen=True, eq=False)
+class Automaton:
+    """A law of participations: what a record does in each round, given its state.
+
+    Attributes
+    ----------
+    idle, join
+        Log-probabilities of shape (rounds, states) of sitting a round out and of taking part.
+    idle_to, join_to
+        The states they lead to, of the same shape.
+    start
+        Log-probabilities of the state before the first round, of shape (states,).
+    """
+
+    idle: Floats
+    join: Floats
+    idle_to: NDArray[np.intc]
+    join_to: NDArray[np.intc]
+    start: Floats
+
+    @classmethod
+    def of(
+        cls, chance: Floats, idle_to: NDArray[np.intc], join_to: NDArray[np.intc], start: Floats
+    ) -> Automaton:
+        """Return the law with probabilities of taking part, of shape (rounds, states)."""
+        with np.errstate(divide="ignore"):
+            return cls(np.log1p(-chance), np.log(chance), idle_to, join_to, start)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
+        return int(self.idle.shape[0])
+
+    @property
+    def independent(self) -> bool:
+        """Whether rounds are independent: there is no state that one could tell another by."""
+        return self.start.size == 1
+
+    def require_independent(self, bound: str) -> None:
+        """Refuse a law of dependent participations on behalf of a bound.
+
+        Raises
+        ------
+        UnsupportedEvent
+            If participations are not independent.
+        """
+        if not self.independent:
+            raise UnsupportedEvent(f"The {bound} needs independent participations.")
+
+    @property
+    def tables(self) -> tuple[Floats, Floats, NDArray[np.intc], NDArray[np.intc], Floats]:
+        """The five arrays, in the order in which the kernels take them."""
+        return self.idle, self.join, self.idle_to, self.join_to, self.start
+
+    @property
+    def rates(self) -> Floats:
+        """Probability of taking part in each round."""
+        if self.independent:
+            return np.exp(self.join[:, 0])
+        law, rates = np.exp(self.start), np.empty(self.rounds)
+        for t in range(self.rounds):
+            joins = law * np.exp(self.join[t])
+            rates[t] = joins.sum()
+            law = _moved(law * np.exp(self.idle[t]), joins, self.idle_to[t], self.join_to[t])
+        return rates
+
+    @property
+    def never(self) -> float:
+        """Logarithm of the probability of taking part in no round."""
+        return float(self.idle.sum() if self.independent else self.counts(0)[0])
+
+    def counts(self, most: int | None = None) -> Floats:
+        """Log-probabilities of 0, 1, ..., ``most`` participations (default: every number)."""
+        most = self.rounds if most is None else most
+        law = np.zeros((most + 1, self.start.size))
+        law[0] = np.exp(self.start)
+        for t in range(self.rounds):
+            joins = np.zeros_like(law)
+            joins[1:] = law[:-1] * np.exp(self.join[t])
+            law = _moved(law * np.exp(self.idle[t]), joins, self.idle_to[t], self.join_to[t])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(law.sum(axis=1)))
+
+    def sample(self, draws: int, generator: np.random.Generator) -> tuple[Floats, NDArray[np.intc]]:
+        """Participations of shape (rounds, draws), and the states that they started from."""
+        states = self.start.size
+        first = np.zeros(draws, dtype=np.intc)
+        if states > 1:
+            first = generator.choice(states, size=draws, p=_normal(self.start)).astype(np.intc)
+        y = np.empty((self.rounds, draws))
+        chance = np.exp(self.join)
+        if states == 1:
+            rows = max(1, _AT_ONCE // draws)
+            for t in range(0, self.rounds, rows):
+                part = y[t : t + rows]
+                part[:] = generator.random(part.shape) < chance[t : t + rows]
+            return y, first
+        state = first
+        for t in range(self.rounds):
+            y[t] = generator.random(draws) < chance[t, state]
+            state = np.where(y[t] > 0, self.join_to[t, state], self.idle_to[t, state])
+        return y, first
+
+    def telling(self, draws: int, generator: np.random.Generator) -> Floats:
+        """Participations of usual records and of busy ones, of shape (rounds, draws).
+
+        Where records rarely take part, a few draws from the law itself hold none that do, yet delta
+        is about those, and about the rare ones that take part several times. A quarter of the draws
+        are from the law; the others from laws with more participations, up to a number that a
+        record exceeds with probability at most 1e-8.
+        """
+        usual = float(self.rates.sum())
+        if self.independent and self.rounds > _MANY_ROUNDS:
+            # Sums of independent indicators exceed large numbers less often than Poisson counts do.
+            most = math.ceil(float(pdtrik(1 - _RARE, usual)))
+        else:
+            counts = np.exp(self.counts())
+            most = int(np.flatnonzero(np.cumsum(counts[::-1])[::-1] > _RARE)[-1])
+        parts = [self.sample(draws - 3 * (draws // 4), generator)[0]]
+        for goal in np.geomspace(max(usual, 1.0), max(usual, most, 1), 3):
+            shares = np.minimum(np.array([usual, goal]) / self.rounds, 0.999)
+            shift = max(0.0, float(np.diff(logit(shares))[0]))
+            total = np.logaddexp(self.idle, self.join + shift)
+            busier = replace(self, idle=self.idle - total, join=self.join + shift - total)
+            parts.append(busier.sample(draws // 4, generator)[0])
+        y = np.concatenate(parts, axis=1)
+        for column in np.flatnonzero(y.sum(axis=0) > most):
+            taken = np.flatnonzero(y[:, column])
+            y[generator.permutation(taken)[most:], column] = 0.0
+        return y
+
+
+def _normal(log_law: Floats) -> Floats:
+    law = np.exp(log_law)
+    return np.asarray(law / law.sum())
+
+
+def _moved(
+    idles: Floats, joins: Floats, idle_to: NDArray[np.intc], join_to: NDArray[np.intc]
+) -> Floats:
+    """A law over the states (the last axis) after a round."""
+    after = np.zeros_like(idles)
+    for q in range(idle_to.size):
+        after[..., idle_to[q]] += idles[..., q]
+        after[..., join_to[q]] += joins[..., q]
+    return after
+
+
+@lru_cache(maxsize=8)
+def poisson(rate: float, rounds: int) -> Automaton:
+    """Return the law of rounds that are joined independently at one rate in (0, 1].
+
+    Equal arguments give one object, by which results that follow from it are remembered.
+    """
+    return independent(np.full(rounds, rate))
+
+
+def independent(rates: Floats) -> Automaton:
+    """Return the law of rounds that are joined independently, at rates of shape (rounds,)."""
+    stays = np.zeros((rates.size, 1), dtype=np.intc)
+    return Automaton.of(rates[:, None], stays, stays, np.zeros(1))
+
+
+def stationary(
+    rounds: int, chance: Floats, idle_to: ArrayLike, join_to: ArrayLike, start: Floats
+) -> Automaton:
+    """Return the law of rounds that are all alike, given the state, for the states of one round.
+
+    Parameters
+    ----------
+    rounds
+        Number of rounds.
+    chance
+        Probability of taking part in each state, shape (states,).
+    idle_to, join_to
+        State after a round that was sat out, and after one that was joined, shape (states,).
+    start
+        Log-probability of each state before the first round, shape (states,).
+    """
+    idle, join = (np.tile(np.asarray(to, dtype=np.intc), (rounds, 1)) for to in (idle_to, join_to))
+    return Automaton.of(np.tile(chance, (rounds, 1)), idle, join, start)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of records, each with rounds that its records join independently.
+
+    Attributes
+    ----------
+    rate
+        Probability in (0, 1] of joining such a round.
+    rounds
+        The rounds of each group, as slices of all rounds.
+    secret
+        Whether a record's group is drawn uniformly and kept secret.
+    """
+
+    rate: float
+    rounds: tuple[slice, ...]
+    secret: bool = False
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Epochs in each of which a record joins a uniform subset of the rounds.
+
+    Attributes
+    ----------
+    rounds, times
+        Rounds of an epoch, and how many of them a record joins, with 1 <= times <= rounds.
+    drawn, repeated
+        Epochs whose subsets are independent, and epochs >= 1 that use each of these subsets.
+    """
+
+    rounds: int
+    times: int
+    drawn: int
+    repeated: int

@@ -1,0 +1,598 @@
+"""Which records is a noisy answer about? Samplers of batches, as data.
+
+A sampler knows its event, the law of one record's participations in a whole run, the expected batch
+size, the words for reports, and how batches are drawn.
+
+>>> sampler = Poisson(0.01)
+>>> sampler.expected_batch_size(n=5_000, rounds=100), sampler.sentence
+(50.0, 'a Poisson sample at rate 0.01')
+>>> y, _ = MinSeparation(3, sampling_probability=0.5).automaton(6).sample(
+...     10_000, np.random.default_rng(0))
+>>> y.shape, int((y[0] + y[1] + y[2]).max())
+((6, 10000), 1)
+>>> batches = BallsInBins(3).batches(9, 6, np.random.default_rng(0))
+>>> first, second = ([next(batches).tolist() for _ in range(3)] for _ in range(2))
+>>> first == second, sorted(sum(first, []))
+(True, [0, 1, 2, 3, 4, 5, 6, 7, 8])
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import cycle
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcal import _validate
+from dpcal._ext.noise import poisson_sample
+from dpcal.accountants import events
+from dpcal.accountants.participations import (
+    Automaton,
+    Epochs,
+    Groups,
+    independent,
+    poisson,
+    stationary,
+)
+from dpcal.errors import UnsupportedEvent
+
+__all__ = [
+    "BallsInBins",
+    "CyclicPoisson",
+    "FixedSize",
+    "Full",
+    "MinSeparation",
+    "Poisson",
+    "RandomAllocation",
+    "Sampler",
+    "everyone",
+]
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+def everyone(n: int) -> Rows:
+    """Return the numbers of all ``n`` rows, in an array that cannot be written to."""
+    rows = np.arange(n, dtype=np.intp)
+    rows.flags.writeable = False
+    return rows
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Base class of the samplers.
+
+    Attributes
+    ----------
+    name
+        What ``Query`` and its JSON document call the sampler.
+    title
+        What tables call it.
+    words
+        The :attr:`sentence`, with fields in braces.
+    independent
+        Whether each record joins every round independently, at one rate.
+    independent_noise
+        Whether answers may have independent noise. The other samplers relate one answer's batch to
+        the next one's, and only a whole run with correlated noise has a price.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    words: ClassVar[str]
+    independent: ClassVar[bool] = False
+    independent_noise: ClassVar[bool] = False
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return the event of a mechanism on one batch of ``n`` records.
+
+        Raises
+        ------
+        UnsupportedEvent
+            Where a batch depends on other batches: only all answers together have a price.
+        """
+        raise UnsupportedEvent(
+            f"An answer with sampler {self.name!r} has no price of its own: its batch depends on "
+            "the batches of other answers. All answers together have one."
+        )
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return how many of ``n`` records a batch holds on average; as public as ``n`` is.
+
+        Parameters
+        ----------
+        n
+            Number of records, at least 1.
+        rounds
+            Number of answers that the whole run has at most.
+        """
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """The records of an answer, for the privacy statement of a report."""
+        return self.words.format(**vars(self))
+
+    @property
+    def summary(self) -> str:
+        """The records of an answer, in the few words of a command's summary."""
+        probability = getattr(self, "sampling_probability", None)
+        records = (
+            "on all records" if probability is None else f"sampling probability {probability:.5g}"
+        )
+        return records if self.independent_noise else f"{self.name} samples, {records}"
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return row numbers of a batch of ``n`` records, drawn independently of other batches."""
+        raise NotImplementedError
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield the row numbers of each round's batch; the generator serves this run alone."""
+        while True:
+            yield self.draw(n, generator)
+
+    @property
+    def law(self) -> Sampler:
+        """The sampler that correlated noise is priced with.
+
+        Raises
+        ------
+        UnsupportedEvent
+            For batches of a fixed size, for which no dominating pair is known.
+        """
+        return self
+
+    @property
+    def least_separation(self) -> int:
+        """Distance >= 1 in rounds below which no two participations of a record are."""
+        return 1
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        raise NotImplementedError
+
+    def participation_law(self, rounds: int) -> Automaton | Floats:
+        """Return an automaton, or log-probabilities of 0, 1, ..., ``rounds`` participations."""
+        return self.automaton(rounds)
+
+    def groups(self, rounds: int) -> Groups | None:
+        """Return the groups whose records join rounds independently, if there are such groups."""
+        return None
+
+    def epochs(self, rounds: int) -> Epochs | None:
+        """Return the epochs in which records join uniform subsets of rounds, if they do."""
+        return None
+
+    def equally_likely(self, rounds: int) -> Floats | None:
+        """Return patterns of participations, of shape (rounds, patterns), if all are as likely."""
+        return None
+
+
+@dataclass(frozen=True)
+class Full(Sampler):
+    """Every record is in every batch."""
+
+    name: ClassVar[str] = "full"
+    title: ClassVar[str] = "full"
+    words: ClassVar[str] = "all records"
+    independent_noise: ClassVar[bool] = True
+
+    @property
+    def law(self) -> Sampler:
+        """A Poisson sample at rate 1."""
+        return Poisson(1.0)
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return the mechanism itself: nothing is sampled."""
+        return mechanism
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return n."""
+        return float(n)
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return all row numbers."""
+        return everyone(n)
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Return all row numbers, in one array, again and again."""
+        return cycle((everyone(n),))
+
+
+@dataclass(frozen=True)
+class Poisson(Sampler):
+    """Each record is in each batch independently of everything else.
+
+    Parameters
+    ----------
+    sampling_probability
+        In (0, 1].
+    """
+
+    name: ClassVar[str] = "poisson"
+    title: ClassVar[str] = "Poisson"
+    words: ClassVar[str] = "a Poisson sample at rate {sampling_probability!r}"
+    independent: ClassVar[bool] = True
+    independent_noise: ClassVar[bool] = True
+    sampling_probability: float
+
+    def __post_init__(self) -> None:
+        _validate.rate(sampling_probability=self.sampling_probability)
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return the mechanism on a Poisson sample."""
+        return events.PoissonSampledDpEvent(self.sampling_probability, mechanism)
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return q n."""
+        return self.sampling_probability * n
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return the row numbers of a Poisson sample."""
+        return poisson_sample(n, self.sampling_probability, generator)
+
+    def groups(self, rounds: int) -> Groups:
+        """Return one group, which may join every round."""
+        return Groups(self.sampling_probability, (slice(None),))
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        return poisson(float(self.sampling_probability), rounds)
+
+
+@dataclass(frozen=True)
+class FixedSize(Sampler):
+    """A batch holds exactly ``batch_size`` distinct records, each such set as likely as any other.
+
+    Parameters
+    ----------
+    batch_size
+        At least 1.
+    n
+        Number of records, at least ``batch_size``; None where it is not known yet.
+
+    Notes
+    -----
+    Refused under correlated noise. A record's own participations are independent
+    Bernoulli(batch_size / n) variables, yet the pair of a Bernoulli mixture against plain noise
+    does not dominate: whether the record takes part decides how many others do.
+    """
+
+    name: ClassVar[str] = "fixed-size"
+    title: ClassVar[str] = "fixed size"
+    words: ClassVar[str] = "{batch_size!r} records"
+    independent_noise: ClassVar[bool] = True
+    batch_size: int
+    n: int | None = None
+
+    def __post_init__(self) -> None:
+        size = _validate.count(batch_size=self.batch_size)
+        if self.n is not None and size > _validate.count(n=self.n):
+            raise ValueError(f"batch_size must be at most n={self.n}, got {self.batch_size}.")
+
+    @property
+    def law(self) -> Sampler:
+        """Refused: no dominating pair is known under correlated noise."""
+        raise UnsupportedEvent(
+            "Batches of a fixed size are refused under correlated noise: the record that a "
+            "batch gains, another record of it loses, and no dominating pair is known. Use "
+            "sampler 'poisson', or account for known participations with "
+            "dpcal.accountants.correlated.revealed_delta."
+        )
+
+    def event(self, mechanism: events.DpEvent, n: int) -> events.DpEvent:
+        """Return the mechanism on a sample without replacement."""
+        return events.SampledWithoutReplacementDpEvent(n, self.batch_size, mechanism)
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return the batch size, whatever n is."""
+        return float(self.batch_size)
+
+    @property
+    def summary(self) -> str:
+        """The records of an answer, in the few words of a command's summary."""
+        return f"on batches of {self.batch_size} records"
+
+    def draw(self, n: int, generator: np.random.Generator) -> Rows:
+        """Return the row numbers of a sample without replacement."""
+        rows = generator.choice(n, self.batch_size, replace=False, shuffle=False)
+        return rows.astype(np.intp)
+
+    def participation_law(self, rounds: int) -> Floats:
+        """Return log-probabilities of 0, 1, ..., ``rounds`` participations, for a known n."""
+        from scipy.stats import binom
+
+        if self.n is None:
+            raise ValueError("n must be given for the law of batches of a fixed size, got None.")
+        return np.asarray(binom.logpmf(np.arange(rounds + 1), rounds, self.batch_size / self.n))
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Refuse the law of one record's participations, which other records change."""
+        raise UnsupportedEvent(
+            f"Batches of exactly {self.batch_size} of {self.n or 'n'} records are refused under "
+            "correlated noise: the record that one batch gains, another record of it loses, and no "
+            "dominating pair is known. Sample each record independently (Poisson), or account for "
+            "known participations with correlated.revealed_delta, which needs no secret batches."
+        )
+
+
+@dataclass(frozen=True)
+class CyclicPoisson(Sampler):
+    """Records are split into groups; group g may join rounds g, g + bands, g + 2 bands, ...
+
+    Parameters
+    ----------
+    bands
+        Number of groups, so that a record's participations are multiples of it apart.
+    sampling_probability
+        In (0, 1], within the group: the expected batch is this times n / bands.
+    random_shift
+        Whether a record's group, which is drawn uniformly, is kept secret. A fixed group is
+        accounted for at its worst, which bounds the cost of a random one.
+
+    Notes
+    -----
+    Choquette-Choo et al. 2023 (Amplified banded matrix factorization), Theorem 4.
+    """
+
+    name: ClassVar[str] = "cyclic-poisson"
+    title: ClassVar[str] = "cyclic Poisson"
+    words: ClassVar[str] = (
+        "a Poisson sample at rate {sampling_probability!r} of one of {bands!r} random groups, "
+        "in turn"
+    )
+    bands: int
+    sampling_probability: float
+    random_shift: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.count(bands=self.bands)
+        _validate.rate(sampling_probability=self.sampling_probability)
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return q n / bands."""
+        return self.sampling_probability * n / self.bands
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield a Poisson sample of each group in turn; a record keeps its group."""
+        for group in _groups_in_turn(self.bands, n, generator):
+            yield group[poisson_sample(len(group), self.sampling_probability, generator)]
+
+    @property
+    def least_separation(self) -> int:
+        """The number of groups."""
+        return self.bands
+
+    def groups(self, rounds: int) -> Groups:
+        """Return the groups that have a round."""
+        starts = range(min(self.bands, rounds))
+        rows = tuple(slice(start, None, self.bands) for start in starts)
+        return Groups(self.sampling_probability, rows, self.random_shift)
+
+    def automaton(self, rounds: int, group: int = 0) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        b, q = self.bands, float(self.sampling_probability)
+        if not self.random_shift:
+            return independent(np.where(np.arange(rounds) % b == group, q, 0.0))
+        # The state counts the rounds until the next one that the record may join.
+        onward = (np.arange(b) - 1) % b
+        return stationary(rounds, _in_first_state(q, b), onward, onward, np.full(b, -math.log(b)))
+
+
+@dataclass(frozen=True)
+class MinSeparation(Sampler):
+    """After taking part, a record sits out ``separation - 1`` rounds; otherwise it joins at random.
+
+    Parameters
+    ----------
+    separation
+        Least distance >= 1 between two participations.
+    sampling_probability
+        In (0, 1], of an eligible record.
+    warm_start
+        Whether the process is stationary at the first round, so that all batches have one expected
+        size, rather than everyone eligible.
+
+    Notes
+    -----
+    Dong and Ganesh 2026 (Privacy amplification for BandMF via b-min-sep subsampling).
+    """
+
+    name: ClassVar[str] = "min-separation"
+    title: ClassVar[str] = "min-separation"
+    separation: int
+    sampling_probability: float
+    warm_start: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.count(separation=self.separation)
+        _validate.rate(sampling_probability=self.sampling_probability)
+
+    @property
+    def sentence(self) -> str:
+        """The records of an answer, for the privacy statement of a report."""
+        return (
+            f"a Poisson sample at rate {self.sampling_probability!r} of those "
+            f"that were not in the {self.separation - 1} samples before"
+        )
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return the stationary rate of joining, times n."""
+        q = self.sampling_probability
+        return q / (1 + (self.separation - 1) * q) * n
+
+    def _start(self) -> Floats:
+        """Probabilities of 0, 1, ..., separation - 1 rounds still to sit out."""
+        b, p = self.separation, float(self.sampling_probability)
+        start = np.full(b, p / (1 + (b - 1) * p) if self.warm_start else 0.0)
+        start[0] = 1 / (1 + (b - 1) * p) if self.warm_start else 1.0
+        return start
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield Poisson samples of the eligible records."""
+        law = self._start()
+        idle = generator.choice(self.separation, size=n, p=law / law.sum())
+        while True:
+            eligible = np.flatnonzero(idle == 0)
+            sample = poisson_sample(len(eligible), self.sampling_probability, generator)
+            joined = eligible[sample]
+            idle = np.maximum(idle - 1, 0)
+            idle[joined] = self.separation - 1
+            yield joined
+
+    @property
+    def least_separation(self) -> int:
+        """The separation."""
+        return self.separation
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        # The state counts the rounds still to sit out.
+        b, p = self.separation, float(self.sampling_probability)
+        idle_to, join_to = np.maximum(np.arange(b) - 1, 0), np.full(b, b - 1)
+        return stationary(rounds, _in_first_state(p, b), idle_to, join_to, _log(self._start()))
+
+
+@dataclass(frozen=True)
+class RandomAllocation(Sampler):
+    """A record joins exactly ``participations`` rounds of each epoch, a uniform subset of them.
+
+    Parameters
+    ----------
+    participations
+        Number k >= 1 of rounds.
+    epoch
+        Rounds of an epoch, at least ``participations`` and a divisor of the number of rounds;
+        None for a single one. Subsets of different epochs are independent.
+
+    Notes
+    -----
+    Feldman and Shenfeld 2025 (Privacy amplification by random allocation).
+    """
+
+    name: ClassVar[str] = "random-allocation"
+    title: ClassVar[str] = "random allocation"
+    words: ClassVar[str] = "the records that drew it, each of which drew {participations!r} answers"
+    participations: int
+    epoch: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.count(participations=self.participations)
+        if self.epoch is not None and _validate.count(epoch=self.epoch) < self.participations:
+            raise ValueError(
+                f"epoch must be at least participations={self.participations}, got {self.epoch}."
+            )
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return participations n / rounds of an epoch."""
+        return self.participations / (self.epoch or rounds) * n
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Yield the records of each round, of whose subset it is."""
+        epochs = self.epochs(rounds)
+        for _ in range(epochs.drawn):
+            due = np.full(n, epochs.times)
+            for left in range(epochs.rounds, 0, -1):
+                # Each round that is left is as likely as any other to be among those that are due.
+                joined = np.flatnonzero(generator.random(n) * left < due)
+                due[joined] -= 1
+                yield joined
+
+    def epochs(self, rounds: int) -> Epochs:
+        """Return the epochs.
+
+        Raises
+        ------
+        ValueError
+            If they do not fill the rounds.
+        """
+        k, length = self.participations, self.epoch or rounds
+        if length < k or rounds % length:
+            raise ValueError(
+                f"RandomAllocation(participations={k}, epoch={self.epoch}) needs a number of "
+                f"rounds that is a multiple of the epoch and at least {k}, got {rounds}."
+            )
+        return Epochs(length, k, rounds // length, 1)
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        epochs = self.epochs(rounds)
+        k, length = epochs.times, epochs.rounds
+        # The state counts the participations due in what is left of the epoch.
+        due = np.arange(k + 1)
+        left = length - np.arange(rounds) % length
+        chance = np.minimum(due / left[:, None], 1.0)
+        idle_to = np.tile(due.astype(np.intc), (rounds, 1))
+        join_to = np.maximum(idle_to - 1, 0)
+        idle_to[length - 1 :: length] = k
+        join_to[length - 1 :: length] = k
+        return Automaton.of(chance, idle_to, join_to, _log((due == k).astype(float)))
+
+
+@dataclass(frozen=True)
+class BallsInBins(Sampler):
+    """A record is put into one of ``bins`` at random and joins rounds bin, bin + bins, ... .
+
+    Parameters
+    ----------
+    bins
+        Number of bins, a divisor of the number of rounds: the batches of one epoch. The same bin is
+        used in every epoch.
+
+    Notes
+    -----
+    Chua et al. 2025 (Balls-and-bins sampling for DP-SGD).
+    """
+
+    name: ClassVar[str] = "balls-in-bins"
+    title: ClassVar[str] = "balls in bins"
+    words: ClassVar[str] = "one of {bins!r} random parts, in turn"
+    bins: int
+
+    def __post_init__(self) -> None:
+        _validate.count(bins=self.bins)
+
+    def expected_batch_size(self, n: int, rounds: int) -> float:
+        """Return n / bins."""
+        return n / self.bins
+
+    def batches(self, n: int, rounds: int, generator: np.random.Generator) -> Iterator[Rows]:
+        """Return the bins in turn."""
+        return _groups_in_turn(self.bins, n, generator)
+
+    def equally_likely(self, rounds: int) -> Floats:
+        """Return the pattern of each bin."""
+        if rounds % self.bins:
+            raise ValueError(f"bins must divide the number of rounds {rounds}, got {self.bins}.")
+        return np.tile(np.eye(self.bins), (rounds // self.bins, 1))
+
+    def epochs(self, rounds: int) -> Epochs:
+        """Return the epochs, each of which uses the first one's bin."""
+        return Epochs(self.bins, 1, 1, len(self.equally_likely(rounds)) // self.bins)
+
+    def automaton(self, rounds: int) -> Automaton:
+        """Return the law of one record's participations in ``rounds`` rounds."""
+        self.equally_likely(rounds)
+        return CyclicPoisson(self.bins, 1.0, random_shift=True).automaton(rounds)
+
+
+def _groups_in_turn(count: int, n: int, generator: np.random.Generator) -> Iterator[Rows]:
+    """Row numbers of random groups, again and again in their order."""
+    group = generator.integers(count, size=n)
+    return cycle([np.flatnonzero(group == g) for g in range(count)])
+
+
+def _log(probabilities: Floats) -> Floats:
+    """Logarithms, of zeros too."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities))
+
+
+def _in_first_state(chance: float, states: int) -> Floats:
+    """Probabilities of taking part, positive in the first state only."""
+    return np.where(np.arange(states) == 0, chance, 0.0)

@@ -1,0 +1,7 @@
+from dpcal.calibrate.correlated.calibration import (
+    CONFIRMATIONS as CONFIRMATIONS,
+    CalibratedNoise as CalibratedNoise,
+    Calibration as Calibration,
+    noise_multiplier as noise_multiplier,
+    proved_noise_multiplier as proved_noise_multiplier,
+)
