@@ -1,6 +1,11 @@
+from dpcal.calibrate import correlated as correlated
 from dpcal.calibrate.comparison import Needed as Needed, Needs as Needs, compare as compare
 from dpcal.calibrate.constants import Constants as Constants
 from dpcal.calibrate.correlated.correlation import Correlation as Correlation
+from dpcal.calibrate.correlated.strategies import (
+    SampledBatches as SampledBatches,
+    compare_strategies as compare_strategies,
+)
 from dpcal.calibrate.noise import (
     batch_size as batch_size,
     noise_multiplier as noise_multiplier,
@@ -34,8 +39,4 @@ from dpcal.calibrate.plans.tree_spider import tree_spider as tree_spider
 from dpcal.calibrate.query import Query as Query
 from dpcal.calibrate.risk import noise_multiplier_for_risk as noise_multiplier_for_risk
 from dpcal.calibrate.selection import TuningPrice as TuningPrice, tuning as tuning
-from dpcal.calibrate.correlated.strategies import (
-    SampledBatches as SampledBatches,
-    compare_strategies as compare_strategies,
-)
 from dpcal.errors import VacuousSchedule as VacuousSchedule

@@ -30,9 +30,11 @@ from dpcal.accountants.correlated.bounds.lower_tail import LowerTail
 from dpcal.accountants.correlated.bounds.moments import CappedMoments
 from dpcal.accountants.correlated.bounds.revealed import Revealed, RevealedGroup
 from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.interface import delta as event_delta
-from dpcal.accountants.interface import epsilon as event_epsilon
-from dpcal.accountants.interface import log_delta as event_log_delta
+from dpcal.accountants.interface import (
+    delta as event_delta,
+    epsilon as event_epsilon,
+    log_delta as event_log_delta,
+)
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.samplers import (
     BallsInBins,
