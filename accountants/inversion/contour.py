@@ -401,7 +401,7 @@ class Contour:
     def parameter_slope(
         self, epsilon: float, rates: list[dict[str, float]], growths: list[float]
     ) -> float:
-        """Derivative of log delta(epsilon) along a change of the parts of a :class:`Total`.
+        """Derivative of log delta(epsilon) along a change of the parts of the law.
 
         Parameters
         ----------

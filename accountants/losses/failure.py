@@ -31,7 +31,7 @@ class LossWithFailure(PrivacyLoss):
     Parameters
     ----------
     given
-        The loss given that it is finite; :data:`NO_LOSS` if it is then 0.
+        The loss given that it is finite; ``NO_LOSS`` if it is then 0.
     failure_probability
         Probability in (0, 1] that it is infinite.
     """

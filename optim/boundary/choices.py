@@ -1,6 +1,6 @@
 """Which labels are there, and where is the middle? The part of the boundary for noisy choices.
 
-An answer here is no sum with noise: it is one of many candidates. Like :class:`PrivateOracle`, a
+An answer here is no sum with noise: it is one of many candidates. Like ``PrivateOracle``, a
 :class:`PrivateChoices` sees records and noise, and writes the ledger before it reads a record.
 
 >>> from dpcal.calibrate import Plan, Query

@@ -2,7 +2,7 @@
 
 A context is a list of facts: terms that are defined and nonnegative, or positive. A step first adds
 lemmas (``have``: term, whether it is positive, proof), then uses one rule. ``docs/audit.md`` states
-each rule with its side conditions. The check is total: it returns, or raises :class:`Undecided`.
+each rule with its side conditions. The check is total: it returns, or raises ``Undecided``.
 
 >>> from dpcal.calibrate.papers.kernel.terms import encode, minus, number, plus, power, symbol
 >>> x = symbol("x")
