@@ -18,7 +18,7 @@ SLOW = {
     "dpcal.optim.objectives.networks",
     "dpcal.optim.first_order.proximal_point",
 }
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
 def marked(cases, name_of):

@@ -5,7 +5,7 @@ import re
 import pytest
 from _tree import ROOT
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 # A path in backticks that begins with a folder of the tree.
 FOLDERS = (
     "_ext|accountants|adapters|benchmarks|calibrate|commands|docs|estimators|notebooks|optim|plot|report"
@@ -28,6 +28,10 @@ def test_the_map_names_every_folder_of_code():
         for path in (ROOT / room).rglob("__init__.py")
     }
     assert [folder for folder in sorted(folders) if f"{folder}/" not in page] == []
+
+
+def test_the_map_is_read_in_one_sitting():
+    assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 150
 
 
 def test_the_glossary_gives_a_source_or_a_place_to_every_term():

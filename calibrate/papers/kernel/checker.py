@@ -1,7 +1,7 @@
 """The checker: do the proofs that come with a claim show it?
 
-It takes the goals from the claim, knows the rules of ``rules.py`` and nothing of the search that found
-the proofs, and is total: for any document it answers with a sentence, within a time limit.
+It takes the goals from the claim, knows the rules of ``rules.py`` and nothing of the search that
+found the proofs, and is total: for any document it answers with a sentence, within a time limit.
 Counterexamples, points that were tried and prices of accountants are no proofs; see
 :mod:`dpcal.calibrate.papers.recheck`.
 
