@@ -74,7 +74,7 @@ HEADERS = {
     "discrete": ["_ext/search.h"],
     "gradients": ["_ext/rows.h"],
     "pairs": ["_ext/rows.h"],
-    "walks": ["_ext/rows.h"],
+    "trigonometric": ["_ext/rows.h"],
 }
 
 

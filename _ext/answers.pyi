@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 from dpcal._ext.gradients import ClippedSum
 
 def copied(w: Any, dimension: int) -> NDArray[np.float64] | None: ...
+def distance(w: NDArray[np.float64], v: NDArray[np.float64]) -> float: ...
+def norm(w: NDArray[np.float64]) -> float: ...
 def is_finite(w: NDArray[np.float64]) -> bool: ...
 
 class Answers:
@@ -22,3 +24,11 @@ class Answers:
         size: float,
         row: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None: ...
+    def norm(
+        self,
+        w: NDArray[np.float64],
+        *,
+        rows: NDArray[np.intp],
+        max_norm: float,
+        size: float,
+    ) -> float | None: ...

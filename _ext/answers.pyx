@@ -2,6 +2,8 @@
 
 What an oracle does for an answer once it is admitted and its rows are drawn takes a dozen small
 arrays in numpy; here it takes one. The random numbers, and the bits of the answer, are the same.
+Where a gradient follows a norm at the same parameters, on the same rows and with the same bound,
+the sum behind the norm is used again.
 
 >>> import numpy as np
 >>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
@@ -19,8 +21,8 @@ True
 
 cimport cython
 cimport numpy as cnp
-from libc.math cimport isfinite
-from libc.string cimport memcpy, memset
+from libc.math cimport isfinite, sqrt
+from libc.string cimport memcmp, memcpy, memset
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.gradients cimport ClippedSum
@@ -59,6 +61,38 @@ cdef inline bint finite(const double* x, Py_ssize_t size) noexcept nogil:
         if not isfinite(x[j]):
             return False
     return True
+
+
+def distance(const double[::1] w not None, const double[::1] v not None):
+    """Return the distance of two vectors, its squares summed from the first to the last.
+
+    Parameters
+    ----------
+    w, v
+        Shape (d,).
+    """
+    cdef double squares = 0
+    cdef Py_ssize_t j
+    if w.shape[0] != v.shape[0]:
+        raise ValueError(f"w and v must have one shape, got {w.shape[0]} and {v.shape[0]} numbers.")
+    for j in range(w.shape[0]):
+        squares += (w[j] - v[j]) * (w[j] - v[j])
+    return sqrt(squares)
+
+
+def norm(const double[::1] w not None):
+    """Return the norm of a vector, its squares summed from the first to the last.
+
+    Parameters
+    ----------
+    w
+        Shape (d,).
+    """
+    cdef double squares = 0
+    cdef Py_ssize_t j
+    for j in range(w.shape[0]):
+        squares += w[j] * w[j]
+    return sqrt(squares)
 
 
 def copied(w, Py_ssize_t dimension):
@@ -120,6 +154,9 @@ cdef class Answers:
     cdef double[::1] strengths
     cdef object generator, lock
     cdef bitgen_t* bits
+    # Rows and bound of a sum at w that is in total; None for no sum.
+    cdef object summed_rows
+    cdef double summed_bound
 
     def __init__(self, ClippedSum kernel not None, strengths):
         if strengths.shape != (kernel.dimension,):
@@ -132,7 +169,7 @@ cdef class Answers:
         self.w, self.v, self.total = (
             aligned_zeros(max(kernel.stride, kernel.dimension)) for _ in range(3)
         )
-        self.generator = None
+        self.generator = self.summed_rows = None
 
     @property
     def noise(self):
@@ -178,38 +215,20 @@ cdef class Answers:
         numpy.ndarray or None
             None where the sum is not finite, or an argument is of another kind: nothing was drawn.
         """
-        cdef Py_ssize_t d = self.kernel.dimension, i, count
+        cdef Py_ssize_t d = self.kernel.dimension, i
         cdef const double* to = plain(w, d)
         cdef const double* origin = NULL if v is None else plain(v, d)
         cdef const double* correlated = NULL if row is None else plain(row, d)
-        cdef const Py_ssize_t* index
         cdef double* total = &self.total[0]
         cdef double* out
-        if to is NULL or (v is not None and origin is NULL) or not max_norm > 0:
+        if to is NULL or (v is not None and origin is NULL):
             return None
-        if (row is not None and correlated is NULL) or not cnp.PyArray_CheckExact(rows):
+        if row is not None and correlated is NULL:
             return None
-        if (
-            cnp.PyArray_TYPE(<cnp.ndarray>rows) != cnp.NPY_INTP
-            or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1
-            or not cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>rows)
-        ):
+        if not self.sum_at(to, origin, rows, max_norm):
             return None
-        index = <const Py_ssize_t*>cnp.PyArray_DATA(<cnp.ndarray>rows)
-        count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)
-        for i in range(count):
-            if index[i] < 0 or index[i] >= self.kernel.n:
-                return None
-        memcpy(&self.w[0], to, d * sizeof(double))
-        memset(total, 0, self.total.shape[0] * sizeof(double))
-        with nogil:
-            if origin is NULL:
-                self.kernel.add(&self.w[0], index, count, max_norm, total)
-            else:
-                memcpy(&self.v[0], origin, d * sizeof(double))
-                self.kernel.add_difference(&self.w[0], &self.v[0], index, count, max_norm, total)
-        if not finite(total, d):
-            return None
+        # The noise is added in place.
+        self.summed_rows = None
         if correlated is NULL:
             with self.lock:
                 add_normals(self.bits, standard_deviation, total, d)
@@ -226,3 +245,71 @@ cdef class Answers:
                     self.strengths[i] * to[i] - self.strengths[i] * origin[i]
                 )
         return answer
+
+    def norm(self, w, *, rows, double max_norm, double size):
+        """Return the norm of a sum of clipped gradients and of the regulariser; keep the sum.
+
+        Parameters
+        ----------
+        w
+            Parameters, shape (dimension,).
+        rows
+            Row numbers in [0, n), dtype intp.
+        max_norm
+            Bound > 0 on each record's contribution.
+        size
+            What the regulariser's gradient is multiplied with: the public divisor of the answer.
+
+        Returns
+        -------
+        float or None
+            Without noise. None where the norm is not finite, or an argument is of another kind.
+        """
+        cdef Py_ssize_t d = self.kernel.dimension, j
+        cdef const double* to = plain(w, d)
+        cdef double squares = 0, entry
+        if to is NULL or not self.sum_at(to, NULL, rows, max_norm):
+            return None
+        self.summed_rows, self.summed_bound = rows, max_norm
+        for j in range(d):
+            entry = self.total[j] + size * (self.strengths[j] * to[j])
+            squares += entry * entry
+        return sqrt(squares) if isfinite(squares) else None
+
+    cdef bint sum_at(self, const double* to, const double* origin, rows, double max_norm) except -1:
+        """Set ``total`` to a clipped sum; false if it is not finite, or an argument is no array."""
+        cdef Py_ssize_t d = self.kernel.dimension, i, count
+        cdef const Py_ssize_t* index
+        cdef double* total = &self.total[0]
+        cdef bint kept = (
+            origin is NULL
+            and self.summed_rows is not None
+            and self.summed_rows is rows
+            and self.summed_bound == max_norm
+            and memcmp(&self.w[0], to, d * sizeof(double)) == 0
+        )
+        if kept:
+            return True
+        self.summed_rows = None
+        if not max_norm > 0 or not cnp.PyArray_CheckExact(rows):
+            return False
+        if (
+            cnp.PyArray_TYPE(<cnp.ndarray>rows) != cnp.NPY_INTP
+            or cnp.PyArray_NDIM(<cnp.ndarray>rows) != 1
+            or not cnp.PyArray_ISCARRAY_RO(<cnp.ndarray>rows)
+        ):
+            return False
+        index = <const Py_ssize_t*>cnp.PyArray_DATA(<cnp.ndarray>rows)
+        count = cnp.PyArray_DIM(<cnp.ndarray>rows, 0)
+        for i in range(count):
+            if index[i] < 0 or index[i] >= self.kernel.n:
+                return False
+        memcpy(&self.w[0], to, d * sizeof(double))
+        memset(total, 0, self.total.shape[0] * sizeof(double))
+        with nogil:
+            if origin is NULL:
+                self.kernel.add(&self.w[0], index, count, max_norm, total)
+            else:
+                memcpy(&self.v[0], origin, d * sizeof(double))
+                self.kernel.add_difference(&self.w[0], &self.v[0], index, count, max_norm, total)
+        return finite(total, d)

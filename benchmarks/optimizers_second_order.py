@@ -212,27 +212,19 @@ def speed(seeds):
             w, v = w - 1e-3 * estimate, w
 
     linear = optim.Sigmoid(Z, Z[:, 0] > 0, fit_intercept=False)
-    rows = {"plain numpy": [], "step by step": [], "loop": [], "loop, Sigmoid": []}
+    rows = {"plain numpy": [], "Trigonometric": [], "Sigmoid": []}
     for repetition in range(5):
         rows["plain numpy"].append(per_second(plain, 900))
-        for name, records in (
-            ("step by step", objective),
-            ("loop", objective),
-            ("Sigmoid", linear),
-        ):
-            oracle = optim.PrivateOracle(records, plan, seed=repetition)
-            spider = Spider(oracle, drift=1e9)
-            w = spider.stretch(np.full(10, 1.0), most=1, learning_rate=1e-3).w
+        for name, records in (("Trigonometric", objective), ("Sigmoid", linear)):
+            spider = Spider(optim.PrivateOracle(records, plan, seed=repetition), drift=1e9)
+            w = np.full(10, 1.0)
+            w = w - 1e-3 * spider.query(w)
 
             def steps(spider=spider, w=w):
                 for _ in range(900):
                     w = w - 1e-3 * spider.query(w)
 
-            def loop(spider=spider, w=w):
-                spider.stretch(w, most=900, learning_rate=1e-3)
-
-            ask = steps if name == "step by step" else loop
-            rows["loop, Sigmoid" if name == "Sigmoid" else name].append(per_second(ask, 900))
+            rows[name].append(per_second(steps, 900))
     bare = np.median(rows["plain numpy"])
     for name, found in rows.items():
         middle = np.median(found)

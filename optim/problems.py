@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
-from dpcal._ext.walks import TrigonometricClippedSum
+from dpcal._ext.trigonometric import TrigonometricClippedSum
 from dpcal.calibrate.constants import Constants
 from dpcal.optim.objectives.arrays import (
     Vector,

@@ -27,7 +27,6 @@ from dpcal.calibrate.plan import Plan, Query, compose
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.objectives.arrays import Rows
 
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
@@ -207,31 +206,6 @@ class Admission:
         if self._filter is not None:
             plan = self.plan
             self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
-
-    def unused(self, query: Query) -> Rows:
-        """Return the records of a disjoint query's partition that are in no answer, in order."""
-        return self._parts_of(query).unused(query)
-
-    def spend_parts(self, answers: Iterable[tuple[Query, int]]) -> None:
-        """Write answers about consecutive unused parts of one partition, in their order.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's counts or the partition do not allow all of them.
-        """
-        for query, count in answers:
-            parts = self._parts_of(query)
-            parts.check(query, count, self._check_count(query, count))
-            self.ledger.record(query, count)
-            parts.hand_out(query, count)
-
-    def _parts_of(self, query: Query) -> Parts:
-        if self._parts is None or query.composition != "disjoint" or self._filter is not None:
-            raise ValueError(
-                f"query {query.name!r} must be on disjoint parts, and paid by the plan alone."
-            )
-        return self._parts
 
     def _chosen(self, query: Query, noise_multiplier: float | None) -> Query:
         """Return an adaptive query with the noise that was chosen for it."""

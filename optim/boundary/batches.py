@@ -195,23 +195,6 @@ class Parts:
         """Return the records of the next answer."""
         return self._waiting[query.name].popleft()
 
-    def unused(self, query: Query) -> Rows:
-        """Return the records of the query's partition that nobody took, in their order."""
-        name = _partition(query)
-        return self._order[name][self._handed_out[name] :]
-
-    def hand_out(self, query: Query, count: int) -> None:
-        """Take the first unused records for ``count`` answers, a part for each answer.
-
-        Parameters
-        ----------
-        query
-            With one answer a part.
-        count
-            At least 0.
-        """
-        self._handed_out[_partition(query)] += count * (query.batch_size or 0)
-
 
 def _partition(query: Query) -> str:
     return query.partition or query.name

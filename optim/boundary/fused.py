@@ -2,7 +2,7 @@
 
 Each loop answers what :class:`dpcal.optim.PrivateOracle` would answer step by step, with the same
 random numbers, and only faster: no interpreter and no allocation between the steps. A loop writes
-the ledger before it reads a record. Adaptive descent is in :mod:`dpcal.optim.boundary.adaptive`.
+the ledger before it reads a record.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -33,18 +33,20 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal._ext.follower import Follower
-from dpcal._ext.kl import pulled_descent
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
-from dpcal._ext.walks import walk
 from dpcal.calibrate.plan import Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.first_order.estimate import Estimate, State, Stretch
+from dpcal.optim.first_order.estimate import Estimate
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
-__all__ = ["Estimate", "Loops", "PairLoops", "WalkLoops"]
+__all__ = ["FEWEST", "Estimate", "Loops", "PairLoops"]
+
+# The fewest steps that are taken in a fused loop: a call costs as much as three steps of the plain
+# loop. The measurements are in docs/internals/fused_loops.md.
+FEWEST = 4
 
 TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
 
@@ -92,9 +94,7 @@ class Loops:
             return False
         queries = [oracle.plan.query(name) for name in names]
         plain = all(q.composition != "disjoint" and q.correlation is None for q in queries)
-        # A filter is asked before every adaptive answer, and the compiled loop cannot ask it.
-        unasked = not oracle._admission.filtered or all(q.budget is None for q in queries)
-        return plain and unasked
+        return plain and all(q.budget is None for q in queries)
 
     def descend(
         self,
@@ -164,55 +164,6 @@ class Loops:
                 averaged=averaged,
             )
         return w, mean
-
-    def descend_pulled(self, center: ArrayLike, query: str, *, weight: float, steps: int) -> Vector:
-        """Minimise F + weight ||w - center||^2 in a ball.
-
-        Parameters
-        ----------
-        center
-            Start, and centre of the ball of radius ``max_norm / (2 weight)``; shape (dimension,),
-            finite.
-        query
-            Name of a query of kind ``"gradient"`` in the plan, on all records, not adaptive, with
-            independent noise.
-        weight
-            A number > 0.
-        steps
-            At least 1; step t is ``2 / (weight (t + 1))`` long.
-
-        Returns
-        -------
-        numpy.ndarray
-            The mean of iterates with weights t, the start counting as the first.
-
-        Raises
-        ------
-        BudgetExceeded
-            If fewer than ``steps`` answers remain; no record is touched and no step is taken.
-        """
-        center = self._parameters("center", center)
-        steps, weight = _validate.count(steps=steps), _validate.positive(weight=weight)
-        asked = self._admission.asked(query, "gradient")
-        if asked.sampler != "full":
-            raise ValueError(f"query must be about all records, got sampler {asked.sampler!r}.")
-        self._check_plain(asked)
-        mean = np.empty_like(center)
-        with self._lock:
-            self._admission.spend(asked, steps)
-            pulled_descent(
-                self._kernel,
-                center,
-                mean,
-                steps=steps,
-                noise=self._streams.noise,
-                max_norm=asked.max_norm,
-                l2=self._l2,
-                penalized=self._penalized,
-                standard_deviation=asked.noise_multiplier * asked.max_norm,
-                weight=weight,
-            )
-        return mean
 
     def follow(
         self,
@@ -425,133 +376,11 @@ class PairLoops:
         return estimate, y
 
 
-class WalkLoops(Loops):
-    """The fused loop of Gauss-PSGD over one oracle's answers on disjoint batches."""
-
-    @staticmethod
-    def fit(oracle: object, *names: str) -> bool:
-        """Return whether the answers to all of these queries can be taken in the fused loop.
-
-        Parameters
-        ----------
-        oracle
-            Any oracle.
-        names
-            Of queries in its plan, on disjoint batches.
-        """
-        if not _compiled(oracle) or oracle._admission.filtered:
-            return False
-        queries = [oracle.plan.query(name) for name in names]
-        return all(query.answers_per_part == 1 for query in queries)
-
-    def walk(
-        self,
-        w: Vector,
-        state: State | None,
-        queries: tuple[Query, Query],
-        *,
-        most: int,
-        calls: int,
-        period: int | None,
-        drift: float,
-        learning_rate: float,
-        threshold: float,
-        start: Vector | None = None,
-        radius: float = math.inf,
-    ) -> Stretch:
-        """Ask for at most ``most`` estimates as Ada-DP-SPIDER does, and step against each.
-
-        What is asked next depends on the answers, so how often each query was asked is known only
-        at the end of the stretch. The loop checks counts and records before every answer, and the
-        ledger is written before anything leaves.
-
-        Parameters
-        ----------
-        w
-            The iterate, shape (dimension,), finite.
-        state
-            Of the last estimate; None makes the next one fresh.
-        queries
-            For fresh gradients, and for differences on parts of the same partition; twice the same
-            where there are none.
-        most
-            Estimates, at least 1.
-        calls
-            Estimates so far.
-        period, drift
-            Which estimates are fresh: every so many, or where the drift would reach kappa.
-        learning_rate
-            Of every step, > 0.
-        threshold
-            An estimate that is no longer ends the stretch, before a step; negative for none.
-        start, radius
-            A step that ends as far from ``start`` as the radius, > 0, ends the stretch.
-        """
-        fresh, change = queries
-        self._admission.asked(fresh.name, "gradient")
-        differs = change is not fresh
-        if differs:
-            self._admission.asked(change.name, "gradient difference")
-        most = _validate.count(most=most)
-        largest = most * max(query.batch_size or 0 for query in queries)
-        w = w.copy()
-        with self._lock:
-            rows = self._admission.unused(fresh)[:largest]
-            steps, kinds, ended, after, before = walk(
-                self._kernel,
-                w,
-                None if state is None else (state.point, state.gradient, state.drift),
-                rows=rows,
-                fresh=self._left(fresh, fresh.name),
-                change=self._left(change, change.name if differs else None),
-                most=most,
-                calls=calls,
-                period=period or 0,
-                kappa=drift,
-                learning_rate=learning_rate,
-                threshold=threshold,
-                start=w if start is None else start,
-                radius=radius,
-                noise=self._streams.noise,
-                l2=self._l2,
-                penalized=self._penalized,
-            )
-            # At a point that had not moved nothing was asked.
-            asked = [kind for kind in kinds.tolist() if kind < len(queries)]
-            self._admission.spend_parts(
-                (queries[kind], len(list(run))) for kind, run in groupby(asked)
-            )
-        return Stretch(
-            w=w,
-            steps=steps,
-            fresh=asked.count(0),
-            differences=asked.count(1),
-            unmoved=len(kinds) - len(asked),
-            ended=ended,
-            state=_state(after),
-            before=_state(before),
-        )
-
-    def _left(self, query: Query, name: str | None) -> Mapping[str, float]:
-        """Return what the compiled loop needs to know of a query, with how often it is left."""
-        return {
-            **_described(query, self._n),
-            "left": 0 if name is None else self._admission.remaining(name),
-        }
-
-
 def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
     """Return whether an oracle's answers can be summed, and get their noise, in a compiled loop."""
     if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
         return False
     return oracle.objective.kernel is not None
-
-
-def _state(told: tuple[Vector, Vector, float] | None) -> State | None:
-    if told is None:
-        return None
-    point, gradient, drift = told
-    return State(point=point, gradient=gradient, drift=drift)
 
 
 def _learning_rates(values: ArrayLike) -> Vector:

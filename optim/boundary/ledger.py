@@ -131,14 +131,6 @@ class Ledger:
             share = count * _scaled(query.share_of_one)
             self._shares[query.budget] = self._shares.get(query.budget, 0) + share
 
-    def record_chosen(self, query: Query, noise_multipliers: Iterable[float]) -> None:
-        """Append one answer to an adaptive query for each noise multiplier, in this order."""
-        if query.budget is None:
-            raise ValueError(f"query must be adaptive, got {query.name!r}.")
-        # All of them are checked before any is written.
-        for chosen in [query.with_noise(multiplier) for multiplier in noise_multipliers]:
-            self.record(chosen)
-
     def allows(self, query: Query, count: int = 1) -> bool:
         """Return whether answers to an adaptive query fit into what is left of its budget."""
         spent = self._shares.get(query.budget or 0.0, 0)

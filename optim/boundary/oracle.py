@@ -58,8 +58,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.answers import copied
-from dpcal._ext.walks import distance
+from dpcal._ext.answers import copied, distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import budget
 from dpcal.optim.boundary import observers
@@ -369,11 +368,18 @@ class PrivateOracle(Admitted):
         size = asked.expected_batch_size(self.plan.n)
         with self._lock:
             self._admission.spend(asked, 1)
-            rows = self._batches.sample(asked)
-            offset = size * self.objective.regularizer_gradient(w)
-            total = self._mechanism.gradient_sum(self.objective, w, rows, asked.max_norm)
-            norm = self._mechanism.norm(total, offset, asked.max_norm)
+            norm = self._norm(w, self._batches.sample(asked), asked.max_norm, size)
             return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
+
+    def _norm(self, w: Vector, rows: Rows, bound: float, size: float) -> Any:
+        """Return the norm of a sum of clipped gradients and of the regulariser, without noise."""
+        if self._answers is not None:
+            norm = self._answers.norm(w, rows=rows, max_norm=bound, size=size)
+            if norm is not None:
+                return np.array([norm])
+        offset = size * self.objective.regularizer_gradient(w)
+        total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
+        return self._mechanism.norm(total, offset, bound)
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.

@@ -27,11 +27,9 @@ import math
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.kl import LOST, NO_GRADIENT, NO_NORM
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
-from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, planned
@@ -48,11 +46,10 @@ OUTPUTS = ("last", "smallest-norm")
 # took more in most cases, but lost each answer in its noise on diabetes at epsilon 0.5.
 _CLOSING_STEPS = 4
 
-_ENDS = {
-    NO_NORM: "spent its budget on {} steps: the next norm costs more than is left",
-    LOST: "stopped after {} steps: the gradient is lost in the noise of its norm",
-    NO_GRADIENT: "spent its budget on {} steps: the next gradient costs more than is left",
-}
+NO_NORM = "spent its budget on {} steps: the next norm costs more than is left"
+LOST = "stopped after {} steps: the gradient is lost in the noise of its norm"
+NO_GRADIENT = "spent its budget on {} steps: the next gradient costs more than is left"
+TAKEN = "took {} steps"
 
 
 @keeps_ledger
@@ -137,14 +134,12 @@ def adaptive_gd(
         callback_every=callback_every,
     )
     unit = plan.n / (shrink * quantile * query.max_norm)  # multiplier of a gradient per unit of N_t
-    walk = _fused if AdaptiveLoops.fit(oracle, "norm", "gradient") else _walk
-    best, closing = run.w, 0
+    closing = 0
     if output == "last" and plan.parameters.get("preset") == "practical":
         closing = min(_CLOSING_STEPS, (run.planned + 1) // 2)
     with run.answering():
-        best, ended = walk(oracle, run, z_norm, unit, eta, run.planned - closing)
-        said = "took {} steps" if ended is None else _ENDS[ended]
-        message = said.format(run.step)
+        best, ended = _walk(oracle, run, z_norm, unit, eta, run.planned - closing)
+        message = ended.format(run.step)
         taken = _close(oracle, run, 2 * eta, closing)
         if run.going:
             run.finish(message + (f"; {taken} more took what was left" if taken else ""))
@@ -153,11 +148,8 @@ def adaptive_gd(
 
 def _walk(
     oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float, until: int
-) -> tuple[Vector, int | None]:
-    """Make the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end.
-
-    The end is None where steps were taken until the number that is given, or none may follow.
-    """
+) -> tuple[Vector, str]:
+    """Make the steps of Algorithm 3; return the iterate of the smallest noisy norm, and the end."""
     least = oracle.plan.query("gradient").noise_multiplier
     smallest, best = math.inf, run.w  # 4
     while run.going and run.step < until:  # 5
@@ -173,32 +165,7 @@ def _walk(
             return best, NO_GRADIENT
         g_t = oracle.gradient(run.w, "gradient", noise_multiplier=z_t)  # 12
         run.move(run.w - eta * g_t)  # 13
-    return best, None
-
-
-def _fused(
-    oracle: Oracle, run: Run, z_norm: float, unit: float, eta: float, until: int
-) -> tuple[Vector, int | None]:
-    """Make the steps of Algorithm 3 in fused loops; return what :func:`_walk` returns."""
-    loops = AdaptiveLoops(oracle)
-    smallest, best = math.inf, run.w
-    while run.going and run.step < until:
-        taken = loops.adapt(
-            run.w,
-            "norm",
-            "gradient",
-            steps=min(run.until_noted, until - run.step),
-            norm_multiplier=z_norm,
-            unit=unit,
-            learning_rate=eta,
-        )
-        if taken.smallest < smallest:
-            smallest, best = taken.smallest, taken.best
-        if taken.moves:
-            run.jump(taken.w, taken.moves)
-        if run.going and taken.ended in _ENDS:
-            return best, taken.ended
-    return best, None
+    return best, TAKEN
 
 
 def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:

@@ -24,7 +24,7 @@ import math
 
 import numpy as np
 
-from dpcal.optim.boundary.fused import Loops
+from dpcal.optim.boundary.fused import FEWEST, Loops
 from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 
@@ -55,11 +55,25 @@ def projected_descent(
         The last iterate, or the mean; shape (dimension,).
     """
     until = len(learning_rates) if until is None else until
-    independent = run.oracle.plan.query(query).sampler in ("full", "poisson")
-    if independent and run.projects_around_origin and Loops.fit(run.oracle, query):
-        return _fused(run, query, learning_rates, until, mean)
+    loops = _loops(run, query)
     average, count = np.zeros_like(run.w), 0
     while run.going and run.step < until:
+        moves = min(run.until_noted, until - run.step)
+        if loops is not None and moves >= FEWEST:
+            w, continued = loops.descend(
+                run.w,
+                query,
+                learning_rates=learning_rates[run.step : run.step + moves],
+                radius=run.radius,
+                average=(average, count) if mean else None,
+            )
+            if not math.isfinite(l2_norm(w)):
+                run.overflow(run.w, moves)
+            else:
+                run.jump(w, moves)
+                if continued is not None:
+                    average, count = continued, count + moves
+            continue
         before = run.step
         with run.answering():
             g = run.oracle.gradient(run.w, query)
@@ -70,23 +84,8 @@ def projected_descent(
     return average if mean and count else run.w
 
 
-def _fused(run: Run, query: str, learning_rates: Vector, until: int, mean: bool) -> Vector:
-    """Take the same steps in compiled loops, many at a time."""
-    loops = Loops(run.oracle)
-    average, count = np.zeros_like(run.w), 0
-    while run.going and run.step < until:
-        moves = min(run.until_noted, until - run.step)
-        w, continued = loops.descend(
-            run.w,
-            query,
-            learning_rates=learning_rates[run.step : run.step + moves],
-            radius=run.radius,
-            average=(average, count) if mean else None,
-        )
-        if not math.isfinite(l2_norm(w)):
-            run.overflow(run.w, moves)
-        else:
-            run.jump(w, moves)
-            if continued is not None:
-                average, count = continued, count + moves
-    return average if mean and count else run.w
+def _loops(run: Run, query: str) -> Loops | None:
+    """Return the compiled loops if they take these steps faster: on samples, not on all records."""
+    sampled = run.oracle.plan.query(query).sampler == "poisson"
+    fits = sampled and run.projects_around_origin and Loops.fit(run.oracle, query)
+    return Loops(run.oracle) if fits else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Estimate", "State", "Stretch"]
+__all__ = ["Estimate", "State"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,31 +60,3 @@ class State:
     point: Vector
     gradient: Vector
     drift: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Stretch:
-    """Several steps of Gauss-PSGD that were taken at once; released values only.
-
-    Parameters
-    ----------
-    w
-        The iterate after them, shape (dimension,).
-    steps
-        How many were taken.
-    fresh, differences, unmoved
-        Estimates from fresh gradients, from differences, and at a point that had not moved.
-    ended
-        Why no more were taken: one of the constants of ``dpcal._ext.walks``.
-    state, before
-        What the estimator carries after the last estimate, and before it; None for nothing.
-    """
-
-    w: Vector
-    steps: int
-    fresh: int
-    differences: int
-    unmoved: int
-    ended: int
-    state: State | None
-    before: State | None

@@ -25,14 +25,13 @@ True
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from dpcal._ext.answers import norm
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
-from dpcal.optim.boundary.fused import Loops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, planned
@@ -135,14 +134,12 @@ def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: in
     numpy.ndarray
         The mean of the iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1.
     """
-    if Loops.fit(oracle, "gradient"):
-        return Loops(oracle).descend_pulled(center, "gradient", weight=weight, steps=steps)
     radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
     w, mean = center, center
     for t in range(1, steps + 1):  # 4
-        g = oracle.gradient(w, "gradient") + 2 * weight * (w - center)  # 5
-        away = w - 2 / (weight * (t + 1)) * g - center  # 6
-        away *= min(1.0, radius / max(float(np.linalg.norm(away)), radius))
-        w = center + away
+        away = w - center
+        g = oracle.gradient(w, "gradient") + 2 * weight * away  # 5
+        away -= 2 / (weight * (t + 1)) * g  # 6
+        w = center + radius / max(norm(away), radius) * away
         mean = mean + 2 / (t + 2) * (w - mean)  # 7: weight t + 1 of 1 + ... + (t + 1)
     return mean

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
-from dpcal.optim.boundary.fused import Estimate, Loops
+from dpcal.optim.boundary.fused import FEWEST, Estimate, Loops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, planned, step_size
@@ -136,14 +136,14 @@ def spiderboost(
     )
     drawn = int(oracle.public.integers(steps)) if output == "random" else steps
     difference = rest[0].name if rest else None
-    fused = Loops.fit(oracle, *(query.name for query in plan.queries))
+    # Every estimate's norm is needed for the smallest one.
+    fused = output != "smallest-norm" and Loops.fit(oracle, *(q.name for q in plan.queries))
     estimate, picked, shortest = Estimate.start(run.w), run.w, math.inf
     while run.going:
         if run.step == drawn:
             picked = run.w
-        if fused:
-            until = min(run.until_noted, drawn - run.step if run.step < drawn else steps)
-            until = 1 if output == "smallest-norm" else until
+        until = min(run.until_noted, drawn - run.step if run.step < drawn else steps)
+        if fused and until >= FEWEST:
             before = estimate.step
             estimate = Loops(oracle).follow(
                 estimate, refresh.name, difference, steps=until, period=period, learning_rate=eta

@@ -33,12 +33,11 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dpcal import _validate
-from dpcal._ext.walks import distance
+from dpcal._ext.answers import distance
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.fused import WalkLoops
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import RunOver
-from dpcal.optim.first_order.estimate import State, Stretch
+from dpcal.optim.first_order.estimate import State
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
@@ -110,8 +109,6 @@ class Spider:
         self._used = [0] * len(self._plans)
         self.state: State | None = None
         self.calls = self.fresh_calls = self.difference_calls = 0
-        names = {query.name for queries in self._passes[0] for query in queries}
-        self._loops = WalkLoops(oracle) if WalkLoops.fit(oracle, *names) else None
 
     @property
     def records_left(self) -> tuple[int, ...]:
@@ -145,64 +142,6 @@ class Spider:
         self.calls += 1
         self.state = State(point=w, gradient=gradient, drift=drift)
         return gradient
-
-    def stretch(
-        self,
-        w: Vector,
-        *,
-        most: int,
-        learning_rate: float,
-        threshold: float = -1.0,
-        start: Vector | None = None,
-        radius: float = math.inf,
-    ) -> Stretch | None:
-        """Ask for several estimates, and step against each, in compiled code.
-
-        The numbers are those of :meth:`query`, bit for bit. A stretch ends early where
-        :meth:`query` must be asked: at the end of a pass, for instance.
-
-        Parameters
-        ----------
-        w
-            The iterate, shape (dimension,), finite.
-        most, learning_rate
-            Estimates >= 1, and the size > 0 of every step.
-        threshold
-            An estimate that is no longer ends the stretch, before a step; negative for none.
-        start, radius
-            A step that ends as far from ``start`` as the radius, > 0, ends the stretch.
-
-        Returns
-        -------
-        Stretch or None
-            None where there is no loop: for objectives without a kernel, silos, stores, and where
-            somebody watches.
-        """
-        if self._loops is None:
-            return None
-        queries = self._passes[0][self._pass]
-        taken = self._loops.walk(
-            w,
-            self.state,
-            queries,
-            most=most,
-            calls=self.calls,
-            period=self._period,
-            drift=self._kappa,
-            learning_rate=learning_rate,
-            threshold=threshold,
-            start=start,
-            radius=radius,
-        )
-        counts = (taken.fresh, taken.differences)
-        self._used[0] += sum(
-            count * (query.batch_size or 0) for count, query in zip(counts, queries, strict=True)
-        )
-        self.calls += taken.fresh + taken.differences + taken.unmoved
-        self.fresh_calls += taken.fresh
-        self.difference_calls += taken.differences
-        self.state = taken.state
-        return taken
 
     @property
     def _alive(self) -> tuple[int, ...]:

@@ -28,14 +28,14 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.walks import ESCAPED, OVERFLOW, SMALL, distance, norm as norm_of
+from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
 from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, RunOver, step_size
-from dpcal.optim.first_order.estimate import State, Stretch
+from dpcal.optim.first_order.estimate import State
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
@@ -312,8 +312,7 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     Parameters
     ----------
     estimator
-        Estimates gradients. What the walk does is a function of its answers alone. One with a
-        method ``stretch``, as :class:`Spider`, may take many steps at once.
+        Estimates gradients. What the walk does is a function of its answers alone.
     run
         Keeps the iterate, and may end the walk.
     settings
@@ -342,21 +341,15 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
 
 
 class _Walker:
-    """Takes the steps of a walk, one by one, or many at once where the estimator can."""
+    """Takes the steps of a walk."""
 
     def __init__(self, estimator: Estimator, run: Run, settings: Settings) -> None:
         self._estimator, self._run, self._settings = estimator, run, settings
-        self._stretch = getattr(estimator, "stretch", None)
 
     def descend(self) -> tuple[State | None, float]:
         """Step until an estimate is small; return the state before it, and its norm."""
         small = 3 * self._settings.threshold
         while True:
-            taken = self._steps(threshold=small)
-            if taken is not None and taken.ended == SMALL:
-                return taken.before, norm_of(self._gradient())
-            if taken is not None and taken.steps:
-                continue
             before = self._estimator.state  # 3
             estimate = self._ask()  # 4
             norm = norm_of(estimate)
@@ -369,12 +362,6 @@ class _Walker:
         run, settings = self._run, self._settings
         start, steps, escaped = run.w, 0, False
         while steps < settings.escape_steps and not escaped:  # 9
-            taken = self._steps(
-                most=settings.escape_steps - steps, start=start, radius=settings.escape_radius
-            )
-            if taken is not None and taken.steps:
-                steps, escaped = steps + taken.steps, taken.ended == ESCAPED
-                continue
             run.move(run.w - settings.learning_rate * self._ask())  # 10, 11
             steps += 1
             escaped = distance(run.w, start) >= settings.escape_radius  # 12
@@ -388,25 +375,3 @@ class _Walker:
         if not run.going:
             raise _Ended("horizon" if run.step >= steps else "stopped")
         return self._estimator.query(run.w)
-
-    def _gradient(self) -> Vector:
-        state = self._estimator.state
-        assert state is not None
-        return state.gradient
-
-    def _steps(self, *, most: int | None = None, **options: Any) -> Stretch | None:
-        """Take several steps at once, as far as nobody is to be asked or told in between."""
-        run, left = self._run, self._settings.steps - self._estimator.calls
-        if self._stretch is None or not run.going or left < 1:
-            return None
-        at_once = min(run.until_noted, left, left if most is None else most)
-        taken: Stretch | None = self._stretch(
-            run.w, most=at_once, learning_rate=self._settings.learning_rate, **options
-        )
-        if taken is None:
-            self._stretch = None  # there is no loop, and will be none
-        elif taken.ended == OVERFLOW:
-            run.overflow(taken.w, taken.steps)
-        elif taken.steps:
-            run.jump(taken.w, taken.steps)
-        return taken

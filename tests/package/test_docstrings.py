@@ -22,7 +22,6 @@ WITHOUT_EXAMPLE = (
 )
 KNOWN_WITHOUT_EXAMPLE = {
     # Loops of the oracle, whose examples are those of the optimizers that they take steps of.
-    "dpcal.optim.boundary.adaptive",
     "dpcal.optim.boundary.one_pass",
     # Parts of one inversion, whose example is that of ``dpcal.accountants.inversion.strategy``.
     "dpcal.accountants.inversion.inversion",

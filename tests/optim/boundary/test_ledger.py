@@ -176,14 +176,3 @@ def test_parts_are_not_priced_under_another_relation_that_is_asked_for():
         assert price(1e-5, neighboring_relation="replace-special") < price(1e-5)
         with pytest.raises(UnsupportedEvent, match="disjoint parts"):
             price(1e-5, neighboring_relation="add-or-remove-one")
-
-
-def test_a_multiplier_that_is_refused_leaves_the_ledger_as_it_was():
-    query = dataclasses.replace(
-        GRADIENT, sampler="full", sampling_probability=None, noise_multiplier=2.0, budget=2.0
-    )
-    ledger = Ledger(10)
-    with pytest.raises(ValueError, match="noise_multiplier must be"):
-        ledger.record_chosen(query, [4.0, float("inf")])
-    assert ledger.entries == ()
-    assert ledger.count("gradient") == ledger.share(2.0) == 0

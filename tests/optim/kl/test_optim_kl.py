@@ -22,15 +22,12 @@ from dpcal.errors import VacuousSchedule
 from dpcal.optim import (
     Cauchy,
     FromGradients,
-    Ledger,
     Logistic,
     PrivateOracle,
-    Squared,
     adaptive_gd,
     kl_spider,
     proximal_point,
 )
-from dpcal.optim.boundary.adaptive import AdaptiveLoops
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
 from dpcal.optim.problems import Ripples, balanced
@@ -76,7 +73,7 @@ def test_optimizers_do_what_their_plans_promise(case, relation):
 @pytest.mark.slow
 @pytest.mark.parametrize("l2", [0.0, 0.05])
 @pytest.mark.parametrize("optimizer", [adaptive_gd, proximal_point])
-def test_fused_loops_do_what_the_readable_ones_do(optimizer, l2):
+def test_compiled_answers_are_those_of_watched_oracles(optimizer, l2):
     objective = Logistic(X, Y, l2=l2)
     options = {"gamma": 2.0, "constants": Constants(lipschitz=1.0, smoothness=0.5, gap=0.7)}
     adaptive = optimizer is adaptive_gd
@@ -97,19 +94,6 @@ def test_fused_loops_do_what_the_readable_ones_do(optimizer, l2):
         share, exact = (x.ledger.share(plan.query("norm").budget) for x in (fast, slow))
         assert float(share) == pytest.approx(float(exact), rel=1e-9)
         assert share <= 1
-
-
-def test_many_adaptive_answers_are_recorded_as_one_by_one():
-    query = plan_for(calibrate.adaptive_gd, LOGISTIC).query("gradient")
-    one, many = Ledger(N), Ledger(N)
-    chosen = [query.noise_multiplier * k for k in (1.0, 1.7, 1.7, 30.0)]
-    for z in chosen:
-        one.record(dataclasses.replace(query, noise_multiplier=z))
-    many.record_chosen(query, chosen)
-    assert many.totals == one.totals
-    assert many.count("gradient") == 4
-    assert many.share(query.budget) == one.share(query.budget)
-    assert Ledger.from_json(many.to_json()).totals == one.totals
 
 
 # -- guarantees
@@ -454,21 +438,6 @@ def test_all_shares_of_a_plan_are_its_budget():
     for plan in (big_plan(1.0), plan_for(calibrate.kl_spider, power(4.0))):
         spent = [each.shares[0] + (each.steps - 1) * each.shares[1] for each in schedule(plan)]
         assert math.fsum(spent) == pytest.approx(1.0, rel=1e-12)
-
-
-def test_fused_loops_are_refused_where_they_cannot_run():
-    plan = plan_for(calibrate.adaptive_gd, power(2.0, n=20), steps=3)
-    given = {"steps": 2, "norm_multiplier": 50.0, "unit": 1.0, "learning_rate": 0.1}
-    with pytest.raises(TypeError, match="about an objective with a kernel"):
-        AdaptiveLoops(PrivateOracle(power(2.0, n=20), plan, seed=0))
-    squared = Squared(np.ones((20, 5)), np.zeros(20), fit_intercept=False)
-    oracle = PrivateOracle(squared, plan, seed=0)
-    with pytest.raises(ValueError, match="must be adaptive with one budget"):
-        AdaptiveLoops(oracle).adapt(np.zeros(5), "norm", "norm", **given)
-    assert oracle.ledger.entries == ()
-    query = dataclasses.replace(plan.query("gradient"), budget=None)
-    with pytest.raises(ValueError, match="query must be adaptive"):
-        Ledger(20).record_chosen(query, [50.0])
 
 
 def test_plans_that_lack_a_number_are_refused():
