@@ -9,8 +9,7 @@ waits for the answer of ``dpcal audit``. Times are of the processor.
 import argparse
 import time
 
-from dpcal.calibrate.papers.report import audit
-from dpcal.calibrate.papers.schedules import PAPERS
+from dpcal.calibrate.papers import PAPERS, audit
 
 
 def main():

@@ -13,8 +13,7 @@ from dpcal.calibrate.noise import (
     sampling_probability as sampling_probability,
     steps as steps,
 )
-from dpcal.calibrate.papers import schedules as schedules
-from dpcal.calibrate.papers.report import audit as audit
+from dpcal.calibrate.papers import audit as audit, schedules as schedules
 from dpcal.calibrate.plan import Plan as Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd as adaptive_gd
 from dpcal.calibrate.plans.comparators.ada_dp_spider import ada_dp_spider as ada_dp_spider

@@ -77,7 +77,7 @@ def run(options: Namespace) -> int:
     names = (*CONSTANTS, "neighboring_relation")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     with warnings_printed():
-        plan = dpcal.calibrate.papers.schedules.plan_of(
+        plan = dpcal.calibrate.schedules.plan_of(
             options.schedule, n=options.n, epsilon=options.epsilon, delta=options.delta, **given
         )
     document = {**json.loads(plan.to_json()), "priced_epsilon": float(plan.price())}

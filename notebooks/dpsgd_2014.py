@@ -6,7 +6,7 @@ order sqrt(d)/(n epsilon) up to logarithms. The textbook Gaussian noise that it 
 (Dwork and Roth 2014, Theorem A.1) is stated for epsilon below 1, and fails beyond.
 """
 
-from dpcal.calibrate.papers.schedules import (
+from dpcal.calibrate.papers import (
     Bound,
     Definition,
     Identity,

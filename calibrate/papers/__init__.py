@@ -1,8 +1,17 @@
 """Parameter schedules of five papers: claims, a prover, and a checker that shares nothing with it.
 
-``schedules`` loads a paper's claims and its corrected plans, ``audit`` proves or refutes them.
+:func:`load` returns a paper's schedule, :func:`audit` proves or refutes its claims, and
+:func:`plan_of` solves its corrected settings to a calibrated plan.
+
+>>> load("kan").claim("I36").formula()
+'8*r*T*Lam/(32*r**2*T*Lam) = 1/(4*r)'
 """
+
+import sys
 
 from dpcal import _lazy
 
 __getattr__, __dir__, __all__ = _lazy.attach(__name__)
+
+# ``dpcal.calibrate.schedules`` is another name of this package.
+schedules = sys.modules[__name__]

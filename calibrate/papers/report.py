@@ -25,7 +25,7 @@ from dpcal.calibrate.papers.claims.language import Claim, Erratum, Prose, Schedu
 from dpcal.calibrate.papers.claims.sources import find
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.prover import prove
-from dpcal.calibrate.papers.schedules import PAPERS, load
+from dpcal.calibrate.papers.registry import PAPERS, load
 
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 

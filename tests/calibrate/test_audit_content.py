@@ -5,18 +5,22 @@ import dataclasses
 
 import pytest
 
+from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.errata import errata_of
+from dpcal.calibrate.papers.claims.formulas import show
 from dpcal.calibrate.papers.claims.language import (
+    Enumeration,
     Quantity,
     Schedule,
     Setting,
     auxiliary,
     claims_of,
+    settings_of,
+    theorems_of,
 )
 from dpcal.calibrate.papers.claims.notation import line, read
 from dpcal.calibrate.papers.kernel.terms import number, times
 from dpcal.calibrate.papers.prover import prove
-from dpcal.calibrate.papers.schedules import PAPERS, load
 
 SETTINGS = (
     Setting("T", "n**2*x", printed="n*x", source="Theorem 1"),
@@ -141,6 +145,66 @@ def test_wrong_lines_are_one_sentence(text, sentence):
     with pytest.raises(ValueError, match="a") as refusal:
         read(text)
     assert sentence in str(refusal.value)
+
+
+def test_releases_and_programs_are_lines():
+    checks = {"halves": Enumeration("", lambda size: size % 2 == 0, [2, 4], complete=True)}
+    zcdp, pair, program = theorems_of(
+        """
+        Theorem 1:
+            a: release 2*x/n with noise u times n, x with noise v within y; relation replace-special
+            b: release 1 with noise x within u, 1/10**5 where u in [1/2, 1]
+        Theorem 2, proof:
+            c: check halves  # even sizes
+        """,
+        checks,
+    )
+    assert [claim.source for claim in (zcdp, pair, program)] == [
+        "Theorem 1",
+        "Theorem 1",
+        "Theorem 2, proof",
+    ]
+    assert (zcdp.kind, zcdp.neighboring_relation) == ("private", "replace-special")
+    assert [(show(r.std), show(r.count)) for r in zcdp.releases] == [("u", "n"), ("v", "1")]
+    assert [show(term) for term in (zcdp.rho, pair.epsilon, pair.delta)] == ["y", "u", "1/100000"]
+    assert (program.name, program.statement) == ("c", "even sizes")
+    assert prove(program).status == "PROVED"
+    (wrong,) = errata_of("E1 (minor; here): No.\n    printed: check halves", checks=checks)
+    assert wrong.printed.cases == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Theorem 1\n    a: x <= y", "theorem must end with a colon"),
+        ("T:\n    a: check halfs", "check must be one of 1 known names, got 'halfs'; did you mean"),
+        ("T:\n    a: release x noise y within u", "releases must be 'release S with noise N"),
+        ("T:\n    a: release x with noise y", "releases must be 'release S with noise N"),
+    ],
+)
+def test_wrong_theorems_are_one_sentence(text, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        theorems_of(text, {"halves": Enumeration("", bool, [1])})
+
+
+def test_settings_as_text():
+    steps, noise = settings_of("""
+        T: n**2*x; printed n*x; up  # Theorem 1; the introduction
+        s: sqrt(T)/n
+            # Theorem 1
+    """)
+    assert (steps.name, steps.corrected, steps.printed, steps.rounding, steps.source) == (
+        "T",
+        "n**2*x",
+        "n*x",
+        "up",
+        "Theorem 1; the introduction",
+    )
+    assert (noise.printed, noise.rounding, noise.source) == (None, "", "Theorem 1")
+    with pytest.raises(ValueError, match="rounding must be 'up', 'down' or ''"):
+        settings_of("T: n; upward  # Theorem 1")
+    with pytest.raises(ValueError, match="setting must begin with its name and a colon"):
+        settings_of("T = n")
 
 
 def test_errata_as_text():

@@ -16,12 +16,12 @@ from fractions import Fraction
 
 import pytest
 
+from dpcal.calibrate.papers import PAPERS, load
 from dpcal.calibrate.papers.claims.formulas import from_sympy
 from dpcal.calibrate.papers.claims.language import unfold
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.terms import Undecided, minus, number, symbols, times
 from dpcal.calibrate.papers.prover import prove
-from dpcal.calibrate.papers.schedules import PAPERS, load
 from dpcal.calibrate.papers.search.points import points
 
 EVERY = 1 if os.environ.get("DPCAL_ALL_MUTANTS") == "1" else 3

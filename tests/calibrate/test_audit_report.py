@@ -6,9 +6,8 @@ import re
 import pytest
 from _tree import ROOT
 
+from dpcal.calibrate.papers import PAPERS, audit, load
 from dpcal.calibrate.papers.claims.verdicts import Verdict
-from dpcal.calibrate.papers.report import audit
-from dpcal.calibrate.papers.schedules import PAPERS, load
 
 
 def numbered(prefix, last, first=1, width=0):

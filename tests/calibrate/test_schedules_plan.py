@@ -5,8 +5,8 @@ import warnings
 
 import pytest
 
+from dpcal.calibrate.papers import load
 from dpcal.calibrate.papers.from_schedule import settle
-from dpcal.calibrate.papers.schedules import load
 from dpcal.calibrate.plans import kl_spider
 from dpcal.calibrate.plans.common import single_release
 from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts

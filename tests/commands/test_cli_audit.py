@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dpcal.calibrate.papers import ALGORITHMS, PAPERS
 from dpcal.calibrate.papers.from_schedule import PLANNERS
-from dpcal.calibrate.papers.schedules import ALGORITHMS, PAPERS
 from dpcal.cli import main
 from dpcal.commands.schedule import CONSTANTS, SCHEDULES
 
@@ -151,14 +151,14 @@ def test_a_sixth_paper_is_audited_from_its_file(capsys, tmp_path):
 BROKEN = {
     "no_schedule": ("x = 1\n", "no_schedule.py must define SCHEDULE"),
     "unknown_symbol": (
-        "from dpcal.calibrate.papers.schedules import *\n"
-        "from dpcal.calibrate.papers.schedules import Bound, Quantity, Schedule\n"
+        "from dpcal.calibrate.papers import *\n"
+        "from dpcal.calibrate.papers import Bound, Quantity, Schedule\n"
         "SCHEDULE = Schedule(name='s', title='', citation='', quantities=(Quantity('n', 'size'),),"
         " claims=(Bound('c', '1 <= m', source='here'),))\n",
         "claim 'c': symbol m is not declared as a quantity of s, which declares n",
     ),
     "float": (
-        "from dpcal.calibrate.papers.schedules import Bound, positive\n"
+        "from dpcal.calibrate.papers import Bound, positive\n"
         "(x,) = positive('x')\nBound('c', 0.5 * x, x)\n",
         "claim 'c': number must be exact",
     ),
@@ -184,7 +184,7 @@ def test_an_installed_schedule_is_found_by_its_name(monkeypatch, capsys, tmp_pat
     from dpcal.calibrate.papers.claims import sources
 
     (tmp_path / "outside_paper.py").write_text(
-        "from dpcal.calibrate.papers.schedules import Bound, Quantity, Schedule\n"
+        "from dpcal.calibrate.papers import Bound, Quantity, Schedule\n"
         "SCHEDULE = Schedule(name='outside', title='', citation='',"
         " quantities=(Quantity('n', 'size'),), claims=(Bound('c', '0 < n', source='here'),))\n",
         encoding="utf-8",

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import Claim, Prose
-from dpcal.calibrate.papers.claims.notation import indented, line
+from dpcal.calibrate.papers.claims.notation import Checks, indented, line
 
 __all__ = ["Erratum", "errata_of", "erratum"]
 
@@ -115,16 +115,24 @@ def erratum(
     )
 
 
-def errata_of(*parts: str | Erratum) -> tuple[Erratum, ...]:
-    """Return the errata of texts, and errata as they are."""
-    return tuple(
-        found
-        for part in parts
-        for found in (map(_paragraph, indented(part)) if isinstance(part, str) else (part,))
-    )
+def errata_of(*parts: str | Erratum, checks: Checks | None = None) -> tuple[Erratum, ...]:
+    """Return the errata of texts, and errata as they are.
+
+    Parameters
+    ----------
+    *parts
+        Texts, or errata.
+    checks
+        Programs that lines ``claim: check NAME`` and ``printed: check NAME`` refer to.
+    """
+    found: list[Erratum] = []
+    for part in parts:
+        rows = indented(part) if isinstance(part, str) else [part]
+        found += [_paragraph(row, checks) if isinstance(row, str) else row for row in rows]
+    return tuple(found)
 
 
-def _paragraph(paragraph: str) -> Erratum:
+def _paragraph(paragraph: str, checks: Checks | None) -> Erratum:
     first, *rows = indented(paragraph, split=True)
     head = _HEAD.match(first)
     if head is None:
@@ -141,12 +149,13 @@ def _paragraph(paragraph: str) -> Erratum:
     if "open" in given:
         wrong = Prose(f"{name}.printed", given["open"], source=source)
         return Erratum(name, title, wrong, use=use, severity=severity, source=source)
+    sides = {key: line(given[key], name, checks) for key in ("claim", "printed") if key in given}
     return erratum(
         name,
         title,
-        given.get("claim"),
+        sides.get("claim"),
         settings=given.get("settings", ""),
-        printed=given.get("printed"),
+        printed=sides.get("printed"),
         use=use,
         severity=severity,
         source=source,

@@ -19,8 +19,7 @@ corrected*, and claims about them. All of it is data:
 from __future__ import annotations
 
 import copy
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -47,7 +46,7 @@ from dpcal.calibrate.papers.claims.claims import (
 from dpcal.calibrate.papers.claims.content import restated
 from dpcal.calibrate.papers.claims.errata import Erratum, errata_of, erratum
 from dpcal.calibrate.papers.claims.formulas import signs_of, term_of, to_sympy
-from dpcal.calibrate.papers.claims.notation import claims_of
+from dpcal.calibrate.papers.claims.notation import claims_of, indented, nearest, theorems_of
 from dpcal.calibrate.papers.claims.ranges import Range
 from dpcal.calibrate.papers.kernel.terms import Term, substitute, symbols
 
@@ -81,6 +80,8 @@ __all__ = [
     "nearest",
     "positive",
     "real",
+    "settings_of",
+    "theorems_of",
 ]
 
 _POSITIVE = Range(Fraction(0), None, True)
@@ -188,6 +189,37 @@ class Setting:
         for part in (self.symbol, self.corrected, self.printed):
             found.update(signs_of(part))
         return found
+
+
+def settings_of(text: str) -> tuple[Setting, ...]:
+    """Return the settings of a text, one a line.
+
+    Parameters
+    ----------
+    text
+        Lines ``NAME: FORMULA [; printed FORMULA] [; up | down] # SOURCE``; lines that are indented
+        more deeply continue them.
+
+    >>> (period,) = settings_of("q: 1/T; printed 1/T**2; down  # Theorem 9")
+    >>> period.name, period.printed, period.rounding, period.source
+    ('q', '1/T**2', 'down', 'Theorem 9')
+    """
+    found = []
+    for entry in indented(text):
+        body, _, source = " ".join(entry.split()).partition("#")
+        name, mark, formulas = body.partition(":")
+        if not mark:
+            raise ValueError(f"setting must begin with its name and a colon, got {entry!r}.")
+        corrected, *options = (part.strip() for part in formulas.split(";"))
+        values = {"source": source.strip()}
+        for option in options:
+            word, _, rest = option.partition(" ")
+            if word == "printed":
+                values["printed"] = rest
+            else:
+                values["rounding"] = option
+        found.append(Setting(name, corrected, **values))
+    return tuple(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -395,16 +427,3 @@ def unfold(term: Term, table: Mapping[str, Term]) -> Term:
         term = substitute(term, {name: table[name] for name in used})
     names = ", ".join(sorted(used))
     raise ValueError(f"settings must not define each other in a circle, got {names}.")
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that offers the names nearest to ``name``.
-
-    >>> nearest("kl_conditon", ["kl_condition", "spiderboost"])
-    "must be one of 2 known names, got 'kl_conditon'; did you mean 'kl_condition'?"
-    """
-    known = list(known)
-    lower = {entry.lower(): entry for entry in known}
-    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
-    offer = " or ".join(map(repr, close)) if close else ", ".join(map(repr, known[:8]))
-    return f"must be one of {len(known)} known names, got {name!r}; did you mean {offer}?"

@@ -10,11 +10,14 @@ are indented more deeply continue it. The formula says what kind of claim it is:
 ``a <= b, c < d``      :class:`Feasible`; ``a <= b <= c`` is two conditions
 ``a =O b``, ``a =O~ b`` :class:`Rate`, :class:`SoftRate`, with ``growth n = 1, d = 1/2``
 ``[a] = loss/time**2`` :class:`Units`; ``1`` for a pure number
-``open REASON``        :class:`Prose`: what no program decides, with the reason
+``release ...``        :class:`Private`: ``release S with noise N times K within rho``, several
+                       releases between commas, or ``within epsilon, delta``
+``check NAME``         a program: the :class:`Enumeration` or :class:`Priced` of this name
+``open REASON``        :class:`Prose`: a statement that no program decides, with the reason
 ====================== ==========================================================
 
 Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options are ``free T q``,
-``printed T``, and ``points x = 1, y = 2 | x = 3``.
+``printed T``, ``points x = 1, y = 2 | x = 3``, and ``relation replace-one`` of releases.
 
 >>> young, size = read('''
 ...     young: x*y <= x**2/2 + y**2/2    # Young's inequality
@@ -26,15 +29,16 @@ Conditions are inequalities and ranges such as ``x in [1, 2]``. Other options ar
 >>> read("c: x <= y; for all x")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
-ValueError: claim 'c': option must begin with ... free, growth, ..., printed, got 'for all x'.
+ValueError: claim 'c': option must begin with ... free, growth, ..., relation, got 'for all x'.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import (
@@ -45,8 +49,10 @@ from dpcal.calibrate.papers.claims.claims import (
     Feasible,
     Identity,
     Loose,
+    Private,
     Prose,
     Rate,
+    Release,
     SoftRate,
     Units,
 )
@@ -54,11 +60,14 @@ from dpcal.calibrate.papers.claims.formulas import parse, show
 from dpcal.calibrate.papers.claims.ranges import assignments, top_level
 from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
 
-__all__ = ["claims_of", "indented", "line", "read"]
+__all__ = ["claims_of", "indented", "line", "nearest", "read", "theorems_of"]
+
+Checks = Mapping[str, Claim]  # claims that are programs, by the names that lines give them
 
 _HEAD = re.compile(r"([\w.\-]*):\s+")
 _PART = re.compile(r"\s+(about|claim|open|printed|settings|use): ")
 _RANGE = re.compile(r"(\w+) in \[\s*([^\]]+?)\s*\]$")
+_RELEASE = re.compile(r"(.+?) with noise (.+?)(?: times (.+))?$")
 
 
 def claims_of(source: str, *parts: str | Claim) -> tuple[Claim, ...]:
@@ -73,6 +82,32 @@ def claims_of(source: str, *parts: str | Claim) -> tuple[Claim, ...]:
     """
     claims = [c for part in parts for c in (read(part) if isinstance(part, str) else (part,))]
     return tuple(c if c.source else dataclasses.replace(c, source=source) for c in claims)
+
+
+def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
+    """Return the claims of a text in which each theorem heads the claims about it.
+
+    Parameters
+    ----------
+    text
+        Lines ``SOURCE:``, each above the indented lines of its claims.
+    checks
+        Programs that lines ``NAME: check PROGRAM`` refer to.
+
+    >>> (claim,) = theorems_of('''
+    ...     Lemma 3, proof:
+    ...         young: x*y <= x**2/2 + y**2/2
+    ... ''')
+    >>> claim.source, claim.name
+    ('Lemma 3, proof', 'young')
+    """
+    found: list[Claim] = []
+    for entry in indented(text):
+        source, _, rows = entry.partition("\n")
+        if not source.endswith(":"):
+            raise ValueError(f"theorem must end with a colon, got {source!r}.")
+        found += claims_of(source[:-1], *read(rows, checks))
+    return tuple(found)
 
 
 def indented(text: str, split: bool = False) -> list[str]:
@@ -94,32 +129,34 @@ def indented(text: str, split: bool = False) -> list[str]:
     return entries
 
 
-def read(text: str) -> tuple[Claim, ...]:
+def read(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
     """Return the claims of a text, one a line."""
-    return tuple(_named(" ".join(entry.split())) for entry in indented(text))
+    return tuple(_named(" ".join(entry.split()), checks) for entry in indented(text))
 
 
-def _named(entry: str) -> Claim:
+def _named(entry: str, checks: Checks | None) -> Claim:
     head = _HEAD.match(entry)
     if head is None:
         raise ValueError(f"claim must begin with its name and a colon, got {entry!r}.")
-    return line(entry[head.end() :], head.group(1))
+    return line(entry[head.end() :], head.group(1), checks)
 
 
-def line(text: str, name: str = "") -> Claim:
+def line(text: str, name: str = "", checks: Checks | None = None) -> Claim:
     """Return the claim that a line says, without its name."""
     try:
-        return _line(text, name)
+        return _line(text, name, checks or {})
     except ValueError as error:
         if str(error).startswith("claim "):
             raise
         raise ValueError(f"claim {name!r}: {error}") from error
 
 
-def _line(text: str, name: str) -> Claim:
+def _line(text: str, name: str, checks: Checks) -> Claim:
     body, _, statement = text.partition("#")
-    formula, *options = (part.strip() for part in body.split(";"))
     values: dict[str, Any] = {"statement": statement.strip()} if statement else {}
+    if body.startswith("open "):
+        return Prose(name, body.removeprefix("open ").strip(), **values)
+    formula, *options = (part.strip() for part in body.split(";"))
     formula, _, special = formula.partition(" at ")
     if special:
         values["at"] = assignments(special)
@@ -128,7 +165,13 @@ def _line(text: str, name: str) -> Claim:
         values.update(_conditions(conditions))
     for option in filter(None, options):
         values.update(_option(option))
-    return _claim(name, formula.strip(), values)
+    formula = formula.strip()
+    if formula.startswith("check "):
+        program = formula.removeprefix("check ")
+        if program not in checks:
+            raise ValueError(f"check {nearest(program, checks)}")
+        return dataclasses.replace(checks[program], name=name, **values)
+    return _claim(name, formula, values)
 
 
 def _conditions(text: str) -> dict[str, Any]:
@@ -151,6 +194,7 @@ _OPTIONS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "loose": lambda text: {"kind": Loose, "factor": text},
     "points": lambda text: {"points": tuple(map(assignments, text.split("|")))},
     "printed": lambda text: {"printed": text},
+    "relation": lambda text: {"neighboring_relation": text},
 }
 
 
@@ -163,8 +207,8 @@ def _option(text: str) -> dict[str, Any]:
 
 def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
     kind: Any = values.pop("kind", None)
-    if formula.startswith("open "):
-        return Prose(name, formula.removeprefix("open "), **values)
+    if formula.startswith("release "):
+        return _private(name, formula.removeprefix("release "), values)
     if formula.startswith("["):
         inside, _, unit = formula[1:].rpartition("] = ")
         return Units(name, inside, _unit(parse(unit)), **values)
@@ -175,6 +219,20 @@ def _claim(name: str, formula: str, values: dict[str, Any]) -> Claim:
         return Feasible(name, (formula,), **values)
     default = Bound if re.search("[<>]", formula) else Identity
     return (kind or default)(name, formula, **values)
+
+
+def _private(name: str, formula: str, values: dict[str, Any]) -> Private:
+    answers, _, budget = formula.partition(" within ")
+    found = [_RELEASE.match(part) for part in top_level(answers)]
+    limits = top_level(budget)
+    if None in found or "" in limits or len(limits) > 2:
+        raise ValueError(
+            "releases must be 'release S with noise N [times K], ... within rho' (or within "
+            f"epsilon, delta), got {formula!r}."
+        )
+    releases = tuple(Release(*match.groups("1")) for match in found if match)
+    names = ("rho",) if len(limits) == 1 else ("epsilon", "delta")
+    return Private(name, releases, **{**values, **dict(zip(names, limits, strict=True))})
 
 
 def _unit(term: Term) -> dict[str, Term]:
@@ -193,3 +251,16 @@ def _unit(term: Term) -> dict[str, Term]:
                 found[base] = plus(found[base], power) if base in found else power
         return found
     raise ValueError(f"unit must be a product of powers of base units, got {show(term)!r}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that offers the names nearest to ``name``.
+
+    >>> nearest("kl_conditon", ["kl_condition", "spiderboost"])
+    "must be one of 2 known names, got 'kl_conditon'; did you mean 'kl_condition'?"
+    """
+    known = list(known)
+    lower = {entry.lower(): entry for entry in known}
+    close = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3)]
+    offer = " or ".join(map(repr, close)) if close else ", ".join(map(repr, known[:8]))
+    return f"must be one of {len(known)} known names, got {name!r}; did you mean {offer}?"

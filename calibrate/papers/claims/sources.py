@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcal.calibrate.papers.claims.language import Schedule, nearest
-from dpcal.calibrate.papers.schedules import PAPERS, load
+from dpcal.calibrate.papers.registry import PAPERS, load
 
 __all__ = ["GROUP", "find", "names"]
 

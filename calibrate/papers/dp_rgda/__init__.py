@@ -9,19 +9,9 @@ log(4/delta1)``.
 """
 
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.dp_rgda.algorithm_errata import ALGORITHM_ERRATA
-from dpcal.calibrate.papers.dp_rgda.constants import CONSTANTS
-from dpcal.calibrate.papers.dp_rgda.erm import ERM
-from dpcal.calibrate.papers.dp_rgda.erm_errata import ERM_ERRATA
-from dpcal.calibrate.papers.dp_rgda.escape import ESCAPE
-from dpcal.calibrate.papers.dp_rgda.escape_errata import ESCAPE_ERRATA
-from dpcal.calibrate.papers.dp_rgda.other_errata import OTHER_ERRATA
-from dpcal.calibrate.papers.dp_rgda.pop import POP
-from dpcal.calibrate.papers.dp_rgda.population_errata import POPULATION_ERRATA
-from dpcal.calibrate.papers.dp_rgda.privacy_errata import PRIVACY_ERRATA
-from dpcal.calibrate.papers.dp_rgda.quantities import QUANTITIES
-from dpcal.calibrate.papers.dp_rgda.settings import SETTINGS
-from dpcal.calibrate.papers.dp_rgda.theorems import THEOREMS
+from dpcal.calibrate.papers.dp_rgda.claims import CLAIMS
+from dpcal.calibrate.papers.dp_rgda.errata import ERRATA
+from dpcal.calibrate.papers.dp_rgda.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
 
@@ -35,15 +25,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ERM, *POP, *ESCAPE, *CONSTANTS, *THEOREMS),
-    errata=(
-        *PRIVACY_ERRATA,
-        *ALGORITHM_ERRATA,
-        *ERM_ERRATA,
-        *POPULATION_ERRATA,
-        *ESCAPE_ERRATA,
-        *OTHER_ERRATA,
-    ),
+    claims=CLAIMS,
+    errata=ERRATA,
     notes=(
         "ER-05 prices the release that the text has, one Poisson-sampled increment; before, "
         "an unsampled one.",

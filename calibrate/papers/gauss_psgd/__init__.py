@@ -11,13 +11,9 @@ oracle alone equals alpha.
 """
 
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.gauss_psgd.e_rates import E_RATES
+from dpcal.calibrate.papers.gauss_psgd.claims import CLAIMS
 from dpcal.calibrate.papers.gauss_psgd.errata import ERRATA
-from dpcal.calibrate.papers.gauss_psgd.escape import ESCAPE
-from dpcal.calibrate.papers.gauss_psgd.quantities import QUANTITIES
-from dpcal.calibrate.papers.gauss_psgd.selection import SELECTION
-from dpcal.calibrate.papers.gauss_psgd.settings import SETTINGS
-from dpcal.calibrate.papers.gauss_psgd.theorems import THEOREMS
+from dpcal.calibrate.papers.gauss_psgd.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
 
@@ -31,7 +27,7 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ESCAPE, *E_RATES, *SELECTION, *THEOREMS),
+    claims=CLAIMS,
     errata=ERRATA,
     notes=(
         "E11 has no corrected side any more: it was true for any noise; claim C7 has the "

@@ -9,14 +9,9 @@ Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the samplin
 """
 
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.kan.analysis import ANALYSIS
-from dpcal.calibrate.papers.kan.correlated import CORRELATED
+from dpcal.calibrate.papers.kan.claims import CLAIMS
 from dpcal.calibrate.papers.kan.errata import ERRATA
-from dpcal.calibrate.papers.kan.noise import NOISE
-from dpcal.calibrate.papers.kan.privacy import PRIVACY
-from dpcal.calibrate.papers.kan.quantities import QUANTITIES
-from dpcal.calibrate.papers.kan.settings import SETTINGS
-from dpcal.calibrate.papers.kan.theorems import THEOREMS
+from dpcal.calibrate.papers.kan.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
 
@@ -30,7 +25,7 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*NOISE, *ANALYSIS, *PRIVACY, *CORRELATED, *THEOREMS),
+    claims=CLAIMS,
     errata=ERRATA,
     notes=(
         "E06 and E11 are LOOSE, before REFUTED: the noise of Theorem F.12 is enough, and "

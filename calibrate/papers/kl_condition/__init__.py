@@ -10,20 +10,9 @@ regularized loss (4).
 """
 
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.kl_condition.adaptive import ADAPTIVE
-from dpcal.calibrate.papers.kl_condition.algorithm_errata import ALGORITHM_ERRATA
-from dpcal.calibrate.papers.kl_condition.lower import LOWER
-from dpcal.calibrate.papers.kl_condition.lower_errata import LOWER_ERRATA
-from dpcal.calibrate.papers.kl_condition.privacy import PRIVACY
-from dpcal.calibrate.papers.kl_condition.privacy_errata import PRIVACY_ERRATA
-from dpcal.calibrate.papers.kl_condition.proximal import PROXIMAL
-from dpcal.calibrate.papers.kl_condition.quantities import QUANTITIES
-from dpcal.calibrate.papers.kl_condition.rates import RATES
-from dpcal.calibrate.papers.kl_condition.schedule import _SCHEDULE
-from dpcal.calibrate.papers.kl_condition.settings import SETTINGS
-from dpcal.calibrate.papers.kl_condition.theorems import THEOREMS
-from dpcal.calibrate.papers.kl_condition.units import UNITS
-from dpcal.calibrate.papers.kl_condition.utility_errata import UTILITY_ERRATA
+from dpcal.calibrate.papers.kl_condition.claims import CLAIMS
+from dpcal.calibrate.papers.kl_condition.errata import ERRATA
+from dpcal.calibrate.papers.kl_condition.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
 
@@ -37,8 +26,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*_SCHEDULE, *PRIVACY, *PROXIMAL, *ADAPTIVE, *RATES, *LOWER, *UNITS, *THEOREMS),
-    errata=(*PRIVACY_ERRATA, *ALGORITHM_ERRATA, *UTILITY_ERRATA, *LOWER_ERRATA),
+    claims=CLAIMS,
+    errata=ERRATA,
     notes=(
         "EP13 and EP15 are not mistakes: what is printed holds, and could hold with half the "
         "noise or twice the budget. They were called REFUTED before; they are LOOSE.",

@@ -11,19 +11,9 @@ variable.
 """
 
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.spiderboost.algorithm_1 import ALGORITHM_1
-from dpcal.calibrate.papers.spiderboost.algorithm_1_errata import ALGORITHM_1_ERRATA
-from dpcal.calibrate.papers.spiderboost.glm import GLM
-from dpcal.calibrate.papers.spiderboost.glm_errata import GLM_ERRATA
-from dpcal.calibrate.papers.spiderboost.lower import LOWER
-from dpcal.calibrate.papers.spiderboost.other_errata import OTHER_ERRATA
-from dpcal.calibrate.papers.spiderboost.quantities import QUANTITIES
-from dpcal.calibrate.papers.spiderboost.recursive import RECURSIVE
-from dpcal.calibrate.papers.spiderboost.recursive_errata import RECURSIVE_ERRATA
-from dpcal.calibrate.papers.spiderboost.settings import SETTINGS
-from dpcal.calibrate.papers.spiderboost.theorems import THEOREMS
-from dpcal.calibrate.papers.spiderboost.tree import TREE
-from dpcal.calibrate.papers.spiderboost.tree_errata import TREE_ERRATA
+from dpcal.calibrate.papers.spiderboost.claims import CLAIMS
+from dpcal.calibrate.papers.spiderboost.errata import ERRATA
+from dpcal.calibrate.papers.spiderboost.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
 
@@ -37,14 +27,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=(*ALGORITHM_1, *TREE, *RECURSIVE, *GLM, *LOWER, *THEOREMS),
-    errata=(
-        *ALGORITHM_1_ERRATA,
-        *TREE_ERRATA,
-        *RECURSIVE_ERRATA,
-        *GLM_ERRATA,
-        *OTHER_ERRATA,
-    ),
+    claims=CLAIMS,
+    errata=ERRATA,
     notes=(
         "E10 and E23 have no corrected sides any more: u/u = 1, and a product in another "
         "order, say nothing.",

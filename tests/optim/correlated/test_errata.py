@@ -13,7 +13,7 @@ from dpcal.accountants.matrix import (
     LambdaCGD,
 )
 from dpcal.calibrate import closed_forms
-from dpcal.calibrate.papers.schedules import load
+from dpcal.calibrate.papers import load
 from dpcal.errors import (
     UnsupportedEvent,
 )

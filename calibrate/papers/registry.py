@@ -1,4 +1,4 @@
-"""The papers' parameter schedules as symbolic claims, one module per paper.
+"""The five papers by name, and the plans of their schedules.
 
 A paper's module is data. :func:`load` joins its schedule to the planner that turns it into a plan.
 
@@ -12,81 +12,15 @@ ValueError: schedule must be one of 5 known names, got 'kl_conditon'; did you me
 
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dpcal import _lazy
-from dpcal.calibrate.papers.claims.language import (
-    Balance,
-    Bound,
-    Claim,
-    Definition,
-    Enumeration,
-    Erratum,
-    Feasible,
-    Identity,
-    Loose,
-    Priced,
-    Private,
-    Prose,
-    Quantity,
-    Rate,
-    Release,
-    Schedule,
-    Setting,
-    SoftRate,
-    Units,
-    auxiliary,
-    claims_of,
-    errata_of,
-    erratum,
-    nearest,
-    positive,
-    real,
-)
+from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.papers.from_schedule import ALGORITHMS, PLANNERS, algorithm_plan, plan_from
 from dpcal.calibrate.plan import Plan
 
-if TYPE_CHECKING:
-    from dpcal.calibrate.papers import dp_rgda, gauss_psgd, kan, kl_condition, spiderboost
+__all__ = ["PAPERS", "load", "plan_of"]
 
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
-
-__all__ = [
-    "ALGORITHMS",
-    "PAPERS",
-    "Balance",
-    "Bound",
-    "Claim",
-    "Definition",
-    "Enumeration",
-    "Erratum",
-    "Feasible",
-    "Identity",
-    "Loose",
-    "Priced",
-    "Private",
-    "Prose",
-    "Quantity",
-    "Rate",
-    "Release",
-    "Schedule",
-    "Setting",
-    "SoftRate",
-    "Units",
-    "auxiliary",
-    "claims_of",
-    "dp_rgda",
-    "errata_of",
-    "erratum",
-    "gauss_psgd",
-    "kan",
-    "kl_condition",
-    "load",
-    "plan_of",
-    "positive",
-    "real",
-    "spiderboost",
-]
 
 
 @cache
@@ -143,9 +77,3 @@ def plan_of(name: str, *, n: int, epsilon: float, delta: float, **constants: Any
     if "d" not in constants:
         raise ValueError(f"constants of {name} must include d, got none.")
     return algorithm_plan(name, n=n, epsilon=epsilon, delta=delta, **constants)
-
-
-# A paper's symbols take a while to build, and few questions are about all papers.
-__getattr__, __dir__ = _lazy.attributes(
-    __name__, {name: f"dpcal.calibrate.papers.{name}" for name in PAPERS}
-)
