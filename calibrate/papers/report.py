@@ -22,10 +22,10 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.papers.claims.language import Claim, Erratum, Prose, Schedule, nearest
-from dpcal.calibrate.papers.claims.sources import find
 from dpcal.calibrate.papers.claims.verdicts import STATUSES, Verdict
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.registry import PAPERS, load
+from dpcal.calibrate.papers.sources import find
 
 __all__ = ["FORMATS", "Audit", "Finding", "audit"]
 

@@ -29,12 +29,12 @@ from dpcal.calibrate.papers.claims.language import (
     real,
     standalone,
 )
+from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.claims.verdicts import Verdict
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.terms import Undecided, difference, number
 from dpcal.calibrate.papers.prover import prove
 from dpcal.calibrate.papers.recheck import recheck
-from dpcal.calibrate.papers.search.normal import Normal
 
 x, y, z, n, d, kappa = positive("x y z n d kappa")
 (w,) = real("w")

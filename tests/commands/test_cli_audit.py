@@ -181,7 +181,7 @@ def test_a_wrong_file_is_one_sentence(name, capsys, tmp_path):
 def test_an_installed_schedule_is_found_by_its_name(monkeypatch, capsys, tmp_path):
     from importlib.metadata import EntryPoint
 
-    from dpcal.calibrate.papers.claims import sources
+    from dpcal.calibrate.papers import sources
 
     (tmp_path / "outside_paper.py").write_text(
         "from dpcal.calibrate.papers import Bound, Quantity, Schedule\n"

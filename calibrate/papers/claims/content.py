@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import Balance, Bound, Claim, Definition, Identity
+from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.kernel.terms import Term, Undecided, minus, over, substitute, symbols
-from dpcal.calibrate.papers.search.normal import Normal
 
 __all__ = ["restated", "same_as_written"]
 

@@ -22,11 +22,13 @@ import math
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpcal.calibrate.papers.claims.base import Claim
 from dpcal.calibrate.papers.kernel import balls, terms as t
 from dpcal.calibrate.papers.kernel.rules import Context, check, is_zero_form
+
+if TYPE_CHECKING:
+    from dpcal.calibrate.papers.claims.base import Claim
 
 __all__ = ["SECONDS", "contains", "context_of", "point_of", "refusal"]
 

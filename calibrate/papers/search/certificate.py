@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from dpcal.calibrate.papers.claims.normal import Sum
 from dpcal.calibrate.papers.kernel.rules import Context as Facts, is_zero_form, obligations
 from dpcal.calibrate.papers.kernel.terms import (
     ONE,
@@ -44,7 +45,6 @@ from dpcal.calibrate.papers.kernel.terms import (
 )
 from dpcal.calibrate.papers.search.context import Context, chosen_case
 from dpcal.calibrate.papers.search.identities import equals
-from dpcal.calibrate.papers.search.normal import Sum
 from dpcal.calibrate.papers.search.slopes import by_slope
 
 __all__ = ["equals", "equation", "written"]

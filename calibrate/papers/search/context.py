@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from dpcal.calibrate.papers.claims import claims
+from dpcal.calibrate.papers.claims.normal import Normal
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.rules import obligations
 from dpcal.calibrate.papers.kernel.terms import (
@@ -28,7 +29,6 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbol,
     symbols,
 )
-from dpcal.calibrate.papers.search.normal import Normal
 
 __all__ = [
     "Context",

@@ -26,10 +26,10 @@ from typing import Any, TypeGuard
 
 import flint
 
+from dpcal.calibrate.papers.claims.exponents import Exponent, Ratio, generator
 from dpcal.calibrate.papers.kernel import balls
 from dpcal.calibrate.papers.kernel.rings import exact
 from dpcal.calibrate.papers.kernel.terms import Term, Undecided, number, plus, power, times
-from dpcal.calibrate.papers.search.exponents import Exponent, Ratio, generator
 
 __all__ = ["Normal", "Sum"]
 
