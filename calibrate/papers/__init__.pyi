@@ -39,7 +39,6 @@ from dpcal.calibrate.papers.claims.language import (
 from dpcal.calibrate.papers.claims.verdicts import Verdict as Verdict
 from dpcal.calibrate.papers.from_schedule import ALGORITHMS as ALGORITHMS, PLANNERS as PLANNERS
 from dpcal.calibrate.papers.prover import prove as prove
-from dpcal.calibrate.papers.recheck import recheck as recheck
 from dpcal.calibrate.papers.registry import PAPERS as PAPERS, load as load, plan_of as plan_of
 from dpcal.calibrate.papers.report import (
     FORMATS as FORMATS,
