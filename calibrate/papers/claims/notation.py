@@ -12,7 +12,7 @@ are indented more deeply continue it. The formula says what kind of claim it is:
 ``[a] = loss/time**2`` :class:`Units`; ``1`` for a pure number
 ``release ...``        :class:`Private`: ``release S with noise N times K within rho``, several
                        releases between commas, or ``within epsilon, delta``
-``check NAME``         a program: the :class:`Enumeration` or :class:`Priced` of this name
+``check NAME``         a program: the ``Enumeration`` or ``Priced`` of this name
 ``open REASON``        :class:`Prose`: a statement that no program decides, with the reason
 ====================== ==========================================================
 
