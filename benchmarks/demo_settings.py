@@ -38,7 +38,7 @@ def accuracy(parts, *, epsilon, **settings):
     for objective, X, y in parts:
         plan = calibrate.dpsgd(n=objective.n, epsilon=epsilon, delta=DELTA, **settings)
         for seed in range(SEEDS):
-            w = optim.dpsgd(objective, plan, seed=seed, averaging=AVERAGING).w
+            w = optim.dpsgd(objective, plan, seed=seed, output=AVERAGING).w
             scores.append((objective.predict(X, w) == y).mean())
     return float(np.mean(scores))
 

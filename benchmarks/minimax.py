@@ -464,10 +464,10 @@ def fair_scores(epsilon, seed):
         ascent_rate=0.3,
         **sizes,
     )
-    fair = optim.dp_sgda(problem, plan, seed=seed, averaging="tail")
+    fair = optim.dp_sgda(problem, plan, seed=seed, output="tail")
     base = calibrate.dpsgd(batch_size=300, steps=300, max_norm=1.0, **sizes)
     plain = optim.dpsgd(
-        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=2.0, averaging="tail"
+        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=2.0, output="tail"
     )
     return worst(fair.x), worst(plain.w)
 
@@ -493,10 +493,10 @@ def auc_scores(epsilon, seed):
         ascent_rate=0.2,
         **sizes,
     )
-    found = optim.dp_sgda(problem, plan, seed=seed, averaging="tail")
+    found = optim.dp_sgda(problem, plan, seed=seed, output="tail")
     base = calibrate.dpsgd(batch_size=114, steps=60, max_norm=1.0, **sizes)
     plain = optim.dpsgd(
-        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=0.5, averaging="tail"
+        optim.Logistic(X[train], y[train]), base, seed=seed, learning_rate=0.5, output="tail"
     )
     held = X[~train], y[~train]
     return problem.auc(*held, found.x), problem.auc(*held, plain.w)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
@@ -29,19 +28,21 @@ def run(options: Namespace) -> int:
     """Print the table, or one row of it."""
     registry = dpcal.optim.registry
     if options.name is None:
-        rows = [*registry.OPTIMIZERS.values(), *registry.SELECTIONS.values()]
+        every = [*registry.known().values(), *registry.SELECTIONS.values()]
+        rows = sorted(every, key=lambda row: row.comparator)
     else:
         rows = [registry.SELECTIONS.get(options.name) or registry.find(options.name)]
-    document = {"optimizers": [dataclasses.asdict(row) for row in rows]}
+    document = {"optimizers": [row.to_dict() for row in rows]}
     present(options, document, "\n".join(map(_lines, rows)))
     return 0
 
 
 def _lines(row: Optimizer) -> str:
     """One optimizer, a line for each thing to know."""
+    role = " (a comparator, not recommended)" if row.comparator else ""
     return "\n".join(
         [
-            f"{row.name}: {row.summary}",
+            f"{row.name}: {row.summary}{role}",
             f"  problem    {row.problem}",
             f"  needs      {', '.join(row.needs)}",
             f"  rate       {row.measure} {row.rate}, without logarithms",

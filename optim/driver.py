@@ -1,44 +1,51 @@
-"""What do all optimizers keep besides their algorithm? Iterates, a trace, and how the run ended.
+"""How is a plan spent? One driver for all optimizers: seed, store, callback, noise, trace, result.
 
-A first-order optimizer is a loop over an oracle's answers. :class:`Run` holds what is the same in
-all of them, so that the loop reads like the paper's pseudocode:
+:func:`run` runs the optimizer that a plan names, and documents what all optimizers take:
 
 >>> import numpy as np
->>> from dpcal.calibrate import Plan, Query
->>> from dpcal.optim import PrivateOracle, Squared
->>> query = Query(name="gradient", kind="gradient", sampler="full",
-...               max_norm=1.0, noise_multiplier=0.5, count=3)
->>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-2)
->>> oracle = PrivateOracle(Squared([[0.0], [1.0]], [0.0, 1.0]), plan, seed=0)
->>> run = Run(oracle, steps=3)
->>> while run.going:
-...     run.move(run.w - 0.1 * oracle.gradient(run.w, "gradient"))
->>> run.result().message
-'took all 3 planned steps'
+>>> from dpcal import calibrate, optim
+>>> X = np.random.default_rng(0).standard_normal((1_000, 3))
+>>> objective = optim.Logistic(X, X @ [1.0, -2.0, 0.5] > 0)
+>>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=20, epsilon=1.0, delta=1e-6)
+>>> run(objective, plan, seed=0).message
+'took all 20 planned steps'
+
+An optimizer is a loop over an oracle's answers. :class:`Run` holds the iterate, the trace and the
+end, so that the loop reads like the paper's pseudocode:
+
+>>> oracle = optim.PrivateOracle(objective, plan, seed=0)
+>>> state = Run(oracle, steps=20)
+>>> while state.going:
+...     state.move(state.w - 0.1 * oracle.gradient(state.w, "gradient"))
+>>> state.result().complete
+True
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal.calibrate.plan import Plan, Query
+from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer, VacuousSchedule
-from dpcal.optim.boundary.access import written
+from dpcal.optim.boundary.access import Store, written
 from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.arrays import Vector, l2_norm, numbers, parameters
-from dpcal.optim.objectives.base import Objective
+from dpcal.optim.registry import spender
 from dpcal.optim.result import Result, Trace
 
-__all__ = ["Progress", "Run", "RunOver", "planned", "step_size"]
+__all__ = ["Callback", "Progress", "Run", "RunOver", "level_outside", "run"]
 
 
 class RunOver(Exception):  # noqa: N818 -- how a run ends, and no error
@@ -229,13 +236,13 @@ class Run:
         if getattr(self.oracle, "closes_with_run", False):
             self.oracle.close()  # type: ignore[attr-defined]  # of a store alone
         if self._warn and self._stopped is not None:
-            warnings.warn(self._stopped, RuntimeWarning, stacklevel=4)
+            warnings.warn(self._stopped, RuntimeWarning, stacklevel=level_outside())
         elif self._ended and not self.step and self.oracle.ledger.answers:
             warnings.warn(
                 "the run took no step and returns its start, and what its answers cost is spent: "
                 f"it {self._stopped}.",
                 VacuousSchedule,
-                stacklevel=4,
+                stacklevel=level_outside(),
             )
         step, norm, distance = zip(*self._rows, strict=True) if self._rows else ((), (), ())
         return Result(
@@ -267,46 +274,100 @@ class Run:
             )
 
 
-def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | None) -> float:
-    """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
+def run(
+    objective: Any,
+    plan: Plan,
+    *,
+    seed: Seed = None,
+    initial: ArrayLike | None = None,
+    radius: float = math.inf,
+    callback: Callback | None = None,
+    callback_every: int | None = None,
+    store: Store = None,
+    store_every: int = 1,
+    noise: str = "gaussian",
+    **options: Any,
+) -> Any:
+    """Run the optimizer that a plan names, spending the plan.
+
+    Each optimizer takes these keywords under its own name too, those that go with its algorithm,
+    and options of its own: ``optim.run(objective, plan)`` is ``optim.dpsgd(objective, plan)`` for a
+    plan of :func:`dpcal.calibrate.dpsgd`.
 
     Parameters
     ----------
-    plan
-        Its parameter ``"learning_rate"`` is for the loss alone.
     objective
-        Gives l2.
-    learning_rate
-        As the user chose it, or None.
+        What to minimise, over the plan's number of records, or an oracle about it.
+    plan
+        As the builder of the same name in ``dpcal.calibrate`` makes it: it fixes what is answered,
+        how often, and with how much noise.
+    seed
+        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
+        entropy. A seed that others know voids the privacy claim.
+    initial
+        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
+        records, and constants of the plan that are about the start, its gap, must hold there.
+    radius
+        Radius > 0 of a ball that every iterate is projected onto, around the origin unless the
+        optimizer has another centre; infinite for none.
+    callback
+        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
+        answer stops the run, which then costs all that was planned. What it returns must not
+        depend on the records, except through the progress.
+    callback_every
+        A whole number >= 1; a hundredth of the largest number of steps when omitted. It does not
+        change the iterates.
+    store
+        Path of a file that holds the run, so that it can be started again after its process has
+        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
+        Or a :class:`dpcal.optim.BudgetBook`, which the run is charged to.
+    store_every
+        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
+        as many again, of which nothing had left it.
+    noise
+        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
+        noise from cryptographic bits, at the same price and slower.
+    **options
+        The optimizer's own.
+
+    Returns
+    -------
+    Result
+        Of the optimizer. If iterates overflow, or a record's gradient is not finite, the run stops
+        with a ``RuntimeWarning``, incomplete, at a finite iterate. A run that ends early because of
+        what was released costs its whole plan.
 
     Raises
     ------
+    TypeError
+        If the optimizer does not take a keyword.
     ValueError
-        If the regulariser alone would make iterates diverge.
+        If the plan is not for an optimizer that is known, or for this objective, or an argument is
+        out of range.
     """
-    # An oracle about records elsewhere may not tell its regulariser.
-    l2 = float(getattr(objective, "l2", 0.0))
-    if learning_rate is None:
-        eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))
-        return eta / (1 + eta * l2)
-    eta = _validate.positive(learning_rate=learning_rate)
-    if eta * l2 >= 2:
-        raise ValueError(
-            f"learning_rate must be below 2 / l2 = {2 / l2:.6g}, beyond which iterates diverge, "
-            f"got {learning_rate!r}."
-        )
-    return eta
+    given = {
+        "seed": seed,
+        "initial": initial,
+        "radius": radius,
+        "callback": callback,
+        "callback_every": callback_every,
+        "store": store,
+        "store_every": store_every,
+        "noise": noise,
+    }
+    chosen = {name: value for name, value in given.items() if not _omitted(name, value)}
+    return spender(plan.optimizer)(objective, plan=plan, **chosen, **options)
 
 
-def planned(plan: Plan, optimizer: str, *kinds: str) -> tuple[Query, ...]:
-    """Return a plan's queries if they are of these kinds, in order; say so if they are not."""
-    if plan.optimizer != optimizer:
-        raise ValueError(
-            f"plan must be for optimizer {optimizer!r}, got one for {plan.optimizer!r}."
-        )
-    if tuple(query.kind for query in plan.queries) != kinds:
-        raise ValueError(
-            f"plan must have queries of kinds {list(kinds)}, got "
-            f"{[(query.name, query.kind) for query in plan.queries]}."
-        )
-    return plan.queries
+def _omitted(name: str, value: Any) -> bool:
+    """Return whether a keyword of :func:`run` has its default; arrays never do."""
+    default = (run.__kwdefaults__ or {})[name]
+    return value is default or (isinstance(value, int | float | str) and bool(value == default))
+
+
+def level_outside() -> int:
+    """Return the ``stacklevel`` of a warning that is about the nearest caller of the package."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
+        frame, level = frame.f_back, level + 1
+    return level

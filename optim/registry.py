@@ -7,19 +7,24 @@
 >>> row.build() is calibrate.noisy_gd, row.optimizer() is optim.noisy_gd
 (True, True)
 
-To add an optimizer, add a row: commands and documentation read the table.
+To add an optimizer, add a row: the driver, commands and documentation read the table. Reading it
+loads no loop. Optimizers of other packages are entered by :func:`register`, or found by their entry
+points in the group ``dpcal.optimizers``, each of which is a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any
 
 from dpcal.optim.result import Result
 
-__all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find"]
+__all__ = ["OPTIMIZERS", "SELECTIONS", "Optimizer", "find", "known", "register", "spender"]
+
+# Entry points of other packages whose objects are rows.
+_GROUP = "dpcal.optimizers"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +60,13 @@ class Optimizer:
     blocks
         Whether it is for minimax problems: its builder takes ``dimensions``, a pair, in place of
         ``dimension``.
+    comparator
+        Whether it is there to compare others with, and not recommended.
+    home
+        Where its optimizer is, below ``dpcal.optim``; a module of its own name among the
+        first-order ones when empty.
+    builder, function
+        Of an optimizer of another package: what makes plans, and what spends them.
     """
 
     name: str
@@ -68,14 +80,28 @@ class Optimizer:
     options: tuple[str, ...] = ()
     constants: bool = True
     blocks: bool = False
+    comparator: bool = False
+    home: str = ""
+    builder: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None
+
+    @property
+    def module(self) -> str:
+        """The module of the optimizer."""
+        return f"dpcal.optim.{self.home or f'first_order.{self.name}'}"
 
     def build(self) -> Callable[..., Any]:
         """Return the plan builder."""
-        return _function("dpcal.calibrate", self.name)
+        return self.builder or _function("dpcal.calibrate", self.name)
 
     def optimizer(self) -> Callable[..., Result]:
         """Return the optimizer, called with an objective, a plan and a seed."""
-        return _function("dpcal.optim", self.name)
+        return self.function or _function(self.module, self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what there is to know of it, as JSON values."""
+        places = ("home", "builder", "function")
+        return {name: value for name, value in asdict(self).items() if name not in places}
 
 
 def _function(module: str, name: str) -> Callable[..., Any]:
@@ -219,6 +245,7 @@ _ROWS = (
     ),
     Optimizer(
         name="gauss_psgd",
+        home="second_order.gauss_psgd",
         summary="one pass of gradients and differences, whose noise leaves saddle points",
         problem="smooth with smooth Hessians, not convex; second-order points of population risk",
         needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
@@ -230,6 +257,7 @@ _ROWS = (
     ),
     Optimizer(
         name="distributed_psgd",
+        home="second_order.distributed_psgd",
         summary="gauss_psgd on the mean of many silos, each private by itself",
         problem="smooth with smooth Hessians, not convex; mean of the silos' population risks",
         needs=("lipschitz or max_norm", "smoothness", "hessian_lipschitz or escape_radius"),
@@ -256,6 +284,7 @@ _ROWS = (
     ),
     Optimizer(
         name="dp_rgda",
+        home="minimax.dp_rgda",
         summary="normalised descent along tracked gradients, and escapes from saddle points",
         problem="minimax, smooth, strongly concave in y; or a plain smooth loss",
         needs=(
@@ -274,6 +303,8 @@ _ROWS = (
     ),
     Optimizer(
         name="dp_sgda",
+        home="comparators.dp_sgda",
+        comparator=True,
         summary="one noisy step down in x and up in y at a time",
         problem="minimax, strongly concave in y; convex in x, for the rate",
         needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
@@ -286,6 +317,8 @@ _ROWS = (
     ),
     Optimizer(
         name="privatediff",
+        home="comparators.privatediff",
+        comparator=True,
         summary="noisy ascents in y, and restarts and differences in x",
         problem="minimax, smooth, strongly concave in y",
         needs=("lipschitz or max_norm", "smoothness", "strong_concavity"),
@@ -298,6 +331,8 @@ _ROWS = (
     ),
     Optimizer(
         name="sto_spider",
+        home="comparators.explicit",
+        comparator=True,
         summary="sampled gradients now and then, clipped differences in between",
         problem="smooth, convex or not; an explicit value function",
         needs=("lipschitz or max_norm", "smoothness"),
@@ -309,6 +344,8 @@ _ROWS = (
     ),
     Optimizer(
         name="ada_dp_spider",
+        home="comparators.explicit",
+        comparator=True,
         summary="gradients afresh when the iterate has drifted, differences in between",
         problem="smooth, convex or not; an explicit value function",
         needs=("lipschitz or max_norm", "smoothness"),
@@ -329,6 +366,7 @@ SELECTIONS: dict[str, Optimizer] = {
     for row in (
         Optimizer(
             name="select_point",
+            home="second_order.select_point",
             summary="the first of several points that passes a private test, or the best of them",
             problem="smooth with smooth Hessians; second-order points of population risk",
             needs=(
@@ -356,9 +394,46 @@ SELECTIONS: dict[str, Optimizer] = {
 }
 
 
+def register(row: Optimizer) -> Optimizer:
+    """Enter an optimizer of another package, and return its row.
+
+    Parameters
+    ----------
+    row
+        With a ``builder`` and a ``function``; plans of its builder are for an optimizer of its
+        name.
+
+    Raises
+    ------
+    ValueError
+        If it lacks one of them, or another optimizer has its name.
+    """
+    if row.builder is None or row.function is None:
+        raise ValueError(f"row must have a builder and a function, got {row.name!r} without.")
+    if {**OPTIMIZERS, **SELECTIONS}.get(row.name, row) != row:
+        raise ValueError(f"name must be new, got {row.name!r}, which another optimizer has.")
+    OPTIMIZERS[row.name] = row
+    return row
+
+
+def known() -> dict[str, Optimizer]:
+    """Return every optimizer, those that installed packages enter too, by name."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=_GROUP):
+        register(entry.load())
+    return OPTIMIZERS
+
+
 def find(name: str) -> Optimizer:
-    """Return the optimizer called ``name``, or say which there are."""
-    if name not in OPTIMIZERS:
-        known = ", ".join(map(repr, OPTIMIZERS))
-        raise ValueError(f"optimizer must be one of {known}, got {name!r}.")
-    return OPTIMIZERS[name]
+    """Return the optimizer called ``name``, or refuse the name and list those that there are."""
+    rows = OPTIMIZERS if name in OPTIMIZERS else known()
+    if name not in rows:
+        raise ValueError(f"optimizer must be one of {', '.join(map(repr, rows))}, got {name!r}.")
+    return rows[name]
+
+
+def spender(name: str) -> Callable[..., Any]:
+    """Return what spends plans for ``name``: an optimizer, or a selection."""
+    row = SELECTIONS.get(name) or find(name)
+    return row.optimizer()

@@ -147,7 +147,7 @@ def train(
 
     optimizer = find(plan.optimizer).optimizer()
     how = averaging(plan.optimizer)
-    options = task.options | ({} if how == "none" else {"averaging": how})
+    options = task.options | ({} if how == "none" else {"output": how})
     with stopping:
         result = optimizer(task.asked, plan, seed=seed, store=store, callback=follow, **options)
     return Run(result=result, scores=scores, interrupted=stopping.asked)

@@ -25,98 +25,79 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, checked_plan
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run
-from dpcal.optim.minimax.blocks import Blocks, checked_plan
+from dpcal.optim.driver import Run
+from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
-from dpcal.optim.objectives.arrays import Vector, l2_norm
+from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["dp_sgda"]
 
-AVERAGING = ("none", "tail")
+OUTPUTS = ("last", "tail")
 
 
-@keeps_ledger
-def dp_sgda(
-    problem: Objective | Oracle,
+def _settings(
+    objective: Objective | Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
+    initial: ArrayLike | None,
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
-    averaging: str = "none",
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
+    output: str = "last",
+) -> Settings:
+    checked_plan(plan, "dp_sgda")
+    blocks = Blocks.of(objective, plan, dual_set)
+    read = plan.parameters.get
+    return Settings(
+        plan.query("gradient").count,
+        initial=np.concatenate(blocks.start(initial, initial_dual)),
+        blocks=blocks,
+        descent=_validate.positive(learning_rate=read("learning_rate")),
+        ascent=_validate.positive(ascent_rate=read("ascent_rate")),
+        output=_validate.choice(OUTPUTS, output=output),
+    )
+
+
+@algorithm(_settings)
+def dp_sgda(
+    run: Run,
+    oracle: Oracle,
+    plan: Plan,
+    *,
+    blocks: Blocks,
+    descent: float,
+    ascent: float,
+    output: str,
 ) -> MinimaxResult:
-    """Descend in x and ascend in y by DP-SGDA, spending a plan.
+    """Descend in x and ascend in y by DP-SGDA, spending a plan. A comparator.
 
     Parameters
     ----------
-    problem
+    objective
         A :class:`dpcal.optim.minimax.MinimaxObjective` over the plan's number of records, or an
         oracle about one.
-    plan
-        A plan for ``"dp_sgda"``, as :func:`dpcal.calibrate.dp_sgda` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
     initial, initial_dual
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records.
     dual_set
         Where y lives; the problem's own when omitted.
-    averaging
-        ``"tail"`` returns the mean of the last half of the iterates, ``"none"`` the last one; both
+    output
+        ``"tail"`` returns the mean of the last half of the iterates, ``"last"`` the last one; both
         are as private.
-    callback, callback_every
-        Called with a :class:`dpcal.optim.Progress`, whose ``w`` is (x, y), every so many steps, a
-        whole number >= 1 (a hundredth of the run when omitted), and after the last; a true answer
-        stops the run, which then costs all that was planned.
-    store, store_every
-        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
-        :mod:`dpcal.optim.boundary.store`.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
     MinimaxResult
-        With the status ``"not_applicable"``: there are no escape phases.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or problem, or an argument is out of range.
+        With the status ``"not_applicable"``: there are no escape phases. Callbacks are told of
+        (x, y).
 
     References
     ----------
     Yang, Hu, Wang and Ying 2022, Differentially private SGDA for minimax problems, Algorithm 1.
     """
-    checked_plan(plan, "dp_sgda")
-    _validate.choice(AVERAGING, averaging=averaging)
-    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
-    blocks = Blocks.of(problem, plan, dual_set)
-    descent, ascent = (
-        _validate.positive(**{name: plan.parameters.get(name)})
-        for name in ("learning_rate", "ascent_rate")
-    )
-    steps = plan.query("gradient").count
-    run = Run(
-        oracle,
-        steps=steps,
-        initial=np.concatenate(blocks.start(initial, initial_dual)),
-        callback=callback,
-        callback_every=callback_every,
-    )
     d1, norms = blocks.dimensions[0], []
     mean, averaged = np.zeros_like(run.w), 0
     while run.going:
@@ -127,8 +108,8 @@ def dp_sgda(
             x = w[:d1] - descent * gradient[:d1]
             y = blocks.dual_set.project(w[d1:] + ascent * gradient[d1:])
             run.move(np.concatenate([x, y]))
-            if 2 * run.step > steps:
+            if 2 * run.step > run.planned:
                 averaged += 1
                 mean = mean + (run.w - mean) / averaged
-    chosen: Vector | None = mean if averaging == "tail" and averaged else None
+    chosen = mean if output == "tail" and averaged else None
     return MinimaxResult.of(run.result(chosen), primal_dimension=d1, estimate_norms=norms)

@@ -22,170 +22,70 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, checked_plan
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run
-from dpcal.optim.minimax.blocks import Blocks, checked_plan
+from dpcal.optim.driver import Run
 from dpcal.optim.minimax.result import MinimaxResult
-from dpcal.optim.minimax.sets import Everywhere
 from dpcal.optim.objectives.arrays import l2_norm
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["ada_dp_spider", "sto_spider"]
 
 
-@keeps_ledger
-def sto_spider(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> MinimaxResult:
-    """Minimise by Sto-SPIDER, spending a plan.
+def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    checked_plan(plan, "sto_spider")
+    period = _validate.count(period=plan.parameters.get("period"))
+    return Settings(_validate.count(steps=plan.parameters.get("steps")), period=period)
 
-    Parameters
-    ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"sto_spider"``, as :func:`dpcal.calibrate.sto_spider` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    callback, callback_every
-        Called with a :class:`dpcal.optim.Progress` every so many steps, a whole number >= 1 (a
-        hundredth of the run when omitted), and after the last; a true answer stops the run, which
-        then costs all that was planned.
-    store, store_every
-        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
-        :mod:`dpcal.optim.boundary.store`.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
+
+@algorithm(_sto_settings)
+def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxResult:
+    """Minimise by Sto-SPIDER, spending a plan. A comparator.
 
     Returns
     -------
     MinimaxResult
         Whose ``x`` is all of its parameters.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective.
 
     References
     ----------
     Liu, Ganesh, Oh and Thakurta 2023, as Xu et al. 2026 run it.
     """
-    checked_plan(plan, "sto_spider")
-    period = _validate.count(period=plan.parameters.get("period"))
-    run = _run(
-        objective, plan, (seed, store, noise, store_every), initial, callback, callback_every
-    )
     return _followed(run, plan, lambda step, drift: step % period == 0)
 
 
-@keeps_ledger
-def ada_dp_spider(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> MinimaxResult:
-    """Minimise by Ada-DP-SPIDER, spending a plan.
+def _ada_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    checked_plan(plan, "ada_dp_spider")
+    allowed = _validate.positive(drift=plan.parameters.get("drift"))
+    return Settings(_validate.count(steps=plan.parameters.get("steps")), allowed=allowed)
+
+
+@algorithm(_ada_settings)
+def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> MinimaxResult:
+    """Minimise by Ada-DP-SPIDER, spending a plan. A comparator.
 
     A step refreshes the estimate if the squared moves since the last refresh have summed up to the
-    plan's ``drift`` and a refresh is left; it asks for a difference otherwise. The run costs its
-    whole plan, for how often it refreshed is one of its outputs.
-
-    Parameters
-    ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"ada_dp_spider"``, as :func:`dpcal.calibrate.ada_dp_spider` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh entropy
-        from the operating system. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    callback, callback_every
-        Called with a :class:`dpcal.optim.Progress` every so many steps, a whole number >= 1 (a
-        hundredth of the run when omitted), and after the last; a true answer stops the run, which
-        then costs all that was planned.
-    store, store_every
-        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
-        :mod:`dpcal.optim.boundary.store`.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
+    plan's ``drift`` and a refresh is left; it takes a difference otherwise.
 
     Returns
     -------
     MinimaxResult
-        Whose ``x`` is all of its parameters.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective.
+        Whose ``x`` is all of its parameters. The run costs its whole plan, for how often it
+        refreshed is one of its outputs.
 
     References
     ----------
     Tao et al. 2025, as Xu et al. 2026 run it.
     """
-    checked_plan(plan, "ada_dp_spider")
-    allowed = _validate.positive(drift=plan.parameters.get("drift"))
-    run = _run(
-        objective, plan, (seed, store, noise, store_every), initial, callback, callback_every
-    )
-    oracle = run.oracle
 
     def due(step: int, drift: float) -> bool:
         return step == 0 or (drift >= allowed and oracle.remaining("refresh") > 0)
 
     # How many refreshes there were is a function of what was released.
     return dataclasses.replace(_followed(run, plan, due), early=True)
-
-
-def _run(
-    objective: Objective | Oracle,
-    plan: Plan,
-    kept: tuple[Seed, Store, str, int],
-    initial: ArrayLike | None,
-    callback: Callback | None,
-    callback_every: int | None,
-) -> Run:
-    oracle = oracle_of(objective, plan, *kept)
-    start, _ = Blocks(dimensions=(oracle.dimension, 0), dual_set=Everywhere()).start(initial, None)
-    return Run(
-        oracle,
-        steps=_validate.count(steps=plan.parameters.get("steps")),
-        initial=start,
-        callback=callback,
-        callback_every=callback_every,
-    )
 
 
 def _followed(run: Run, plan: Plan, due: Callable[[int, float], bool]) -> MinimaxResult:

@@ -29,11 +29,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, checked_plan
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run
-from dpcal.optim.minimax.blocks import Blocks, checked_plan
+from dpcal.optim.driver import Run
+from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import l2_norm
@@ -42,78 +41,63 @@ from dpcal.optim.objectives.base import Objective
 __all__ = ["privatediff"]
 
 
-@keeps_ledger
-def privatediff(
-    problem: Objective | Oracle,
+def _settings(
+    objective: Objective | Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
+    initial: ArrayLike | None,
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
+) -> Settings:
+    checked_plan(plan, "privatediff")
+    blocks = Blocks.of(objective, plan, dual_set)
+    read = plan.parameters.get
+    return Settings(
+        _validate.count(steps=read("steps")),
+        initial=np.concatenate(blocks.start(initial, initial_dual)),
+        blocks=blocks,
+        descent=_validate.positive(learning_rate=read("learning_rate")),
+        ascent=_validate.positive(ascent_rate=read("ascent_rate")),
+        period=_validate.count(period=read("period")),
+        inner=_validate.count(inner_steps=read("inner_steps")),
+    )
+
+
+@algorithm(_settings)
+def privatediff(
+    run: Run,
+    oracle: Oracle,
+    plan: Plan,
+    *,
+    blocks: Blocks,
+    descent: float,
+    ascent: float,
+    period: int,
+    inner: int,
 ) -> MinimaxResult:
-    """Descend in x along estimates that restarts and differences keep, spending a plan.
+    """Descend in x along estimates that restarts and differences keep. A comparator.
 
     Parameters
     ----------
-    problem
+    objective
         A :class:`dpcal.optim.minimax.MinimaxObjective` over the plan's number of records, or an
         oracle about one.
-    plan
-        A plan for ``"privatediff"``, as :func:`dpcal.calibrate.privatediff` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
     initial, initial_dual
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records.
     dual_set
         Where y lives; the problem's own when omitted.
-    callback, callback_every
-        Called with a :class:`dpcal.optim.Progress`, whose ``w`` is (x, y), every so many steps, a
-        whole number >= 1 (a hundredth of the run when omitted), and after the last; a true answer
-        stops the run, which then costs all that was planned.
-    store, store_every
-        Path of a file that holds the run, a secret, and steps >= 1 of a transaction of it; see
-        :mod:`dpcal.optim.boundary.store`.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
     MinimaxResult
-        With the status ``"not_applicable"``: there are no escape phases.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or problem, or an argument is out of range.
+        With the status ``"not_applicable"``: there are no escape phases. Callbacks are told of
+        (x, y).
 
     References
     ----------
     Zhang et al. 2025 (PrivateDiff), approximately; see above.
     """
-    checked_plan(plan, "privatediff")
-    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
-    blocks = Blocks.of(problem, plan, dual_set)
-    read = plan.parameters.get
-    descent = _validate.positive(learning_rate=read("learning_rate"))
-    ascent = _validate.positive(ascent_rate=read("ascent_rate"))
-    period = _validate.count(period=read("period"))
-    inner = _validate.count(inner_steps=read("inner_steps"))
-    run = Run(
-        oracle,
-        steps=_validate.count(steps=read("steps")),
-        initial=np.concatenate(blocks.start(initial, initial_dual)),
-        callback=callback,
-        callback_every=callback_every,
-    )
     d1 = blocks.dimensions[0]
     v, before, norms = np.zeros(d1), run.w, []
     while run.going:

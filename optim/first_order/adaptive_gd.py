@@ -24,18 +24,14 @@ from __future__ import annotations
 
 import math
 
-from numpy.typing import ArrayLike
-
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
 
 __all__ = ["adaptive_gd"]
 
@@ -52,54 +48,32 @@ NO_GRADIENT = "spent its budget on {} steps: the next gradient costs more than i
 TAKEN = "took {} steps"
 
 
-@keeps_ledger
+def _settings(objective: Objective | Oracle, plan: Plan, *, output: str = "last") -> Settings:
+    norm_query, query = planned(plan, "adaptive_gd", "gradient norm", "gradient")
+    _validate.choice(OUTPUTS, output=output)
+    z_norm, eta, shrink, quantile = (
+        number(plan.parameters, name)
+        for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
+    )
+    # The multiplier of a gradient per unit of N_t.
+    unit = plan.n / (shrink * quantile * query.max_norm)
+    return Settings(norm_query.count, output=output, z_norm=z_norm, eta=eta, unit=unit)
+
+
+@algorithm(_settings)
 def adaptive_gd(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    output: str = "last",
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> Result:
+    run: Run, oracle: Oracle, plan: Plan, *, output: str, z_norm: float, eta: float, unit: float
+) -> Vector | None:
     """Minimise an objective by gradient descent with noise in proportion to the gradient.
 
     Parameters
     ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"adaptive_gd"``, as :func:`dpcal.calibrate.plans.adaptive_gd` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
     output
         ``"last"`` returns the last iterate, for a small excess risk (Theorem 4); with the preset
         ``"practical"`` it is reached by closing steps, on what the algorithm leaves of its budget;
         ``"smallest-norm"`` the one whose noisy norm was smallest, for a small gradient (Theorem 5).
         The theorem draws it with the exponential mechanism; the noisy norms were released already,
         so that choosing by them costs nothing.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after
-        the last; a true answer stops the run, which then costs all that was planned.
-    callback_every
-        A whole number >= 1; a hundredth of the largest number of steps when omitted.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -108,42 +82,23 @@ def adaptive_gd(
         for the next answer. For the last iterate of the preset ``"practical"``, what it leaves is
         spent on up to four more gradients. The run costs its whole plan whenever it ends.
 
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
-
     References
     ----------
     Menart, Ullah, Arora, Bassily and Guzman 2024, Differentially private non-convex optimization
     under the KL condition with optimal rates, Algorithm 3; that noise may be chosen on the way:
     Smith and Thakurta 2022.
     """
-    norm_query, query = planned(plan, "adaptive_gd", "gradient norm", "gradient")
-    _validate.choice(OUTPUTS, output=output)
-    z_norm, eta, shrink, quantile = (
-        number(plan.parameters, name)
-        for name in ("norm_multiplier", "learning_rate", "shrink", "quantile")
-    )
-    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
-    run = Run(
-        oracle,
-        steps=norm_query.count,
-        initial=initial,
-        callback=callback,
-        callback_every=callback_every,
-    )
-    unit = plan.n / (shrink * quantile * query.max_norm)  # multiplier of a gradient per unit of N_t
     closing = 0
     if output == "last" and plan.parameters.get("preset") == "practical":
         closing = min(_CLOSING_STEPS, (run.planned + 1) // 2)
+    best = run.w
     with run.answering():
         best, ended = _walk(oracle, run, z_norm, unit, eta, run.planned - closing)
         message = ended.format(run.step)
         taken = _close(oracle, run, 2 * eta, closing)
         if run.going:
             run.finish(message + (f"; {taken} more took what was left" if taken else ""))
-    return run.result(best if output == "smallest-norm" else None)  # 14
+    return best if output == "smallest-norm" else None  # 14
 
 
 def _walk(

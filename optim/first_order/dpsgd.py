@@ -26,36 +26,37 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Progress, Run, planned
+from dpcal.optim.driver import Run
 from dpcal.optim.first_order.descent import projected_descent
 from dpcal.optim.objectives.arrays import Vector, numbers
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
 
-__all__ = ["Progress", "default_learning_rate", "dpsgd"]
+__all__ = ["default_learning_rate", "dpsgd"]
 
-AVERAGING = ("none", "uniform", "tail")
+OUTPUTS = ("last", "uniform", "tail")
 
 
-@keeps_ledger
-def dpsgd(
+def _settings(
     objective: Objective | Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
     learning_rate: ArrayLike | None = None,
-    initial: ArrayLike | None = None,
-    averaging: str = "none",
-    radius: float = math.inf,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> Result:
+    output: str = "last",
+    radius: float,
+) -> Settings:
+    (query,) = planned(plan, "dpsgd", "gradient")
+    _check_parameters(plan, query)
+    return Settings(
+        query.count,
+        rates=_schedule(learning_rate, objective, plan, query, radius),
+        output=_validate.choice(OUTPUTS, output=output),
+    )
+
+
+@algorithm(_settings, radius=True)
+def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -> Vector:
     """Minimise an objective by DP-SGD, spending a plan.
 
     Step t: sample records, clip each one's gradient to norm C, sum, add Gaussian noise of standard
@@ -65,75 +66,26 @@ def dpsgd(
 
     Parameters
     ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
     plan
-        A plan for ``"dpsgd"`` with one query of kind ``"gradient"``; the query says how many steps
-        are taken. Of ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and
-        ``"max_norm"`` must agree with the query.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. Equal seeds give equal iterates; a seed that others know voids the privacy claim.
+        With one query of kind ``"gradient"``; the query says how many steps are taken. Of
+        ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and ``"max_norm"`` must
+        agree with the query.
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_learning_rate`.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    averaging
-        ``"none"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
+    output
+        ``"last"`` returns the last iterate, ``"uniform"`` the mean of all, ``"tail"`` the mean of
         the last half.
-    radius
-        Radius > 0 of a ball around the origin that every iterate is projected onto; infinite for
-        none.
-    callback
-        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
-        answer stops the run, which then costs all that was planned. What it returns must not
-        depend on the records, except through the progress.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted. It does not change the iterates.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
-
-    Returns
-    -------
-    Result
-        If the norm of an iterate overflows, the run stops with a ``RuntimeWarning``, incomplete, at
-        a finite iterate since the last callback; so it does if a record's gradient is not finite.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
 
     References
     ----------
     Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1; averaging: Polyak and
     Juditsky 1992, Rakhlin, Shamir and Sridharan 2012.
     """
-    (query,) = planned(plan, "dpsgd", "gradient")
-    _check_parameters(plan, query)
-    rates = _schedule(learning_rate, objective, plan, query, radius)
-    _validate.choice(AVERAGING, averaging=averaging)
-    run = Run(
-        oracle_of(objective, plan, seed, store, noise, store_every),
-        steps=query.count,
-        initial=initial,
-        radius=radius,
-        callback=callback,
-        callback_every=callback_every,
-    )
-    first = {"none": query.count, "uniform": 0, "tail": query.count // 2}[averaging]
-    projected_descent(run, query.name, rates, until=first)
-    w = projected_descent(run, query.name, rates, mean=averaging != "none")
-    return run.result(w)
+    (query,) = plan.queries
+    averaged_from = {"last": query.count, "uniform": 0, "tail": query.count // 2}[output]
+    projected_descent(run, query.name, rates, until=averaged_from)
+    return projected_descent(run, query.name, rates, mean=output != "last")
 
 
 def default_learning_rate(

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.jl_glm import INNER, MATRICES
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Progress
+from dpcal.optim.algorithms import checked_plan
+from dpcal.optim.driver import Callback, Progress, run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.linear import Linear
@@ -50,9 +49,7 @@ def jl_glm(
     objective: Objective,
     plan: Plan,
     *,
-    seed: Seed = None,
     callback: Callback | None = None,
-    callback_every: int | None = None,
     **options: Any,
 ) -> Result:
     """Optimize a linear model on embedded records, spending a plan, and lift the solution.
@@ -67,17 +64,11 @@ def jl_glm(
     objective
         A linear model without an l2 regulariser, over the plan's number of records.
     plan
-        A plan for ``"jl_glm"``, as :func:`dpcal.calibrate.plans.jl_glm` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim. It has nothing to do with the
-        matrix, whose seed is in the plan.
+        As :func:`dpcal.calibrate.jl_glm` makes it, with the seed of the matrix.
     callback
-        As the inner optimizer calls it, with lifted iterates.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted.
+        Called by the inner optimizer, with lifted iterates.
     **options
-        Further keywords of the inner optimizer.
+        Other keywords of :func:`dpcal.optim.run`, and the inner optimizer's own.
 
     Returns
     -------
@@ -87,12 +78,11 @@ def jl_glm(
     Raises
     ------
     TypeError
-        If the objective is no linear model.
+        If the objective is not a linear model.
     ValueError
         If the plan is not for this optimizer or objective, or an argument is out of range.
     """
-    if plan.optimizer != "jl_glm":
-        raise ValueError(f"plan must be for optimizer 'jl_glm', got one for {plan.optimizer!r}.")
+    checked_plan(plan, "jl_glm")
     if plan.n != objective.n:
         raise ValueError(
             f"plan must be for the objective's n={objective.n} records, got one for n={plan.n}."
@@ -103,7 +93,6 @@ def jl_glm(
             "not depend on scores alone."
         )
     name = _validate.choice(tuple(INNER), inner=plan.parameters.get("inner"))
-    optimizer = getattr(import_module(f"dpcal.optim.first_order.{name}"), name)
     A = embedding(plan, objective.dimension)
     small = objective if A is None else objective.embedded(A)
 
@@ -114,12 +103,10 @@ def jl_glm(
         assert callback is not None
         return callback(dataclasses.replace(progress, w=lifted(progress.w)))
 
-    result: Result = optimizer(
+    result: Result = run(
         small,
         dataclasses.replace(plan, optimizer=name),
-        seed=seed,
         callback=None if callback is None else follow,
-        callback_every=callback_every,
         **options,
     )
     return dataclasses.replace(result, w=lifted(result.w), plan=plan)

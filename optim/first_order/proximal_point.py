@@ -25,69 +25,35 @@ True
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
+from collections.abc import Sequence
 
 from dpcal._ext.answers import norm
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.kl_problem import number
 from dpcal.calibrate.plans.proximal_point import stage_weights
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
 
 __all__ = ["proximal_point"]
 
 
-@keeps_ledger
+def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    planned(plan, "proximal_point", "gradient")
+    weights = stage_weights(plan)
+    inner_steps = int(number(plan.parameters, "inner_steps"))
+    return Settings(max(1, len(weights)), weights=weights, inner_steps=inner_steps)
+
+
+@algorithm(_settings)
 def proximal_point(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> Result:
+    run: Run, oracle: Oracle, plan: Plan, *, weights: Sequence[float], inner_steps: int
+) -> None:
     """Minimise an objective by the private proximal point method, spending a plan.
 
-    Parameters
-    ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"proximal_point"``, as :func:`dpcal.calibrate.plans.proximal_point` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records, and the plan's gap must hold there.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` stages and after
-        the last; a true answer stops the run, which then costs all that was planned.
-    callback_every
-        A whole number >= 1; a hundredth of the stages when omitted.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
+    Its steps, of which callbacks are told, are stages.
 
     References
     ----------
@@ -95,24 +61,11 @@ def proximal_point(
     under the KL condition with optimal rates, Algorithms 2 and 4. Weights grow from stage to stage,
     and the inner steps are those that the averaging weights belong to.
     """
-    planned(plan, "proximal_point", "gradient")
-    weights = stage_weights(plan)
-    S = int(number(plan.parameters, "inner_steps"))
-    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
-    run = Run(
-        oracle,
-        steps=max(1, len(weights)),
-        initial=initial,
-        callback=callback,
-        callback_every=callback_every,
-    )
-    with run.answering():
-        for weight in weights:  # 6, 7
-            if run.going:
-                run.move(regularized_descent(oracle, run.w, weight, S))  # 8
+    for weight in weights:  # 6, 7
+        if run.going:
+            run.move(regularized_descent(oracle, run.w, weight, inner_steps))  # 8
     if not weights:
         run.finish("returned its start: the theorem promises nothing better at these sizes")
-    return run.result()  # 11
 
 
 def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: int) -> Vector:

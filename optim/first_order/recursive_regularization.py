@@ -25,62 +25,49 @@ True
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.calibrate.plans.recursive_regularization import SUBSOLVERS
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.boundary.store import StoredOracle
-from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
 
 __all__ = ["recursive_regularization"]
 
 
-@keeps_ledger
+def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
+    kind = "gradient" if subsolver == "noisy_gd" else "one pass"
+    queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
+    return Settings(
+        sum(query.count for query in queries),
+        solve=_noisy_gd if subsolver == "noisy_gd" else _phased_sgd,
+        rounds=[list(group) for _, group in itertools.groupby(queries, key=_round_of)],
+        regularization=_validate.positive(regularization=plan.parameters.get("regularization")),
+    )
+
+
+@algorithm(_settings, initial=False)
 def recursive_regularization(
-    objective: Objective | Oracle,
+    run: Run,
+    oracle: Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> Result:
+    solve: Callable[..., Vector],
+    rounds: list[list[Query]],
+    regularization: float,
+) -> Vector:
     """Find a point of small population gradient of a convex loss, spending a plan.
 
-    Parameters
-    ----------
-    objective
-        What to minimise, over the plan's number of records; convex, for the rate. Or an oracle
-        about it; phases of stochastic gradient descent need a :class:`dpcal.optim.PrivateOracle`.
-    plan
-        A plan for ``"recursive_regularization"``, as
-        :func:`dpcal.calibrate.plans.recursive_regularization` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` noisy answers and
-        after the last; a true answer stops the run, which then costs all that was planned.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
+    The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
+    objective, or a :class:`dpcal.optim.PrivateOracle` about one; callbacks are told of noisy
+    answers.
 
     Returns
     -------
@@ -90,8 +77,6 @@ def recursive_regularization(
 
     Raises
     ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
     UnsupportedEvent
         If the plan's subsolver is ``"phased_sgd"`` and no theorem covers the objective: it must be
         a linear model with a convex loss.
@@ -101,25 +86,12 @@ def recursive_regularization(
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 (with T rounds on T blocks,
     and mu_t for lambda_t in selectors); Feldman, Koren and Talwar 2020, Algorithm 2 (phases).
     """
-    subsolver = _validate.choice(SUBSOLVERS, subsolver=plan.parameters.get("subsolver"))
-    kind = "gradient" if subsolver == "noisy_gd" else "one pass"
-    queries = planned(plan, "recursive_regularization", *[kind] * len(plan.queries))
-    rounds = [list(group) for _, group in itertools.groupby(queries, key=_round_of)]
-    lam = _validate.positive(regularization=plan.parameters.get("regularization"))
-    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
-    run = Run(
-        oracle,
-        steps=sum(query.count for query in queries),
-        callback=callback,
-        callback_every=callback_every,
-    )
-    solve = _noisy_gd if subsolver == "noisy_gd" else _phased_sgd
     center = weighted = run.w
     weight = 0.0
     for t, asked in enumerate(rounds, start=1):
         # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a
         # constant.
-        share = 2 ** (t - 1) * lam
+        share = 2 ** (t - 1) * regularization
         weight += share
         weighted = weighted + (share / weight) * (center - weighted)
         eta = _validate.positive(learning_rate=plan.parameters.get(f"learning_rate {t}"))
@@ -127,7 +99,7 @@ def recursive_regularization(
         center = solve(run, asked, center, (weight, weighted), eta, radius)
         if not run.going:
             break
-    return run.result(center)
+    return center
 
 
 def _noisy_gd(

@@ -24,62 +24,27 @@ True
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
-
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, planned
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, planned
+from dpcal.optim.driver import Run
 from dpcal.optim.objectives.arrays import Vector, l2_norm
 from dpcal.optim.objectives.base import Objective
-from dpcal.optim.result import Result
 
 __all__ = ["tree_spider"]
 
 
-@keeps_ledger
-def tree_spider(
-    objective: Objective | Oracle,
-    plan: Plan,
-    *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
-) -> Result:
-    """Find a stationary point of population risk in one pass, spending a plan.
+def _settings(objective: Objective | Oracle, plan: Plan) -> Settings:
+    depth, rounds, length, threshold = _shape(plan)
+    return Settings(rounds * 2**depth, depth=depth, length=length, threshold=threshold)
 
-    Parameters
-    ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"tree_spider"``, as :func:`dpcal.calibrate.plans.tree_spider` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps and after
-        the last; a true answer stops the run.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret, and steps are not fused then.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
+
+@algorithm(_settings)
+def tree_spider(
+    run: Run, oracle: Oracle, plan: Plan, *, depth: int, length: float, threshold: float
+) -> Vector:
+    """Find a stationary point of population risk in one pass, spending a plan.
 
     Returns
     -------
@@ -88,26 +53,12 @@ def tree_spider(
         where the algorithm ends, or else a leaf drawn uniformly beforehand. However it ends, it
         costs what the whole plan does: one Gaussian release.
 
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
-
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 (with the step of a round's
     last leaf carried over to the next round).
     """
-    depth, rounds, length, threshold = _shape(plan)
-    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
-    run = Run(
-        oracle,
-        steps=rounds * 2**depth,
-        initial=initial,
-        callback=callback,
-        callback_every=callback_every,
-    )
-    drawn = int(oracle.public.integers(rounds * 2**depth))
+    drawn = int(oracle.public.integers(run.planned))
     picked = run.w
     path: list[tuple[Vector, Vector]] = []
     while run.going:
@@ -119,13 +70,13 @@ def tree_spider(
             norm = l2_norm(estimate)
             if norm <= threshold:
                 run.finish(
-                    f"ended at leaf {run.step + 1} of {rounds * 2**depth}, where the estimate is "
-                    "no longer than the threshold"
+                    f"ended at leaf {run.step + 1} of {run.planned}, where the estimate is no "
+                    "longer than the threshold"
                 )
                 picked = w
             else:
                 run.move(w - (length / norm) * estimate)
-    return run.result(picked)
+    return picked
 
 
 def _leaf(

@@ -22,15 +22,7 @@ from dpcal.optim.minimax.sets import ConvexSet, Everywhere
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Blocks", "checked_plan"]
-
-
-def checked_plan(plan: Plan, optimizer: str) -> None:
-    """Refuse a plan that is for another optimizer."""
-    if plan.optimizer != optimizer:
-        raise ValueError(
-            f"plan must be for optimizer {optimizer!r}, got one for {plan.optimizer!r}."
-        )
+__all__ = ["Blocks"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +77,9 @@ class Blocks:
             warm_rate=float(plan.parameters.get("ascent_rate") or 0.0),
         )
 
-    def primal(self, w: Vector) -> Vector:
-        """Return x, a copy."""
-        return w[: self.dimensions[0]].copy()
+    def split(self, w: Vector) -> tuple[Vector, Vector]:
+        """Return x and y, copies."""
+        return w[: self.dimensions[0]].copy(), w[self.dimensions[0] :].copy()
 
     def start(
         self, initial: ArrayLike | None, initial_dual: ArrayLike | None

@@ -36,11 +36,10 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.algorithms import Settings, algorithm, checked_plan
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run
-from dpcal.optim.minimax.blocks import Blocks, checked_plan
+from dpcal.optim.driver import Run
+from dpcal.optim.minimax.blocks import Blocks
 from dpcal.optim.minimax.result import Anchor, MinimaxResult
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.minimax.tracking import Tracker, Tracking
@@ -143,96 +142,68 @@ class Escape:
         self._phase = None
 
 
-@keeps_ledger
-def dp_rgda(
-    problem: Objective | Oracle,
+def _settings(
+    objective: Objective | Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
-    initial: ArrayLike | None = None,
+    initial: ArrayLike | None,
     initial_dual: ArrayLike | None = None,
     dual_set: ConvexSet | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
+) -> Settings:
+    checked_plan(plan, "dp_rgda")
+    blocks = Blocks.of(objective, plan, dual_set)
+    return Settings(
+        _validate.count(steps=plan.parameters.get("steps")),
+        initial=np.concatenate(blocks.start(initial, initial_dual)),
+        blocks=blocks,
+        tracking=Tracking.of(plan, blocks.dual_set),
+    )
+
+
+@algorithm(_settings)
+def dp_rgda(
+    run: Run, oracle: Oracle, plan: Plan, *, blocks: Blocks, tracking: Tracking
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
     Parameters
     ----------
-    problem
+    objective
         A :class:`dpcal.optim.minimax.MinimaxObjective` over the plan's number of records, or an
         oracle about one. With a plan for ``dimensions=(d, 0)``, any objective: there is no dual
         variable then, and Phi is the objective itself.
-    plan
-        A plan for ``"dp_rgda"``, as :func:`dpcal.calibrate.dp_rgda` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
     initial, initial_dual
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records. With ``warm_start`` in the plan, y climbs at x_0 first, and pays for it.
     dual_set
         Where y lives; the problem's own when omitted.
-    callback
-        Called with a :class:`dpcal.optim.Progress`, whose ``w`` is (x, y), every
-        ``callback_every`` outer steps and after the last; a true answer stops the run.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted.
-    store
-        Path of a file that holds the run; see :mod:`dpcal.optim.boundary.store`.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
     MinimaxResult
-        A run that is certified stops early, and costs all that was planned. If iterates overflow
-        the run stops with a ``RuntimeWarning``, incomplete, at a finite iterate, and its ledger
-        holds what was asked.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or problem, or an argument is out of range.
+        A run that is certified stops early, and costs all that was planned. Callbacks are told of
+        outer steps, and of (x, y).
 
     References
     ----------
     Xu, Tao, Ding, Fan and Wang 2026, Finding differentially private second order stationary points
     in stochastic minimax optimization, Algorithms 1 to 3, corrected: see the errata. The
     second-order part of its theorems is not proved there; that a run is certified is the
-    algorithm's sign, and no proof.
+    algorithm's sign, and not a proof.
     """
-    checked_plan(plan, "dp_rgda")
-    oracle = oracle_of(problem, plan, seed, store, noise, store_every)
-    blocks = Blocks.of(problem, plan, dual_set)
-    x, y = blocks.start(initial, initial_dual)
-    steps = _validate.count(steps=plan.parameters.get("steps"))
-    run = Run(
-        oracle,
-        steps=steps,
-        initial=np.concatenate([x, y]),
-        callback=callback,
-        callback_every=callback_every,
-    )
+    x, y = blocks.split(run.w)
     with run.answering():
         y = blocks.warm_start(oracle, x, y)
-    tracker = Tracker(oracle, Tracking.of(plan, blocks.dual_set), x, y)
+    tracker = Tracker(oracle, tracking, x, y)
     escape, norms = Escape(plan, oracle.public), []
     while run.going:
         with run.answering():
-            x = blocks.primal(run.w)
-            v = tracker.advance(x)
+            x, _ = blocks.split(run.w)
+            v = tracker.advance(x)  # 2
             norms.append(l2_norm(v))
-            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))
-            if escape.certified:
-                run.finish(f"certified after {run.step} of {steps} planned outer steps")
+            run.move(np.concatenate([escape.move(x, v, run.step), tracker.y]))  # 3 to 7
+            if escape.certified:  # 8
+                run.finish(f"certified after {run.step} of {run.planned} planned outer steps")
     escape.finish()
     return _outcome(run, escape, norms, len(x))
 

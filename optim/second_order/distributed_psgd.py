@@ -22,15 +22,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from dpcal.calibrate.plan import Plan
+from dpcal.optim.algorithms import checked_plan, step_size, takes_former_names
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, step_size
+from dpcal.optim.driver import Callback, Run
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 from dpcal.optim.second_order.fingerprints import remember
@@ -45,8 +45,6 @@ from dpcal.optim.silos import ONE_OF_A_SILO, Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
 
 __all__ = ["DistributedResult", "distributed_psgd"]
-
-OPTIMIZERS = ("distributed_psgd", "gauss_psgd")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,8 +102,9 @@ class DistributedResult(SecondOrderResult):
         )
 
 
+@takes_former_names
 def distributed_psgd(
-    silos: Sequence[Answerer | Objective] | Objective,
+    objective: Sequence[Answerer | Objective] | Objective,
     plan: Plan,
     *,
     seed: Seed = None,
@@ -121,17 +120,18 @@ def distributed_psgd(
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
+    Other keywords are those of :func:`dpcal.optim.run`.
+
     Parameters
     ----------
-    silos
+    objective
         :class:`dpcal.optim.Silo` for each, :class:`dpcal.optim.DaskSilos`, or objectives; all with
         the same number of parameters, and with the plan's number of records at least.
     plan
-        A plan for ``"distributed_psgd"``, as :func:`dpcal.calibrate.distributed_psgd` makes it;
-        for one silo also one for ``"gauss_psgd"``.
+        As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
+        ``"gauss_psgd"``.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, of which each silo has a
-        child, or None for fresh entropy in each silo. A seed that others know voids the claim.
+        Of which each silo has a child, or None for fresh entropy in each silo.
     on_lost
         Where a silo is lost: ``"stop"`` ends the run with the status ``"silo_lost"``;
         ``"continue"`` goes on with a fresh gradient of the others' mean.
@@ -140,20 +140,9 @@ def distributed_psgd(
         not depend on it, nor on how many workers there are.
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps; a true answer
-        stops the run, which then costs all that was planned.
-    callback_every
-        A whole number >= 1; a hundredth of the planned steps when omitted.
     store
         Where one objective is given in place of silos: its file or its budget, as of a
         :class:`dpcal.optim.Silo`. Of several silos each has its own.
-    noise
-        Of every silo: ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and
-        discrete Gaussian noise from cryptographic bits, at the same price and slower.
     overlap
         A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
         records of silos in this process are compared, by digests under a key of their own;
@@ -177,18 +166,16 @@ def distributed_psgd(
     Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3. With one silo it is Algorithm 2, and
     the same numbers.
     """
-    if plan.optimizer not in OPTIMIZERS:
-        raise ValueError(
-            f"plan must be for optimizer 'distributed_psgd', got one for {plan.optimizer!r}."
-        )
-    if store is not None and not isinstance(silos, Objective):
+    checked_plan(plan, "distributed_psgd", "gauss_psgd")
+    if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
-    given = [Silo(silos, store=store)] if isinstance(silos, Objective) else list(silos)
+    silos: list[Answerer | Objective] = (
+        [Silo(objective, store=store)] if isinstance(objective, Objective) else list(objective)
+    )
     with SiloOracle(
-        given, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
+        silos, plan, seed=seed, on_lost=on_lost, executor=executor, noise=noise, overlap=overlap
     ) as server:
-        changes: dict[str, Any] = {"learning_rate": step_size(plan, server, None)}
-        settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
+        settings = Settings.of(plan, step_size(plan, server, None), reset)
         spider = spider_of(server, plan)
         run = Run(
             server,
@@ -204,8 +191,8 @@ def distributed_psgd(
         **vars(plain),
         ledgers=server.ledgers,
         plans=server.plans,
-        lost=tuple(j for j in range(len(given)) if j not in server.alive),
+        lost=tuple(j for j in range(len(silos)) if j not in server.alive),
     )
-    local = [silo.objective if isinstance(silo, Silo) else silo for silo in given]
+    local = [silo.objective if isinstance(silo, Silo) else silo for silo in silos]
     remember(result, [each for each in local if isinstance(each, Objective)])
     return result

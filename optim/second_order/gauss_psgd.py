@@ -25,16 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
-
 from dpcal import _validate
 from dpcal._ext.answers import distance, norm as norm_of
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.second_order.gauss_psgd import RESETS
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim import algorithms
+from dpcal.optim.algorithms import algorithm, checked_plan, step_size
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.driver import Callback, Run, RunOver, step_size
+from dpcal.optim.driver import Run, RunOver
 from dpcal.optim.first_order.estimate import State
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
@@ -125,14 +123,18 @@ class Settings:
         _validate.choice(RESETS, reset=self.reset)
 
     @classmethod
-    def of(cls, plan: Plan, **changes: Any) -> Self:
-        """Return the settings that a plan's parameters hold, with changes."""
+    def of(cls, plan: Plan, learning_rate: float | None = None, reset: str | None = None) -> Self:
+        """Return the settings that a plan's parameters hold, with those that are given."""
         names = [each.name for each in fields(cls)]
-        known = {name: plan.parameters[name] for name in names if name in plan.parameters}
-        missing = [name for name in names if name not in {*known, *changes, "reset"}]
+        known: dict[str, Any] = {
+            name: plan.parameters[name] for name in names if name in plan.parameters
+        }
+        known |= {} if learning_rate is None else {"learning_rate": learning_rate}
+        known |= {} if reset is None else {"reset": reset}
+        missing = [name for name in names if name not in {*known, "reset"}]
         if missing:
             raise ValueError(f"plan.parameters must hold {', '.join(missing)}, got none of them.")
-        return cls(**{**known, **changes})  # checked above
+        return cls(**known)  # checked above
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,53 +194,31 @@ _MESSAGES = {
 }
 
 
-@keeps_ledger
-def gauss_psgd(
+def _settings(
     objective: Objective | Oracle,
     plan: Plan,
     *,
-    seed: Seed = None,
     learning_rate: float | None = None,
     reset: str | None = None,
-    initial: ArrayLike | None = None,
-    callback: Callback | None = None,
-    callback_every: int | None = None,
-    store: Store = None,
-    store_every: int = 1,
-    noise: str = "gaussian",
+) -> algorithms.Settings:
+    checked_plan(plan, "gauss_psgd")
+    settings = Settings.of(plan, step_size(plan, objective, learning_rate), reset)
+    records = [objective] if isinstance(objective, Objective) else []
+    return algorithms.Settings(settings.steps, settings=settings, records=records)
+
+
+@algorithm(_settings)
+def gauss_psgd(
+    run: Run, oracle: Oracle, plan: Plan, *, settings: Settings, records: list[Objective]
 ) -> SecondOrderResult:
     """Find a second-order stationary point of population risk, spending a plan.
 
     Parameters
     ----------
-    objective
-        What to minimise, over the plan's number of records, or an oracle about it.
-    plan
-        A plan for ``"gauss_psgd"``, as :func:`dpcal.calibrate.gauss_psgd` makes it.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
     learning_rate
         A number > 0, and below 2 / l2; the plan's eta, shortened for the regulariser, when omitted.
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    callback
-        Called with a :class:`dpcal.optim.Progress` every ``callback_every`` steps; a true answer
-        stops the run, which then costs all that was planned.
-    callback_every
-        A whole number >= 1; a hundredth of the planned steps when omitted.
-    store
-        Path of a file that holds the run, so that it can be started again after its process has
-        ended: see :mod:`dpcal.optim.boundary.store`. It is a secret.
-    store_every
-        Steps of a transaction of the file, at least 1. More are faster; a run that is killed makes
-        as many again, of which nothing had left it.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price and slower.
 
     Returns
     -------
@@ -247,33 +227,14 @@ def gauss_psgd(
         the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha).
         The price is the plan's, however the run ended.
 
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
-
     References
     ----------
     Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 1, returning the candidate and not the
     end of its last round (see the errata), and Algorithm 2, :class:`Spider`.
     """
-    if plan.optimizer != "gauss_psgd":
-        raise ValueError(
-            f"plan must be for optimizer 'gauss_psgd', got one for {plan.optimizer!r}."
-        )
-    changes: dict[str, Any] = {"learning_rate": step_size(plan, objective, learning_rate)}
-    settings = Settings.of(plan, **changes, **({} if reset is None else {"reset": reset}))
-    oracle = oracle_of(objective, plan, seed, store, noise, store_every)
     spider = spider_of(oracle, plan)
-    run = Run(
-        oracle,
-        steps=settings.steps,
-        initial=initial,
-        callback=callback,
-        callback_every=callback_every,
-    )
     result = concluded(run, spider, walk(spider, run, settings))
-    remember(result, [objective] if isinstance(objective, Objective) else [])
+    remember(result, records)
     return result
 
 

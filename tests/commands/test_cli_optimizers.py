@@ -270,13 +270,19 @@ def test_relations_are_those_that_can_be_calibrated(row):
 def test_listed(capsys):
     assert main(["optimizers", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["optimizers"]
-    assert [row["name"] for row in rows] == [*OPTIMIZERS, *SELECTIONS]
+    assert {row["name"] for row in rows} == {*OPTIMIZERS, *SELECTIONS}
+    # What others are compared with comes last, and says so.
+    comparators = ["dp_sgda", "privatediff", "sto_spider", "ada_dp_spider"]
+    assert [row["name"] for row in rows if row["comparator"]] == comparators
+    assert [row["name"] for row in rows][-4:] == comparators
     assert main(["optimizers"]) == 0
     text = capsys.readouterr().out
     for row in OPTIMIZERS.values():
         assert f"{row.name}: {row.summary}" in text
         assert row.rate in text
         assert row.theorem in text
+        said = f"{row.name}: {row.summary} (a comparator, not recommended)" in text
+        assert said == row.comparator
     assert main(["optimizers", "kl_spider"]) == 0
     assert "--gamma" in capsys.readouterr().out
 

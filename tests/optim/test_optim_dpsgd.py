@@ -45,18 +45,18 @@ def test_equal_seeds_give_equal_bits_and_others_do_not(cancer):
     assert (a.w != c.w).any()
 
 
-@pytest.mark.parametrize("averaging", ["none", "uniform", "tail"])
+@pytest.mark.parametrize("output", ["last", "uniform", "tail"])
 @pytest.mark.parametrize("every", [1, 7, 60, 119, 120, 1_000])
-def test_callbacks_do_not_change_iterates(cancer, averaging, every):
+def test_callbacks_do_not_change_iterates(cancer, output, every):
     objective, _ = cancer
     plan = plan_for(objective.n)
-    whole = dpsgd(objective, plan, seed=3, averaging=averaging)
+    whole = dpsgd(objective, plan, seed=3, output=output)
     seen = []
     chunked = dpsgd(
         objective,
         plan,
         seed=3,
-        averaging=averaging,
+        output=output,
         callback=lambda progress: seen.append(progress.step),
         callback_every=every,
     )
@@ -64,15 +64,15 @@ def test_callbacks_do_not_change_iterates(cancer, averaging, every):
     assert seen == [*range(every, 120, every), 120]
 
 
-@pytest.mark.parametrize(("averaging", "first"), [("uniform", 0), ("tail", 60)])
-def test_averages_are_means_of_iterates(cancer, averaging, first):
+@pytest.mark.parametrize(("output", "first"), [("uniform", 0), ("tail", 60)])
+def test_averages_are_means_of_iterates(cancer, output, first):
     objective, _ = cancer
     iterates = []
     result = dpsgd(
         objective,
         plan_for(objective.n),
         seed=4,
-        averaging=averaging,
+        output=output,
         callback=lambda progress: iterates.append(progress.w),
         callback_every=1,
     )
@@ -104,15 +104,15 @@ def test_complete_run_spends_the_plan(cancer):
     result.verify()
 
 
-@pytest.mark.parametrize(("averaging", "every"), [("none", 10), ("uniform", 10), ("tail", 10)])
-def test_run_stopped_by_its_callback_costs_the_whole_plan_and_says_so(cancer, averaging, every):
+@pytest.mark.parametrize(("output", "every"), [("last", 10), ("uniform", 10), ("tail", 10)])
+def test_run_stopped_by_its_callback_costs_the_whole_plan_and_says_so(cancer, output, every):
     objective, _ = cancer
     plan = plan_for(objective.n)
     result = dpsgd(
         objective,
         plan,
         seed=0,
-        averaging=averaging,
+        output=output,
         callback=lambda progress: progress.step >= 30,
         callback_every=every,
     )
@@ -214,7 +214,7 @@ def test_default_learning_rate_minimises_the_regret_bound():
 def test_little_noise_reaches_the_non_private_optimum(cancer):
     objective, _ = cancer
     plan = plan_for(objective.n, steps=4_000, batch_size=100, noise_multiplier=1e-3, max_norm=20.0)
-    result = dpsgd(objective, plan, seed=0, learning_rate=0.2, averaging="tail")
+    result = dpsgd(objective, plan, seed=0, learning_rate=0.2, output="tail")
     optimum = objective.loss(objective.minimize())
     assert optimum <= objective.loss(result.w) <= 1.03 * optimum
 
@@ -246,7 +246,7 @@ def test_start_is_where_it_is_told(cancer):
         ({"learning_rate": np.nan}, "learning_rate must be finite"),
         ({"initial": np.zeros(3)}, r"w must have shape \(31,\), got \(3,\)"),
         ({"initial": np.full(31, np.inf)}, "initial must be finite"),
-        ({"averaging": "median"}, "averaging must be one of 'none', 'uniform', 'tail'"),
+        ({"output": "median"}, "output must be one of 'last', 'uniform', 'tail'"),
         ({"radius": 0.0}, "radius must be a number > 0 or infinite, got 0.0"),
         ({"radius": np.nan}, "radius must be a number > 0 or infinite, got nan"),
         ({"callback_every": 0}, "callback_every must be a whole number >= 1, got 0"),

@@ -31,7 +31,7 @@ KL = {**PROBLEM, "gamma": 2.0}
 # optimizer itself. One without a row here runs on its defaults.
 RUNS = {
     "dpsgd": [
-        ({"batch_size": 60, "steps": 40}, {"averaging": "uniform"}),
+        ({"batch_size": 60, "steps": 40}, {"output": "uniform"}),
         ({"batch_size": 60, "steps": 40, "neighboring_relation": "replace-one"}, {}),
     ],
     "noisy_gd": [({**PROBLEM, "steps": 20}, {"output": "random"})],
@@ -60,7 +60,7 @@ RUNS = {
         ({**BLOCKS, "steps": 30, "period": 5, "accuracy": 9.0, "escape_steps": 3}, {}),
         ({**BLOCKS, "steps": 9, "period": 3, "algorithm": "literal", "inner_steps": 1}, {}),
     ],
-    "dp_sgda": [({**BLOCKS, "steps": 20, "batch_size": 60}, {"averaging": "tail"})],
+    "dp_sgda": [({**BLOCKS, "steps": 20, "batch_size": 60}, {"output": "tail"})],
     "privatediff": [({**BLOCKS, "steps": 8}, {})],
     "sto_spider": [({**PROBLEM, **POISSON, "steps": 20}, {})],
     "ada_dp_spider": [({**PROBLEM, **POISSON, "steps": 60, "drift": 1e-3}, {})],
