@@ -26,6 +26,7 @@ from dpcal.optim.boundary.budget.book import BudgetBook as BudgetBook
 from dpcal.optim.boundary.budget.shared import budget as budget
 from dpcal.optim.boundary.ledger import Ledger as Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
+from dpcal.optim.driver import run as run
 from dpcal.optim.objectives.custom import FromGradients as FromGradients
 from dpcal.optim.objectives.linear import Logistic as Logistic, Squared as Squared
 from dpcal.optim.objectives.softmax import Softmax as Softmax
