@@ -16,7 +16,6 @@ import argparse
 import os
 import sys
 import time
-from types import SimpleNamespace
 
 ROUNDS, RATE, DELTA = 1000, 0.01, 1e-5
 
@@ -29,11 +28,9 @@ def restart_with_one_thread():
 
 
 def lambda_cgd(decay):
-    import numpy as np
+    from dpcal.accountants.matrix import LambdaCGD
 
-    lag = np.subtract.outer(np.arange(ROUNDS), np.arange(ROUNDS))
-    C = np.where(lag >= 0, decay ** np.maximum(lag, 0).astype(float), 0.0)
-    return SimpleNamespace(steps=ROUNDS, matrix=lambda: C, decay=decay)
+    return LambdaCGD(ROUNDS, decay)
 
 
 def from_normalised(decay, z):

@@ -5,12 +5,10 @@ and the sampler, and label each answer ``exact``, ``certified``, ``statistical w
 confidence`` or ``statistical``.
 
 >>> import numpy as np
->>> from types import SimpleNamespace
 >>> from dpcal.accountants import correlated
 >>> C = np.eye(100) + np.diag(np.full(99, 0.5), -1)
->>> banded = SimpleNamespace(steps=100, matrix=lambda: C)
 >>> answer = correlated.epsilon(
-...     banded, correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
+...     correlated.Matrix(C), correlated.CyclicPoisson(bands=2, sampling_probability=0.02),
 ...     noise_multiplier=1.0, delta=1e-5)
 >>> print(f"{answer:.6f} {answer.label}")
 1.578946 exact

@@ -9,7 +9,7 @@ from dpcal.accountants.correlated.api import (
 )
 from dpcal.accountants.correlated.draws.confidence import pipeline_delta as pipeline_delta
 from dpcal.accountants.correlated.draws.montecarlo import simulate as simulate
-from dpcal.accountants.correlated.mechanism import Mechanism as Mechanism
+from dpcal.accountants.correlated.mechanism import Matrix as Matrix, Mechanism as Mechanism
 from dpcal.accountants.correlated.table import decision_table as decision_table
 from dpcal.accountants.samplers import (
     BallsInBins as BallsInBins,

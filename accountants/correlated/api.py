@@ -1,14 +1,12 @@
 """What does a run with correlated noise and random batches cost? The functions that answer.
 
 >>> import numpy as np
->>> from types import SimpleNamespace
->>> from dpcal.accountants import correlated
->>> identity = SimpleNamespace(steps=1000, matrix=lambda: np.eye(1000))
+>>> from dpcal.accountants import correlated, matrix
+>>> identity = correlated.Matrix(np.eye(1000))
 >>> answer = epsilon(identity, correlated.Poisson(0.01), noise_multiplier=0.8, delta=1.76713759e-5)
 >>> print(f"{answer:.6f} {answer.label}")
 3.000000 exact
->>> C = np.tril(0.5 ** np.maximum(np.subtract.outer(np.arange(100), np.arange(100)), 0))
->>> run = SimpleNamespace(steps=100, matrix=lambda: C, decay=0.5)
+>>> run = matrix.LambdaCGD(100, 0.5)
 >>> answer = epsilon(run, correlated.Poisson(0.01), noise_multiplier=2.0, delta=1e-3, draws=40_000,
 ...                  seed=0)
 >>> print(answer.label, answer.lower < answer.estimate < answer < answer.certified)
@@ -17,26 +15,22 @@ statistical with certified confidence True
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds import Compositions, Revealed
-from dpcal.accountants.correlated.draws.choice import Goal
-from dpcal.accountants.correlated.draws.evidence import Evidence, Reading, collected
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.question import Options, Question
-from dpcal.accountants.correlated.table import CERTIFIED, EXACT, STATISTICAL, WITH_CONFIDENCE
+from dpcal.accountants.correlated.bounds.revealed import Revealed
+from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
+from dpcal.accountants.correlated.pricing import DELTA, DRAWING, EPSILON, priced
+from dpcal.accountants.correlated.table import CERTIFIED
+from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.accountants.samplers import Sampler
-from dpcal.errors import DrawsCannotTell, TargetUnreachable
 
-__all__ = ["Confirmed", "confirmed", "delta", "delta_of", "epsilon", "epsilon_of", "revealed_delta"]
+__all__ = ["delta", "epsilon", "revealed_delta"]
 
 
 def epsilon(
-    strategy: Any,
+    strategy: Shaped,
     sampler: Sampler,
     *,
     delta: float,
@@ -48,10 +42,10 @@ def epsilon(
     Parameters
     ----------
     strategy
-        Has ``steps``, ``matrix()`` (dense lower-triangular C), and possibly ``decay``, if
-        ``C[t, u] = decay^(t - u)``. Of entries of both signs, the absolute values count.
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
     sampler
-        One of this package's samplers.
+        How batches are drawn, such as :class:`~dpcal.accountants.correlated.Poisson`.
     delta
         A number in (0, 1).
     noise_multiplier
@@ -95,12 +89,13 @@ def epsilon(
         Where neither draws nor a deterministic bound give a finite epsilon.
     """
     target = _validate.probability(delta=delta)
-    question = Question.of(strategy, sampler, noise_multiplier, Options(**options))
-    return epsilon_of(question, target)
+    event, how = _event(strategy, sampler, noise_multiplier, options)
+    found: CorrelatedEpsilon = priced(EPSILON, event, target, **how)
+    return found
 
 
 def delta(
-    strategy: Any,
+    strategy: Shaped,
     sampler: Sampler,
     *,
     epsilon: float,
@@ -112,9 +107,10 @@ def delta(
     Parameters
     ----------
     strategy
-        Has ``steps``, ``matrix()`` (dense lower-triangular C), and possibly ``decay``.
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
     sampler
-        One of this package's samplers.
+        How batches are drawn.
     epsilon
         At least 0.
     noise_multiplier
@@ -129,165 +125,23 @@ def delta(
         With the reason, where no theorem covers the pair.
     """
     at = _validate.non_negative(epsilon=epsilon)
-    question = Question.of(strategy, sampler, noise_multiplier, Options(**options))
-    return delta_of(question, at)
+    event, how = _event(strategy, sampler, noise_multiplier, options)
+    found: CorrelatedDelta = priced(DELTA, event, at, **how)
+    return found
 
 
-def epsilon_of(question: Question, target: float) -> CorrelatedEpsilon:
-    """Return the epsilon of a question at a delta in (0, 1)."""
-    if question.route == "product":
-        assert isinstance(question.proved, Compositions)
-        worst, lower = question.proved.epsilon_answer(target)
-        method = f"composition of sampled Gaussians, {worst.method}"
-        return CorrelatedEpsilon(
-            worst.upper,
-            lower=lower,
-            method=method,
-            label=EXACT,
-            estimate=worst.upper,
-            certified=worst.upper,
-        )
-    found = question.proved.epsilon(target)
-    reading, drawn = _drawn(question, Goal(delta=target))
-    if isinstance(drawn, str) or not reading.upper < found.value:
-        if math.isinf(found.value) and not (isinstance(drawn, str) and not drawn):
-            raise TargetUnreachable(
-                drawn
-                if isinstance(drawn, str) and drawn
-                else f"No epsilon bounds delta={target:g}."
-            )
-        lower = question.proved.lower_epsilon(target)
-        return CorrelatedEpsilon(found.value, **_certified(found.value, found.method, drawn, lower))
-    return CorrelatedEpsilon(reading.upper, **_statistical(question, drawn, reading, found.value))
-
-
-def delta_of(question: Question, at: float) -> CorrelatedDelta:
-    """Return the delta of a question at an epsilon >= 0."""
-    if question.route == "product":
-        assert isinstance(question.proved, Compositions)
-        worst, lower = question.proved.delta_answer(at)
-        method = f"composition of sampled Gaussians, {worst.method}"
-        return CorrelatedDelta(
-            worst.upper,
-            lower=lower,
-            method=method,
-            label=EXACT,
-            estimate=worst.upper,
-            certified=worst.upper,
-        )
-    bound, method = question.proved.delta(at), question.proved.log_delta(at).method
-    reading, drawn = _drawn(question, Goal(epsilon=at))
-    if isinstance(drawn, str) or not reading.upper < bound:
-        lower = question.proved.lower_delta(at)
-        return CorrelatedDelta(bound, **_certified(bound, method, drawn, lower))
-    return CorrelatedDelta(reading.upper, **_statistical(question, drawn, reading, bound))
-
-
-@dataclass(frozen=True)
-class Confirmed:
-    """One run's epsilon and delta from the same draws, for a calibrator.
-
-    Attributes
-    ----------
-    noise_multiplier
-        That of the run.
-    meets
-        Whether the run meets the target.
-    epsilon
-        The epsilon at the target's delta.
-    delta
-        The delta at the target's epsilon.
-    seed
-        What fixes the draws.
-    count
-        How many confirmations there have been.
-    """
-
-    noise_multiplier: float
-    meets: bool
-    epsilon: Reading
-    delta: CorrelatedDelta
-    seed: int
-    count: int
-
-
-def confirmed(
-    question: Question, *, epsilon: float, delta: float, reserved: float, count: int
-) -> Confirmed:
-    """Return what one set of draws says about a target.
-
-    Parameters
-    ----------
-    question
-        The run.
-    epsilon, delta
-        The target.
-    reserved
-        The part of delta that belongs to other confirmations.
-    count
-        How many confirmations there have been.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If these draws bound nothing.
-    """
-    evidence = collected(question, Goal(delta=delta - reserved))
-    reading, at = evidence.epsilon(delta - reserved), evidence.at(epsilon)
-    meets = reading.upper <= epsilon and at.upper + reserved <= delta
-    bound = question.proved.delta(epsilon) if meets else math.inf
-    made = at._replace(upper=min(1.0, at.upper + reserved))
-    answer = CorrelatedDelta(made.upper, **_statistical(question, evidence, made, bound))
-    seed = int(question.options.seed or 0)
-    return Confirmed(question.mechanism.sigma, meets, reading, answer, seed, count)
-
-
-def _drawn(question: Question, goal: Goal) -> tuple[Reading, Evidence | str]:
-    """What draws say, and the draws; or why they say nothing."""
-    nothing = Reading(0.0, 0.0, math.inf)
-    if question.options.statistics == "none":
-        return nothing, ""
-    try:
-        evidence = collected(question, goal)
-    except DrawsCannotTell as reason:
-        return nothing, str(reason)
-    if goal.delta is not None:
-        return evidence.epsilon(goal.delta), evidence
-    return evidence.at(goal.epsilon or 0.0), evidence
-
-
-def _certified(
-    bound: float, method: str, drawn: Evidence | str, lower: float = 0.0
-) -> dict[str, Any]:
-    """What an answer says that needs no draws."""
-    return {
-        "lower": min(lower, bound),
-        "method": method,
-        "label": CERTIFIED,
-        "estimate": bound,
-        "certified": bound,
-        "note": drawn if isinstance(drawn, str) else "",
-    }
-
-
-def _statistical(
-    question: Question, evidence: Evidence, reading: Reading, bound: float
-) -> dict[str, Any]:
-    """What an answer says that rests on draws."""
-    return {
-        "lower": reading.lower,
-        "method": f"{question.name}: {evidence.name}",
-        "label": WITH_CONFIDENCE if evidence.proved else STATISTICAL,
-        "estimate": reading.estimate,
-        "failure_probability": evidence.failure_probability,
-        "draws": evidence.draws,
-        "seed": question.options.seed,
-        "certified": bound,
-    }
+def _event(
+    strategy: Shaped, sampler: Sampler, noise_multiplier: float, options: dict[str, Any]
+) -> tuple[CorrelatedGaussianDpEvent, dict[str, Any]]:
+    """The event of a run, and the options of drawing that an event does not have."""
+    of_event = {name: options[name] for name in DRAWING if name in options}
+    how = {name: value for name, value in options.items() if name not in DRAWING}
+    sigma = _validate.noise(noise_multiplier=noise_multiplier)
+    return CorrelatedGaussianDpEvent(strategy, sampler, sigma, **of_event), how
 
 
 def revealed_delta(
-    strategy: Any,
+    strategy: Shaped,
     sampler: Sampler,
     *,
     epsilon: float,
@@ -298,8 +152,8 @@ def revealed_delta(
     Parameters
     ----------
     strategy
-        The matrix C: a :class:`~dpcal.accountants.matrix.Strategy`, or an object with ``steps`` and
-        ``matrix()``.
+        A :class:`dpcal.accountants.matrix.Strategy`, or a
+        :class:`~dpcal.accountants.correlated.Matrix` of your own.
     epsilon
         At least 0.
     noise_multiplier
@@ -317,4 +171,6 @@ def revealed_delta(
     mechanism = Mechanism.of(strategy, noise_multiplier=noise_multiplier)
     bound = Revealed(mechanism, sampler.participation_law(mechanism.steps))
     found = bound.delta(at)
-    return CorrelatedDelta(found, **_certified(found, bound.method, ""))
+    return CorrelatedDelta(
+        found, lower=0.0, method=bound.method, label=CERTIFIED, estimate=found, certified=found
+    )

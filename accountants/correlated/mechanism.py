@@ -10,11 +10,8 @@ with s the law of the record's participations (Choquette-Choo et al. 2024; Dong 
 For C with entries of both signs, the pair of abs(C) dominates (``docs/correlated.md``, "Mixed
 signs"), so that every mechanism here is one with C >= 0.
 
->>> import numpy as np
->>> from types import SimpleNamespace
 >>> C = np.array([[1.0, 0.0], [0.5, 1.0]])
->>> strategy = SimpleNamespace(steps=2, matrix=lambda: C, coefficients=None, bands=None, decay=0.5)
->>> mechanism = Mechanism.of(strategy, noise_multiplier=2.0)
+>>> mechanism = Mechanism.of(Matrix(C, decay=0.5), noise_multiplier=2.0)
 >>> mechanism.kind, mechanism.sigma, round(mechanism.largest_column, 6)
 ('lambda-CGD', 2.0, 1.118034)
 """
@@ -23,19 +20,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import toeplitz
 
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
-from dpcal.accountants.matrix.base import Toeplitz
 
-__all__ = ["KINDS", "WIDEST_BAND", "Mechanism", "Shape"]
+__all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Shape", "Shaped"]
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +48,77 @@ MOST_BUFFERS = 3
 
 # A dense matrix of this many rows takes 2 GB.
 _DENSE_STEPS = 2**14
+
+
+class Shaped(Protocol):
+    """The properties of a strategy that its price depends on.
+
+    :class:`dpcal.accountants.matrix.Strategy` has them, and :class:`Matrix`.
+    """
+
+    @property
+    def steps(self) -> int:
+        """Number T of rows of C."""
+
+    @property
+    def coefficients(self) -> Floats | None:
+        """First column of C, if C is known to be Toeplitz."""
+
+    @property
+    def series(self) -> tuple[Floats, Floats] | None:
+        """Decays and scales of geometric series that columns of C are made of, if they are few."""
+
+    def matrix(self) -> Floats:
+        """Return C, shape (T, T)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A matrix C of the user's own, to be priced. A run needs a ``matrix.Strategy``.
+
+    Parameters
+    ----------
+    C
+        Shape (T, T), finite, zero above the diagonal, not 0 on it. Of entries of both signs, the
+        absolute values count.
+    decay
+        Given if ``abs(C[t, u]) = decay^(t - u)``, which is priced with less noise.
+    """
+
+    C: ArrayLike = field(repr=False)
+    decay: float | None = None
+
+    def __post_init__(self) -> None:
+        C = np.array(self.C, dtype=float)
+        if C.ndim != 2 or C.shape[0] != C.shape[1] or not C.size:
+            raise ValueError(f"C must be a square matrix, got shape {C.shape}.")
+        if not np.isfinite(C).all() or np.triu(C, 1).any():
+            raise ValueError("C must be lower triangular with finite entries.")
+        if not np.diagonal(C).all():
+            raise ValueError("C must have a diagonal without zeros.")
+        object.__setattr__(self, "C", C)
+        if self.decay is not None and not _geometric(_column(np.abs(C)), abs(float(self.decay))):
+            raise ValueError(f"decay must be the ratio of every column of C, got {self.decay!r}.")
+
+    @property
+    def steps(self) -> int:
+        """Number T of rows of C."""
+        return len(self.matrix())
+
+    @property
+    def coefficients(self) -> None:
+        """None: a Toeplitz matrix is recognised by its entries."""
+
+    @property
+    def series(self) -> tuple[Floats, Floats] | None:
+        """One series, if a decay was given."""
+        if self.decay is None:
+            return None
+        return np.array([abs(self.decay)]), np.array([abs(self.decay)])
+
+    def matrix(self) -> Floats:
+        """Return C."""
+        return np.asarray(self.C)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,35 +153,30 @@ class Shape:
     series: tuple[Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, strategy: Any) -> Shape:
-        """Read a strategy; see :meth:`Mechanism.of`."""
-        steps = int(strategy.steps)
-        if isinstance(strategy, Toeplitz):
-            column: Floats | None = np.abs(np.asarray(strategy.coefficients, dtype=float))
+    def of(cls, strategy: Shaped) -> Shape:
+        """Return the shape of a strategy."""
+        if strategy.coefficients is not None:
+            column: Floats | None = np.abs(strategy.coefficients)
             dense = None
         else:
-            dense = _read(np.asarray(strategy.matrix(), dtype=float), steps)
+            dense = np.ascontiguousarray(np.abs(strategy.matrix()))
             column = _column(dense)
             dense = dense if column is None else None
         bands = _bands(column, dense)
-        decay = getattr(strategy, "decay", None)
-        decay = None if decay is None else abs(float(decay))
-        if decay is not None and not _geometric(column, decay):
-            raise ValueError(
-                f"strategy.decay must be the ratio of every column of C, got {decay!r}."
-            )
-        series = None if decay is not None or column is None else _series(strategy, column)
-        if series is not None and len(series[0]) == 1 and series[0][0] == series[1][0] > 0:
+        decay, series = None, strategy.series
+        if series is None or bands == 1 or column is None or not _is_sum_of(column, *series):
+            series = None
+        elif len(series[0]) == 1 and series[0][0] == series[1][0] > 0:
             decay, series = float(series[0][0]), None
         if bands == 1:
-            kind, decay, series = "diagonal", None, None
+            kind = "diagonal"
         elif decay is not None:
             kind = "lambda-CGD"
         elif series is not None:
             kind = "BLT"
         else:
             kind = "banded" if bands <= WIDEST_BAND else "dense"
-        return cls(kind, steps, column, dense, decay, bands, series)
+        return cls(kind, strategy.steps, column, dense, decay, bands, series)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without what can be computed from them, which may be large."""
@@ -183,15 +245,13 @@ class Mechanism:
     sigma: float
 
     @classmethod
-    def of(cls, strategy: Any, *, noise_multiplier: float) -> Mechanism:
-        """Read a strategy.
+    def of(cls, strategy: Shaped, *, noise_multiplier: float) -> Mechanism:
+        """Return the run of a strategy.
 
         Parameters
         ----------
         strategy
-            Has ``steps``, ``matrix()`` (dense C), and possibly ``decay``, or ``decays`` and
-            ``scales``, or ``inverse_bands`` and ``inverse_coefficients``. A strategy of
-            :mod:`dpcal.accountants.matrix` with Toeplitz C is read by its first column.
+            A :class:`dpcal.accountants.matrix.Strategy`, or a :class:`Matrix`.
         noise_multiplier
             sigma > 0, not divided by a norm of C.
         """
@@ -332,17 +392,6 @@ def _convolved(column: Floats, y: Floats) -> Floats:
     return np.asarray(oaconvolve(y, column[:, None], axes=0)[: len(y)])
 
 
-def _read(C: Floats, steps: int) -> Floats:
-    """Return abs(C), whose pair dominates that of C."""
-    if C.shape != (steps, steps):
-        raise ValueError(f"strategy.matrix() must have shape ({steps}, {steps}), got {C.shape}.")
-    if not np.isfinite(C).all() or np.triu(C, 1).any():
-        raise ValueError("strategy.matrix() must be lower triangular with finite entries.")
-    if not np.diagonal(C).all():
-        raise ValueError("strategy.matrix() must have a diagonal without zeros.")
-    return np.ascontiguousarray(np.abs(C))
-
-
 def _column(C: Floats) -> Floats | None:
     """The first column, if C is Toeplitz."""
     T = C.shape[0]
@@ -352,33 +401,11 @@ def _column(C: Floats) -> Floats | None:
     return None
 
 
-def _series(strategy: Any, column: Floats) -> tuple[Floats, Floats] | None:
-    """Decays and scales of the few geometric series that the columns of C are made of, or None."""
-    decays, scales = getattr(strategy, "decays", None), getattr(strategy, "scales", None)
-    few = getattr(strategy, "inverse_bands", None)
-    if decays is not None and scales is not None:
-        decays = np.asarray(decays, dtype=float)
-        distinct, place = np.unique(decays, return_inverse=True)
-        sums = np.bincount(place, weights=np.asarray(scales, dtype=float))
-        found = distinct[sums != 0], sums[sums != 0]
-    elif few is not None and 2 <= few <= MOST_BUFFERS + 1:
-        # 1 / C(x) = prod_j (1 - decays[j] x), in partial fractions.
-        roots = np.roots(np.asarray(strategy.inverse_coefficients, dtype=float)[:few])
-        if np.iscomplex(roots).any() or len(np.unique(roots)) < len(roots):
-            return None
-        gaps = np.subtract.outer(roots, roots) + np.eye(len(roots))
-        found = roots.real, (roots ** len(roots) / gaps.prod(axis=1)).real
-    else:
-        return None
-    if not 1 <= len(found[0]) <= MOST_BUFFERS or not _is_sum_of(column, *found):
-        return None
-    return found
-
-
 def _is_sum_of(column: Floats, decays: Floats, scales: Floats) -> bool:
-    """Whether a column has a unit diagonal and these geometric series below."""
-    T = len(column)
-    ideal = np.concatenate([[1.0], (decays ** np.arange(T - 1)[:, None]) @ scales])
+    """Whether a column has a unit diagonal and these few geometric series below."""
+    if not 1 <= len(decays) <= MOST_BUFFERS:
+        return False
+    ideal = np.concatenate([[1.0], (decays ** np.arange(len(column) - 1)[:, None]) @ scales])
     return bool(np.allclose(column, ideal, rtol=1e-12, atol=1e-14))
 
 

@@ -1,12 +1,12 @@
-"""What does a whole run of correlated noise cost? From a strategy to an event, and back.
+"""What does a whole run of correlated noise cost? From a strategy to an event, and to its price.
 
 Answers of a matrix mechanism are not independent, so that a run is one event and its steps have no
 price of their own. Where steps are independent after all, the event says so and every accountant
 prices it:
 
->>> from dpcal.accountants import correlated
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
->>> whole_run(LambdaCGD(100, 0.0), correlated.Poisson(0.01), noise_multiplier=1.0)
+>>> from dpcal.accountants.samplers import Poisson
+>>> whole_run(LambdaCGD(100, 0.0), Poisson(0.01), noise_multiplier=1.0)
 ... # doctest: +NORMALIZE_WHITESPACE
 SelfComposedDpEvent(event=PoissonSampledDpEvent(sampling_probability=0.01,
 event=GaussianDpEvent(noise_multiplier=1.0)), count=100)
@@ -14,8 +14,7 @@ event=GaussianDpEvent(noise_multiplier=1.0)), count=100)
 Otherwise it is a :class:`~dpcal.accountants.events.CorrelatedGaussianDpEvent`, also where its price
 is that of a composition under the relations that theorems speak of: under others it is not.
 
->>> event = whole_run(
-...     LambdaCGD(100, 0.5), correlated.Poisson(0.01), noise_multiplier=3.0, statistics="none")
+>>> event = whole_run(LambdaCGD(100, 0.5), Poisson(0.01), noise_multiplier=3.0, statistics="none")
 >>> answer = epsilon(event, delta=1e-5, neighboring_relation="add-or-remove-one")
 >>> print(f"{answer:.3f} {answer.label}")
 0.560 certified
@@ -23,27 +22,44 @@ is that of a composition under the relations that theorems speak of: under other
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import attr
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.correlated import api
+from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
-from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.mechanism import Mechanism
-from dpcal.accountants.correlated.table import chosen
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.proved import Compositions, compositions
+from dpcal.accountants.correlated.draws.choice import Goal
+from dpcal.accountants.correlated.draws.evidence import Evidence, Reading, collected
+from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
+from dpcal.accountants.correlated.question import Options, Question
+from dpcal.accountants.correlated.table import (
+    CERTIFIED,
+    EXACT,
+    STATISTICAL,
+    WITH_CONFIDENCE,
+    chosen,
+)
 from dpcal.accountants.directions import RELATIONS
 from dpcal.accountants.samplers import Sampler
-from dpcal.errors import UnsupportedEvent
+from dpcal.errors import DrawsCannotTell, TargetUnreachable, UnsupportedEvent
 
-__all__ = ["check_relation", "delta", "epsilon", "whole_run"]
+__all__ = ["DELTA", "DRAWING", "EPSILON", "answer", "check_relation", "delta", "epsilon", "priced"]
+__all__ += ["provenance", "whole_run"]
+
+# Options that a question may replace in an event, because they do not change what is priced.
+DRAWING = ("statistics", "draws", "seed", "failure_probability")
 
 
 def whole_run(
-    strategy: Any, sampler: Sampler, *, noise_multiplier: float, **accounting: Any
+    strategy: Shaped, sampler: Sampler, *, noise_multiplier: float, **accounting: Any
 ) -> events.DpEvent:
     """Return the event of a whole run of correlated noise on random batches.
 
@@ -52,7 +68,7 @@ def whole_run(
     strategy
         The matrix C, a :class:`dpcal.accountants.matrix.Strategy`.
     sampler
-        Who takes part when.
+        How batches are drawn.
     noise_multiplier
         Standard deviation > 0 of z, in units of the clipping norm.
     **accounting
@@ -80,7 +96,7 @@ def whole_run(
     return events.CorrelatedGaussianDpEvent(strategy, sampler, sigma, **accounting)
 
 
-def check_relation(strategy: Any, sampler: Sampler, neighboring_relation: str) -> None:
+def check_relation(strategy: Shaped, sampler: Sampler, neighboring_relation: str) -> None:
     """Refuse a neighboring relation that no theorem covers under correlated noise.
 
     A record's participations do not depend on other records, and sums are divided by a public
@@ -124,10 +140,9 @@ def epsilon(
     UnsupportedEvent
         For ``"replace-one"``, or where no theorem covers the pair.
     """
-    check_relation(event.strategy, event.sampler, neighboring_relation)
     target = _validate.probability(delta=delta)
-    asked = _replaced(event, options)
-    return _copy(_epsilon(asked, target), neighboring_relation)
+    found: CorrelatedEpsilon = _asked(EPSILON, event, target, neighboring_relation, options)
+    return found
 
 
 def delta(
@@ -137,118 +152,177 @@ def delta(
     neighboring_relation: str,
     **options: Any,
 ) -> CorrelatedDelta:
-    """Return the delta of a whole run.
+    """Return the delta of a whole run at an epsilon >= 0; see :func:`epsilon`."""
+    at = _validate.non_negative(epsilon=epsilon)
+    found: CorrelatedDelta = _asked(DELTA, event, at, neighboring_relation, options)
+    return found
+
+
+class Way(NamedTuple):
+    """One of the two questions about a run, and the parts of its answer.
+
+    Attributes
+    ----------
+    made
+        Class of the answer.
+    goal
+        The purpose of draws, for the given number.
+    exact
+        The worst group's price of compositions, and the largest lower end.
+    proof
+        What a bound proves, and its name.
+    below
+        A number below the answer that a bound proves.
+    """
+
+    made: Callable[..., Any]
+    goal: Callable[[float], Goal]
+    exact: Callable[[Compositions, float], tuple[Epsilon | Delta, float]]
+    proof: Callable[[Bound, float], Proof]
+    below: Callable[[Bound, float], float]
+
+
+EPSILON = Way(
+    CorrelatedEpsilon,
+    lambda delta: Goal(delta=delta),
+    Compositions.epsilon_answer,
+    lambda bound, delta: bound.epsilon(delta),
+    lambda bound, delta: bound.lower_epsilon(delta),
+)
+DELTA = Way(
+    CorrelatedDelta,
+    lambda epsilon: Goal(epsilon=epsilon),
+    Compositions.delta_answer,
+    lambda bound, epsilon: Proof(bound.delta(epsilon), bound.log_delta(epsilon).method),
+    lambda bound, epsilon: bound.lower_delta(epsilon),
+)
+
+
+def _asked(
+    way: Way,
+    event: events.CorrelatedGaussianDpEvent,
+    given: float,
+    relation: str,
+    options: dict[str, Any],
+) -> Any:
+    check_relation(event.strategy, event.sampler, relation)
+    for name in options:
+        if name not in DRAWING:
+            raise TypeError(
+                f"options of correlated noise must be among {', '.join(DRAWING)}, got {name!r}."
+            )
+    event = attr.evolve(event, **options)
+    # Fresh draws are drawn afresh; those of a seed need not be drawn twice.
+    return (priced if event.seed is None else _remembered)(way, event, given, relation)
+
+
+def priced(
+    way: Way,
+    event: events.CorrelatedGaussianDpEvent,
+    given: float,
+    relation: str = "zero-out",
+    **how: Any,
+) -> Any:
+    """Return the price of a whole run under a relation for which zeroing out is the same pair.
 
     Parameters
     ----------
+    way
+        ``EPSILON`` or ``DELTA``.
     event
         The run.
-    epsilon
-        At least 0.
-    neighboring_relation
-        ``"add-or-remove-one"`` or ``"replace-special"``.
-    **options
-        Fields of the event to replace, such as a ``seed`` for independent draws.
-
-    Raises
-    ------
-    UnsupportedEvent
-        For ``"replace-one"``, or where no theorem covers the pair.
+    given
+        Delta, or epsilon.
+    relation
+        The relation that the answer names.
+    **how
+        How draws are made, beyond the event: keywords of
+        :class:`~dpcal.accountants.correlated.question.Options`.
     """
-    check_relation(event.strategy, event.sampler, neighboring_relation)
-    at = _validate.non_negative(epsilon=epsilon)
-    asked = _replaced(event, options)
-    return _copy(_delta(asked, at), neighboring_relation)
+    options = Options(**{name: getattr(event, name) for name in DRAWING}, **how)
+    reserved = 0.0
+    if event.statistics == "certified" and event.confirmations > 1:
+        failure = event.failure_probability
+        if failure is None:
+            # The default is that of all confirmations together.
+            total = options.failure(way.goal(given).delta, proved=True)
+            failure = total / event.confirmations
+        options = replace(options, failure_probability=failure)
+        reserved = (event.confirmations - 1) * failure
+    question = Question.of(event.strategy, event.sampler, event.noise_multiplier, options)
+    return answer(way, question, given, relation, reserved)
 
 
-def _replaced(
-    event: events.CorrelatedGaussianDpEvent, options: dict[str, Any]
-) -> events.CorrelatedGaussianDpEvent:
-    """The event with other draws, which must not change what is priced."""
-    drawing = ("statistics", "draws", "seed", "failure_probability")
-    for name in options:
-        if name not in drawing:
-            raise TypeError(
-                f"options of correlated noise must be among {', '.join(drawing)}, got {name!r}."
-            )
-    return attr.evolve(event, **options)
+_remembered = lru_cache(maxsize=128)(priced)
 
 
-def _epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> CorrelatedEpsilon:
-    # Fresh draws are drawn afresh; those of a seed need not be drawn twice.
-    ask = _ask_epsilon if event.seed is None else _remembered_epsilon
-    return ask(event, target)
-
-
-def _delta(event: events.CorrelatedGaussianDpEvent, at: float) -> CorrelatedDelta:
-    return (_ask_delta if event.seed is None else _remembered_delta)(event, at)
-
-
-def _ask_epsilon(event: events.CorrelatedGaussianDpEvent, target: float) -> CorrelatedEpsilon:
-    failure = _failure(event, target)
-    return api.epsilon(
-        event.strategy,
-        event.sampler,
-        noise_multiplier=event.noise_multiplier,
-        delta=target - _reserved(event, failure),
-        **_drawing(event, failure),
-    )
-
-
-def _ask_delta(event: events.CorrelatedGaussianDpEvent, at: float) -> CorrelatedDelta:
-    failure = _failure(event, 1e-7)
-    answer = api.delta(
-        event.strategy,
-        event.sampler,
-        noise_multiplier=event.noise_multiplier,
-        epsilon=at,
-        **_drawing(event, failure),
-    )
-    reserved = 0.0 if answer.failure_probability == 0 else _reserved(event, failure)
-    return _copy(answer, answer.neighboring_relation, min(1.0, answer.upper + reserved))
-
-
-_remembered_epsilon = lru_cache(maxsize=128)(_ask_epsilon)
-_remembered_delta = lru_cache(maxsize=128)(_ask_delta)
-
-
-def _failure(event: events.CorrelatedGaussianDpEvent, target: float) -> float:
-    """The failure probability of one answer; by default a hundredth of delta for all of them."""
-    if event.failure_probability is not None:
-        return float(event.failure_probability)
-    return 0.01 * target / event.confirmations if event.statistics == "certified" else 0.05
-
-
-def _reserved(event: events.CorrelatedGaussianDpEvent, failure: float) -> float:
-    """The part of delta that belongs to answers before this one."""
-    return (event.confirmations - 1) * failure if event.statistics == "certified" else 0.0
-
-
-def _drawing(event: events.CorrelatedGaussianDpEvent, failure: float) -> dict[str, Any]:
-    return {
-        "statistics": event.statistics,
-        "draws": event.draws,
-        "seed": event.seed,
-        "failure_probability": failure,
-    }
-
-
-Answer = TypeVar("Answer", CorrelatedEpsilon, CorrelatedDelta)
-
-
-def _copy(answer: Answer, relation: str, upper: float | None = None) -> Answer:
-    """The answer under the relation that was asked for: zeroing out is the same pair."""
-    upper = answer.upper if upper is None else upper
-    return type(answer)(
-        upper,
-        lower=min(answer.lower, upper),
-        method=answer.method,
-        label=answer.label,
-        estimate=answer.estimate,
-        failure_probability=answer.failure_probability,
-        draws=answer.draws,
-        seed=answer.seed,
-        certified=answer.certified,
-        note=answer.note,
+def answer(
+    way: Way, question: Question, given: float, relation: str = "zero-out", reserved: float = 0.0
+) -> Any:
+    """Return the answer to a question; ``reserved`` of delta belongs to answers before this one."""
+    after = 0.0
+    if way is EPSILON:
+        given -= reserved
+    else:
+        after = reserved
+    if question.route == "product":
+        assert isinstance(question.proved, Compositions)
+        worst, lower = way.exact(question.proved, given)
+        return way.made(
+            worst.upper,
+            lower=lower,
+            method=f"composition of sampled Gaussians, {worst.method}",
+            label=EXACT,
+            estimate=worst.upper,
+            certified=worst.upper,
+            neighboring_relation=relation,
+        )
+    found, goal = way.proof(question.proved, given), way.goal(given)
+    drawn, reason = _drawn(question, goal)
+    reading = None if drawn is None else drawn.reading(goal)
+    if drawn is None or reading is None or not reading.upper < found.value:
+        if math.isinf(found.value) and (drawn is not None or reason):
+            raise TargetUnreachable(reason or f"No epsilon bounds delta={given:g}.")
+        return way.made(
+            found.value,
+            lower=min(way.below(question.proved, given), found.value),
+            method=found.method,
+            label=CERTIFIED,
+            estimate=found.value,
+            certified=found.value,
+            note=reason,
+            neighboring_relation=relation,
+        )
+    if after:
+        reading = reading._replace(upper=min(1.0, reading.upper + after))
+    return way.made(
+        reading.upper,
+        **provenance(question, drawn, reading, found.value),
         neighboring_relation=relation,
     )
+
+
+def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
+    """Draws for a goal, or None and why they do not tell; without a reason if none are wanted."""
+    if question.options.statistics == "none":
+        return None, ""
+    try:
+        return collected(question, goal), ""
+    except DrawsCannotTell as reason:
+        return None, str(reason)
+
+
+def provenance(
+    question: Question, evidence: Evidence, reading: Reading, bound: float
+) -> dict[str, Any]:
+    """Return what an answer by draws says beside its upper end."""
+    return {
+        "lower": min(reading.lower, reading.upper),
+        "method": f"{question.name}: {evidence.name}",
+        "label": WITH_CONFIDENCE if evidence.proved else STATISTICAL,
+        "estimate": reading.estimate,
+        "failure_probability": evidence.failure_probability,
+        "draws": evidence.draws,
+        "seed": question.options.seed,
+        "certified": bound,
+    }

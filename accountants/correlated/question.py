@@ -32,7 +32,7 @@ from dpcal.accountants.correlated.likelihood import (
     refined,
     refined_vector,
 )
-from dpcal.accountants.correlated.mechanism import Mechanism, Shape
+from dpcal.accountants.correlated.mechanism import Mechanism, Shape, Shaped
 from dpcal.accountants.correlated.table import chosen
 from dpcal.accountants.participations import Automaton
 from dpcal.accountants.samplers import Sampler
@@ -145,7 +145,7 @@ class Question:
 
     @classmethod
     def of(
-        cls, strategy: Any, sampler: Sampler, noise_multiplier: float, options: Options
+        cls, strategy: Shaped | Shape, sampler: Sampler, noise_multiplier: float, options: Options
     ) -> Question:
         """Read a strategy (or the shape of one), and choose the route."""
         if isinstance(strategy, Shape):

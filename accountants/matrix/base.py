@@ -129,6 +129,14 @@ class Strategy(ABC):
         return None
 
     @property
+    def series(self) -> tuple[Array, Array] | None:
+        """Decays d and scales s with ``C[t + k, t] = sum_j s[j] d[j]^(k - 1)``, if they are few.
+
+        C has a unit diagonal then.
+        """
+        return None
+
+    @property
     @abstractmethod
     def nonnegative(self) -> bool:
         """Whether every entry of C is >= 0."""

@@ -28,6 +28,9 @@ __all__ = ["BIFR", "BISR", "BLT", "Banded", "Identity", "LambdaCGD", "SquareRoot
 
 Array = NDArray[np.float64]
 
+# Roots of C^-1(x) whose partial fractions are taken. More series are not priced by their states.
+_MOST_ROOTS = 3
+
 
 def _checked_bands(name: str, bands: int, steps: int) -> int:
     count = _validate.count(**{name: bands})
@@ -137,6 +140,11 @@ class LambdaCGD(Toeplitz):
     def inverse_bands(self) -> int:
         """Two, or one without correlation."""
         return 2 if self.decay and self.steps > 1 else 1
+
+    @property
+    def series(self) -> tuple[Array, Array]:
+        """One series, whose decay is its scale."""
+        return np.array([self.decay]), np.array([self.decay])
 
     @cached_property
     def coefficients(self) -> Array:
@@ -302,6 +310,19 @@ class _BandedInverse(Toeplitz):
     def bands(self) -> int | None:
         """One without correlation, otherwise None: all."""
         return None if self.inverse_bands > 1 else 1
+
+    @property
+    def series(self) -> tuple[Array, Array] | None:
+        """The partial fractions of 1 / C^-1(x), where its roots are real and distinct."""
+        if not 2 <= self.inverse_bands <= _MOST_ROOTS + 1:
+            return None
+        # 1 / C(x) = prod_j (1 - decays[j] x).
+        roots = np.roots(self.inverse_coefficients[: self.inverse_bands])
+        if np.iscomplex(roots).any() or len(np.unique(roots)) < len(roots):
+            return None
+        gaps = np.subtract.outer(roots, roots) + np.eye(len(roots))
+        scales = roots ** len(roots) / gaps.prod(axis=1)
+        return np.asarray(roots.real), np.asarray(scales.real)
 
     @cached_property
     def coefficients(self) -> Array:
@@ -495,6 +516,13 @@ class BLT(Toeplitz):
     def bands(self) -> int | None:
         """None: all."""
         return None
+
+    @property
+    def series(self) -> tuple[Array, Array]:
+        """One series for each distinct decay."""
+        distinct, place = np.unique(np.array(self.decays), return_inverse=True)
+        sums = np.bincount(place, weights=np.array(self.scales))
+        return distinct[sums != 0], sums[sums != 0]
 
     @cached_property
     def coefficients(self) -> Array:

@@ -6,12 +6,9 @@ confirmed by independent draws, a few times with more noise if need be. The fail
 all confirmations that may happen are part of delta. A deterministic bound answers where it needs
 less noise, or where the draws do not tell.
 
->>> import numpy as np
->>> from types import SimpleNamespace
->>> from dpcal.accountants import correlated
+>>> from dpcal.accountants import correlated, matrix
 >>> from dpcal.calibrate.correlated import noise_multiplier
->>> C = np.tril(0.5 ** np.maximum(np.subtract.outer(np.arange(64), np.arange(64)), 0))
->>> run = SimpleNamespace(steps=64, matrix=lambda: C, decay=0.5)
+>>> run = matrix.LambdaCGD(64, 0.5)
 >>> found = noise_multiplier(run, correlated.Poisson(0.02), epsilon=2.0, delta=1e-3, draws=20_000,
 ...                          seed=0)
 >>> found.confirmation <= 1e-3, found.confirmation.label, 0.5 < found.noise_multiplier < 1.5
@@ -33,13 +30,13 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
-from dpcal.accountants.correlated.api import Confirmed, confirmed, delta_of
 from dpcal.accountants.correlated.bounds import Revealed
 from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.draws.choice import Goal, least_reach, removing
 from dpcal.accountants.correlated.draws.confidence import largest_range
-from dpcal.accountants.correlated.draws.evidence import expected_epsilon
+from dpcal.accountants.correlated.draws.evidence import Reading, collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
+from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import CERTIFIED, EXACT, chosen
 from dpcal.calibrate.noise import noise_multiplier as independent_noise
@@ -100,6 +97,65 @@ class CalibratedNoise:
     def label(self) -> str:
         """How the answer is known."""
         return self.confirmation.label
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """One run's epsilon and delta from the same draws, for a calibrator.
+
+    Attributes
+    ----------
+    noise_multiplier
+        That of the run.
+    meets
+        Whether the run meets the target.
+    epsilon
+        The epsilon at the target's delta.
+    delta
+        The delta at the target's epsilon.
+    seed
+        What fixes the draws.
+    count
+        How many confirmations there have been.
+    """
+
+    noise_multiplier: float
+    meets: bool
+    epsilon: Reading
+    delta: CorrelatedDelta
+    seed: int
+    count: int
+
+
+def confirmed(
+    question: Question, *, epsilon: float, delta: float, reserved: float, count: int
+) -> Confirmed:
+    """Return what one set of draws says about a target.
+
+    Parameters
+    ----------
+    question
+        The run.
+    epsilon, delta
+        The target.
+    reserved
+        The part of delta that belongs to other confirmations.
+    count
+        How many confirmations there have been.
+
+    Raises
+    ------
+    DrawsCannotTell
+        If these draws bound nothing.
+    """
+    evidence = collected(question, Goal(delta=delta - reserved))
+    reading, at = evidence.epsilon(delta - reserved), evidence.at(epsilon)
+    meets = reading.upper <= epsilon and at.upper + reserved <= delta
+    bound = question.proved.delta(epsilon) if meets else math.inf
+    made = at._replace(upper=min(1.0, at.upper + reserved))
+    answer = CorrelatedDelta(made.upper, **provenance(question, evidence, made, bound))
+    seed = int(question.options.seed or 0)
+    return Confirmed(question.mechanism.sigma, meets, reading, answer, seed, count)
 
 
 @dataclass(frozen=True)
@@ -495,7 +551,7 @@ def noise_multiplier(
     sigma = found.noise_multiplier
     if found.confirmed is not None:
         return CalibratedNoise(sigma, at, target, found.confirmed.delta, found.confirmed.count)
-    proved = delta_of(calibration.question(sigma, statistics="none"), at)
+    proved = answer(DELTA, calibration.question(sigma, statistics="none"), at)
     return CalibratedNoise(sigma, at, target, proved, 1)
 
 

@@ -125,6 +125,10 @@ class Evidence:
         lower = 0.0 if self.one_sided else least(lambda reading: reading.lower)
         return Reading(min(lower, upper), least(lambda reading: reading.estimate), upper)
 
+    def reading(self, goal: Goal) -> Reading:
+        """Return the epsilon at the goal's delta, or the delta at its epsilon."""
+        return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
+
     def _beyond(self, epsilon: float, delta: float) -> float:
         """An epsilon above all those whose upper end exceeds delta.
 

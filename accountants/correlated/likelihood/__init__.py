@@ -18,12 +18,10 @@ positive measure: log M_t is smooth, convex and decreasing.
   delta that it gives is too large on average, never too small.
 
 >>> import numpy as np
->>> from types import SimpleNamespace
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
+>>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
->>> C = np.tril(0.6 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
->>> strategy = SimpleNamespace(steps=8, matrix=lambda: C, decay=0.6)
->>> mechanism = Mechanism.of(strategy, noise_multiplier=1.1)
+>>> mechanism = Mechanism.of(LambdaCGD(8, 0.6), noise_multiplier=1.1)
 >>> x = 1.5 * np.sin(np.arange(1, 9))[:, None]
 >>> engine = GridEngine(mechanism, Poisson(0.2).automaton(8), nodes=48)
 >>> print(f"{engine.log_ratio(mechanism.fields(x))[0]:.12f}")

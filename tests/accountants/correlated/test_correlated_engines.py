@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -36,8 +35,7 @@ def toeplitz(column):
 
 
 def strategy(column, decay=None):
-    C = toeplitz(column)
-    return SimpleNamespace(steps=len(column), matrix=lambda: C, decay=decay)
+    return correlated.Matrix(toeplitz(column), decay=decay)
 
 
 def mechanism(column, sigma, decay=None):
@@ -295,10 +293,12 @@ def test_which_matrices_have_vector_states():
     assert merged.series[0].tolist() == [0.5, 0.9]
     assert merged.series[1].tolist() == [0.2, 0.4]
     assert kind(BLT(40, (0.7,), (0.7,))) == "lambda-CGD"
+
     # What a strategy says of itself is checked against its matrix.
-    C = BLT(40, (0.9,), (0.1,)).matrix()
-    lying = SimpleNamespace(steps=40, matrix=lambda: C, decays=(0.9,), scales=(0.2,))
-    assert kind(lying) == "dense"
+    class Lying(BLT):
+        series = np.array([0.9]), np.array([0.2])
+
+    assert kind(Lying(40, (0.9,), (0.1,))) == "dense"
 
 
 def test_reference_log_likelihood_of_buffers():
@@ -506,13 +506,12 @@ def test_noise_whose_square_underflows_is_refused():
 def test_signs():
     lag = np.subtract.outer(np.arange(6), np.arange(6))
     C = np.where(lag >= 0, (-0.5) ** np.abs(lag), 0.0)
-    flipped = Mechanism.of(
-        SimpleNamespace(steps=6, matrix=lambda: C, decay=-0.5), noise_multiplier=1.0
-    )
+    flipped = Mechanism.of(correlated.Matrix(C, decay=-0.5), noise_multiplier=1.0)
+    assert flipped.decay == 0.5
     assert (flipped.matrix == np.abs(C)).all()
     mixed = np.eye(3)
     mixed[1, 0], mixed[2, 0] = -0.5, 0.25
-    found = Mechanism.of(SimpleNamespace(steps=3, matrix=lambda: mixed), noise_multiplier=1.0)
+    found = Mechanism.of(correlated.Matrix(mixed), noise_multiplier=1.0)
     assert (found.matrix == np.abs(mixed)).all()
     with pytest.raises(ValueError, match="lower triangular"):
-        Mechanism.of(SimpleNamespace(steps=2, matrix=lambda: np.ones((2, 2))), noise_multiplier=1.0)
+        correlated.Matrix(np.ones((2, 2)))

@@ -6,7 +6,6 @@ Statistical statements here fail with probability below 1e-5 for a fresh seed.
 import math
 import pickle
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ def strategy(column, decay=None):
     T = len(column)
     lag = np.subtract.outer(np.arange(T), np.arange(T))
     C = np.where(lag >= 0, np.asarray(column)[np.abs(lag)], 0.0)
-    return SimpleNamespace(steps=T, matrix=lambda: C, decay=decay)
+    return correlated.Matrix(C, decay=decay)
 
 
 T = 24
@@ -128,7 +127,7 @@ def test_banded_noise_with_cyclic_groups_is_a_composition():
 
 def test_the_worst_group_is_not_always_the_first():
     C = np.diag(np.linspace(1.0, 2.0, 8))
-    growing = SimpleNamespace(steps=8, matrix=lambda: C)
+    growing = correlated.Matrix(C)
     answer = correlated.epsilon(
         growing, correlated.CyclicPoisson(2, 0.3), noise_multiplier=1.0, delta=1e-6
     )
@@ -190,7 +189,7 @@ def test_statistics_agree_across_methods():
         correlated.delta(
             each, sampler, noise_multiplier=2.0, epsilon=0.5, draws=12_288, seed=4, particles=16
         )
-        for each in (banded, SimpleNamespace(steps=T, matrix=banded.matrix))
+        for each in (banded, correlated.Matrix(banded.matrix()))
     ]
     assert pair[0].lower <= pair[1]
     assert pair[1].lower <= pair[0]
@@ -204,7 +203,7 @@ def test_states_and_particles_agree_on_buffers():
     states = correlated.delta(run, sampler, seed=1, **options)
     assert states.method.startswith("states: Direct")
     assert states.label == WITH_CONFIDENCE
-    unnamed = SimpleNamespace(steps=80, matrix=run.matrix)
+    unnamed = correlated.Matrix(run.matrix())
     particles = correlated.delta(unnamed, sampler, seed=2, **options)
     assert particles.method.startswith("particles: Direct")
     # States bound from both sides, particles from above only.
@@ -277,7 +276,7 @@ def test_reading_a_multiplier_as_normalised_would_understate_epsilon():
     true = correlated.epsilon(run, sampler, delta=1e-5, noise_multiplier=z)
     assert true.lower > 1.1 * misread
     # Columns of larger norm cost more at the same multiplier, in proportion.
-    twice = SimpleNamespace(steps=T, matrix=lambda: 2 * run.matrix(), decay=None)
+    twice = correlated.Matrix(2 * run.matrix())
     doubled = correlated.epsilon(twice, sampler, delta=1e-5, noise_multiplier=2 * sigma)
     assert doubled == pytest.approx(misread, rel=1e-12)
     with pytest.raises(TypeError, match="noise_standard_deviation"):

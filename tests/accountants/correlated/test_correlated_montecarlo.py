@@ -7,7 +7,6 @@ because they allow 4 to 5 standard errors, or bounds that fail with probability 
 import itertools
 import math
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,7 +52,7 @@ def ar1(T, decay, z):
     column = decay ** np.arange(T)
     C = lower_toeplitz(column)
     return Mechanism.of(
-        SimpleNamespace(steps=T, matrix=lambda: C, decay=decay),
+        correlated.Matrix(C, decay=decay),
         noise_multiplier=from_normalised(column, z),
     )
 
