@@ -8,8 +8,8 @@
 (True, True)
 
 To add an optimizer, add a row: the driver, commands and documentation read the table. Reading it
-loads no loop. Optimizers of other packages are entered by :func:`register`, or found by their entry
-points in the group ``dpcal.optimizers``, each of which is a row.
+loads no loop. Other packages enter theirs by :func:`register`, or by an entry point of its name in
+the group ``dpcal.optimizers``, whose object is the row.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Optimizer:
         Where its optimizer is, below ``dpcal.optim``; a module of its own name among the
         first-order ones when empty.
     builder, function
-        Of an optimizer of another package: what makes plans, and what spends them.
+        Of an optimizer that is registered: what makes plans, and what spends them.
     """
 
     name: str
@@ -394,8 +394,12 @@ SELECTIONS: dict[str, Optimizer] = {
 }
 
 
+# Those that were registered, by name.
+_ENTERED: dict[str, Optimizer] = {}
+
+
 def register(row: Optimizer) -> Optimizer:
-    """Enter an optimizer of another package, and return its row.
+    """Enter an optimizer of your own, in place of an earlier one of its name; return its row.
 
     Parameters
     ----------
@@ -406,34 +410,35 @@ def register(row: Optimizer) -> Optimizer:
     Raises
     ------
     ValueError
-        If it lacks one of them, or another optimizer has its name.
+        If it lacks one of them, or has the name of an optimizer of this package.
     """
     if row.builder is None or row.function is None:
         raise ValueError(f"row must have a builder and a function, got {row.name!r} without.")
-    if {**OPTIMIZERS, **SELECTIONS}.get(row.name, row) != row:
-        raise ValueError(f"name must be new, got {row.name!r}, which another optimizer has.")
-    OPTIMIZERS[row.name] = row
+    if row.name in OPTIMIZERS or row.name in SELECTIONS:
+        raise ValueError(f"name must be new, got {row.name!r}, which is this package's own.")
+    _ENTERED[row.name] = row
     return row
 
 
 def known() -> dict[str, Optimizer]:
-    """Return every optimizer, those that installed packages enter too, by name."""
+    """Return all optimizers, registered ones and those of installed packages too, by name."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=_GROUP):
-        register(entry.load())
-    return OPTIMIZERS
+        if entry.name not in _ENTERED:
+            register(entry.load())
+    return {**OPTIMIZERS, **_ENTERED}
 
 
 def find(name: str) -> Optimizer:
     """Return the optimizer called ``name``, or refuse the name and list those that there are."""
-    rows = OPTIMIZERS if name in OPTIMIZERS else known()
-    if name not in rows:
-        raise ValueError(f"optimizer must be one of {', '.join(map(repr, rows))}, got {name!r}.")
-    return rows[name]
+    row = OPTIMIZERS.get(name) or _ENTERED.get(name) or known().get(name)
+    if row is None:
+        names = ", ".join(map(repr, known()))
+        raise ValueError(f"optimizer must be one of {names}, got {name!r}.")
+    return row
 
 
 def spender(name: str) -> Callable[..., Any]:
     """Return what spends plans for ``name``: an optimizer, or a selection."""
-    row = SELECTIONS.get(name) or find(name)
-    return row.optimizer()
+    return (SELECTIONS.get(name) or find(name)).optimizer()

@@ -1,0 +1,128 @@
+"""A registered optimizer has what others have: commands, checks, attacks, the contract of plans."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+from _built_plans import logistic
+from contracts.test_plans_run import check_run
+
+from dpcal import calibrate, optim
+from dpcal.cli import main
+from dpcal.optim import attacks, registry
+
+TARGET = {"n": 400, "epsilon": 4.0, "delta": 1e-5}
+
+
+@optim.algorithm()
+def dp_momentum(run, oracle, plan, *, rate=0.1, momentum=0.5):
+    """Descend along a running mean of noisy gradients."""
+    mean = np.zeros(oracle.dimension)
+    while run.going:
+        mean = momentum * mean + oracle.gradient(run.w, "gradient")
+        run.move(run.w - rate * mean)
+
+
+def plan_momentum(**target):
+    return dataclasses.replace(calibrate.dpsgd(**target), optimizer="dp_momentum")
+
+
+ROW = registry.Optimizer(
+    name="dp_momentum",
+    summary="noisy gradient steps with momentum",
+    problem="any, for the privacy",
+    needs=("batch_size", "epochs or steps", "max_norm"),
+    rate="not known",
+    measure="excess risk",
+    theorem="Polyak 1964, equation 9",
+    relations=("add-or-remove-one", "replace-one", "replace-special"),
+    options=("batch_size", "epochs", "steps", "max_norm"),
+    constants=False,
+    builder=plan_momentum,
+    function=dp_momentum,
+)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(registry, "_ENTERED", {})
+    return registry.register(ROW)
+
+
+@pytest.mark.parametrize("relation", ROW.relations)
+def test_its_plans_run_as_planned(registered, relation):
+    plan = plan_momentum(batch_size=40, steps=30, neighboring_relation=relation, **TARGET)
+    check_run(plan, logistic(400, 3))
+
+
+def test_plans_name_it(registered, tmp_path):
+    plan = plan_momentum(batch_size=40, steps=30, **TARGET)
+    with optim.replaying():
+        one = optim.run(logistic(400, 3), plan, seed=2, momentum=0.9, store=tmp_path / "run.db")
+        other = dp_momentum(logistic(400, 3), plan, seed=2, momentum=0.9)
+    assert (one.w == other.w).all()
+    assert registry.find("dp_momentum") is ROW
+    assert "dp_momentum" not in registry.OPTIMIZERS
+
+
+@pytest.mark.slow
+def test_commands_know_it(registered, tmp_path, capsys):
+    assert main(["optimizers", "dp_momentum", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["optimizers"]
+    assert row["theorem"] == ROW.theorem
+    assert main(["optimizers"]) == 0
+    assert f"dp_momentum: {ROW.summary}" in capsys.readouterr().out
+
+    table, report = tmp_path / "table.csv", tmp_path / "report"
+    rows = np.random.default_rng(0).uniform(0, 10, (300, 2))
+    lines = [f"{a!r},{b!r},{int(a > b)}" for a, b in rows.tolist()]
+    table.write_text("\n".join(["a,b,answer", *lines]) + "\n")
+    words = ["--csv", str(table), "--target", "answer", "--bounds", "0:10", "--delta", "1e-5"]
+    words += ["--epsilon", "2", "--optimizer", "dp_momentum", "--steps", "30", "-o", str(report)]
+    assert main(["train", *words]) == 0
+    document = json.loads((report / "report.json").read_text())
+    assert document["runs"][0]["plan"]["optimizer"] == "dp_momentum"
+    assert main(["verify", str(report)]) == 0
+    assert main(["train", *words, "--force", "--gamma", "2"]) == 2
+    assert "--gamma is not for --optimizer dp_momentum" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_it_is_attacked(registered, tmp_path, capsys):
+    plan = plan_momentum(batch_size=40, steps=20, **TARGET)
+    file = tmp_path / "plan.json"
+    file.write_text(plan.to_json())
+    assert main(["attack", "replay", "--plan", str(file), "--seed", "1"]) == 0
+    assert main(["attack", "likelihood", "--plan", str(file), "--samples", "2000"]) == 0
+    assert "the claim holds" in capsys.readouterr().out
+    found, _ = attacks.plant(plan, seed=1)
+    assert found.epsilon <= plan.epsilon
+
+
+def test_names_of_the_package_are_its_own(registered):
+    with pytest.raises(ValueError, match="name must be new, got 'dpsgd'"):
+        registry.register(dataclasses.replace(ROW, name="dpsgd"))
+    with pytest.raises(ValueError, match="must have a builder and a function, got 'half'"):
+        registry.register(dataclasses.replace(ROW, name="half", builder=None))
+    again = dataclasses.replace(ROW, summary="another")
+    assert registry.register(again) is registry.find("dp_momentum") is again
+    with pytest.raises(ValueError, match=r"'dpsgd', .*'dp_momentum', got 'nothing'\."):
+        registry.find("nothing")
+
+
+def test_installed_packages_enter_theirs(monkeypatch, tmp_path):
+    monkeypatch.setattr(registry, "_ENTERED", {})
+    monkeypatch.setitem(sys.modules, "package_of_momentum", sys.modules[__name__])
+    info = tmp_path / "package_of_momentum-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: package-of-momentum\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(
+        "[dpcal.optimizers]\ndp_momentum = package_of_momentum:ROW\n"
+    )
+    with pytest.raises(ValueError, match="optimizer must be one of"):
+        registry.find("dp_momentum")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.find("dp_momentum") is ROW
+    assert list(registry.known())[-1] == "dp_momentum"
