@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.minimax import SADDLE
 from dpcal import calibrate
-from dpcal.calibrate.plans.minimax.releases import Releases
+from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.optim.boundary import noise as noise_module
 from dpcal.optim.minimax import ToySaddle
 

@@ -35,6 +35,7 @@ from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
 from dpcal.calibrate.plans.common import (
+    Target,
     informative_from,
     promise,
     rounded_down,
@@ -51,7 +52,6 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_ps
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
 from dpcal.calibrate.plans.tree_spider import tree_spider
-from dpcal.calibrate.plans.variance_reduction import Target
 from dpcal.calibrate.query import Query
 
 __all__ = ["ALGORITHMS", "PLANNERS", "algorithm_plan", "plan_from", "settle"]

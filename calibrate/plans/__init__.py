@@ -1,1 +1,43 @@
-"""One plan builder an optimizer: from constants and a target to every noisy answer of a run."""
+"""Plan builders: from public constants and a privacy target to the plan of a run.
+
+A builder has the name of its optimizer. These parameters mean the same in every builder that takes
+them; a builder's own docstring adds what is particular to it.
+
+constants
+    Public constants of one record's loss (:class:`dpcal.calibrate.Constants`). A builder names the
+    constants that it needs; a missing or infinite one is refused.
+public
+    Whether the records, or what the constants tell of them, are public; False by default, and then
+    constants that were measured on records are refused.
+n
+    Number of records, >= 1, public. If it was counted from the records, one more record would
+    change it: use ``"replace-special"`` then.
+dimension
+    Number of parameters d, >= 1.
+epsilon, delta
+    Target: epsilon >= 0, delta in (0, 1).
+neighboring_relation
+    ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``. Builders with disjoint
+    batches take the last two: a record must stay in its batch.
+steps
+    Number of steps, >= 1.
+batch_size
+    Expected number of records of a sample, in [1, n].
+max_norm
+    Bound C > 0 to which the gradient of each record is clipped; ``constants.lipschitz`` when
+    omitted.
+learning_rate
+    Step size > 0.
+preset
+    ``"theory"``: the settings of the cited theorem, corrected (see the errata). ``"practical"``:
+    settings that the builder's docstring derives.
+beta, failure_probability
+    Failure probability of the promised accuracy, in (0, 1).
+l2
+    Strength >= 0 of the objective's regulariser, which adds to the smoothness of steps.
+
+Every builder raises ValueError or TypeError for an argument out of range, and TargetUnreachable if
+no noise level separates meeting the target from missing it. It warns of a ``VacuousSchedule`` where
+its theorem promises nothing at these sizes, or where a run would take no step. A promise is in
+``parameters["accuracy"]`` of the plan; see :attr:`dpcal.calibrate.Plan.accuracy_kind`.
+"""

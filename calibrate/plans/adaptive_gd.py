@@ -23,7 +23,13 @@ from scipy.special import ndtri
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, known, warn_no_step
+from dpcal.calibrate.plans.common import (
+    PRESETS,
+    gradients,
+    known,
+    practical_only,
+    warn_no_step,
+)
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, number
 from dpcal.calibrate.query import Query
 
@@ -53,40 +59,23 @@ def adaptive_gd(
     of standard deviation ``sigma_t = N_t / (C q)`` on each coordinate of the mean; q is about
     sqrt(d), so that the noise is about as large as the gradient, or half as large for C = 2.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped, and
-        ``smoothness`` L1, which gives steps of 1 / (2 L1).
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+        ``lipschitz`` L0, to which gradients are clipped, and ``smoothness`` L1, which gives steps
+        of 1 / (2 L1).
     steps
-        For the preset ``"practical"``: at most so many, >= 1; ``(n sqrt(rho))^(2/3)`` when omitted,
-        what the theorem's rate needs at kappa = 1, where it needs most.
+        For the preset ``"practical"``: the most steps; ``(n sqrt(rho))^(2/3)`` when omitted, the
+        number that the theorem's rate needs at kappa = 1, where it needs most.
     gamma, kappa
         KL constant > 0 and exponent in [1, 2] for ``parameters["accuracy"]`` of the theory alone:
         the algorithm does not use them.
-    beta
-        Failure probability of the accuracy, in (0, 1).
-    l2
-        Strength >= 0 of the objective's regulariser, which adds to the smoothness of steps.
     preset
         ``"theory"``: z_norm = sqrt(n) / rho^(1/4), as printed, C = 2 and q the chi quantile of d
         dimensions, which make every step descend with probability 1 - beta. ``"practical"``: half
         of the budget would pay for all norms, C = 1 and q = sqrt(d): steps descend on average.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a constant that is needed and infinite or missing.
 
     Warns
     -----
@@ -115,8 +104,7 @@ def adaptive_gd(
     )
     L1 = known(constants, "smoothness") + _validate.non_negative(l2=l2)
     problem = dataclasses.replace(problem, L1=L1)
-    if theory and steps is not None:
-        raise ValueError(f"steps is for preset 'practical', got {steps!r} with preset 'theory'.")
+    practical_only(preset, steps=steps)
     count = _norms(problem) if theory else _validate.count(steps=steps or _default_steps(problem))
     printed = math.sqrt(problem.n) / problem.rho**0.25
     # Up, so that shares of the budget sum to no more than was set aside.
@@ -140,18 +128,8 @@ def adaptive_gd(
 
 
 def _queries(problem: Problem, count: int, z_norm: float) -> tuple[Query, ...]:
-    norm = Query(
-        name="norm",
-        kind="gradient norm",
-        sampler="full",
-        max_norm=problem.L0,
-        noise_multiplier=z_norm,
-        count=count,
-        budget=problem.z,
-    )
-    gradient = dataclasses.replace(
-        norm, name="gradient", kind="gradient", noise_multiplier=problem.z
-    )
+    gradient = gradients(problem.L0, problem.z, count, budget=problem.z)
+    norm = dataclasses.replace(gradient, name="norm", kind="gradient norm", noise_multiplier=z_norm)
     return norm, gradient
 
 

@@ -1,4 +1,4 @@
-"""What do plan builders share? Checked constants, one release's noise, and what a theorem promises.
+"""What do plan builders share? Checked constants, a target with its noise, queries and promises.
 
 >>> from dpcal.calibrate import Constants
 >>> known(Constants(lipschitz=2.0, smoothness=1.0), "lipschitz", "max_norm")
@@ -7,53 +7,125 @@
 Traceback (most recent call last):
     ...
 ValueError: max_norm must be given where constants.lipschitz is no number > 0, got inf.
+>>> sampling_of(50, 200, "add-or-remove-one")["sampling_probability"]
+0.25
 """
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
-from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.plan import Parameter
+from dpcal.calibrate.noise import EventOf, noise_multiplier
+from dpcal.calibrate.plan import Parameter, Plan, compose
+from dpcal.calibrate.query import Query
 from dpcal.errors import VacuousSchedule
 
 __all__ = [
     "PRESETS",
+    "Target",
+    "differences",
+    "gradients",
     "informative_from",
     "known",
+    "positive_or",
+    "practical_only",
     "promise",
     "repeated",
     "replaced_in_place",
     "rounded_down",
     "rounded_up",
+    "sampler_for",
+    "sampling_of",
     "single_release",
+    "with_fields",
 ]
 
 PRESETS = ("practical", "theory")
+SAMPLERS = ("fixed-size", "poisson")
 
 # Relative: a setting that is a whole number but for rounding errors, which are near 1e-15, is taken
-# for that number. A larger value would take other numbers for whole ones. Neither half nor twice of
-# it changes any of 2 plans.
+# for that number.
 _WHOLE = 1e-12
 
-# Relative: by so much more noise than sqrt(count) asks for, the sum of the answers' shares of the
-# budget stays at most one however it is rounded. A value below 1e-15 would not reach that. With
-# half of it all 5 plans change by up to 6e-13; with twice all 5 plans change by up to 1e-12.
+# Relative: by so much more noise than sqrt(count), the sum of the answers' shares of the budget
+# stays at most one, whatever the rounding errors, which are near 1e-15.
 _ABOVE_ROUNDING = 1e-12
 
-# Sizes n at which a theorem is asked for its promise end here, for a promise that never comes.
-# Neither half nor twice of it changes the one plan that reads it.
+# Largest size n at which a theorem's promise is computed, for a promise that never comes.
 _LARGEST_SIZE = 1e30
 
-# The size from which a theorem promises something is found to this ratio, so that two digits hold.
-# Half of it is no ratio above 1, and the search does not end; with twice the one plan that reads it
-# does not change.
+# Ratio to which the size is found from which a theorem promises something: two digits are printed.
 _SIZE_RATIO = 1.02
+
+
+class Target(NamedTuple):
+    """A privacy target: epsilon >= 0, delta in (0, 1) and the neighboring relation."""
+
+    epsilon: float
+    delta: float
+    relation: str
+
+    def noise(self, event_of_sigma: EventOf) -> float:
+        """Return the least noise multiplier with which an event meets the target."""
+        return noise_multiplier(
+            event_of_sigma,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring_relation=self.relation,
+        )
+
+    def met_by(self, queries_of: Callable[[float], tuple[Query, ...]], n: int) -> tuple[Query, ...]:
+        """Return queries on n records, at the least argument with which they meet the target."""
+
+        def event(value: float) -> events.DpEvent:
+            return compose(((each, each.count) for each in queries_of(value)), n, self.relation)
+
+        return queries_of(self.noise(event))
+
+    def plan(
+        self,
+        optimizer: str,
+        n: int,
+        queries: tuple[Query, ...],
+        parameters: Mapping[str, Parameter],
+    ) -> Plan:
+        """Return the plan of this target."""
+        return Plan(
+            optimizer=optimizer,
+            n=n,
+            queries=queries,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            neighboring_relation=self.relation,
+            parameters=parameters,
+        )
+
+
+def with_fields(record: type) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
+    """Return a decorator that lists a record's fields as keywords of a builder.
+
+    The builder passes its ``**options`` on to the record, whose docstring documents them.
+    """
+
+    def listed(build: Callable[..., Plan]) -> Callable[..., Plan]:
+        signature, keyword = inspect.signature(build), inspect.Parameter.KEYWORD_ONLY
+        own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(each.name, keyword, default=each.default)
+            for each in dataclasses.fields(record)
+        ]
+        build.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
+        return build
+
+    return listed
 
 
 def known(
@@ -83,14 +155,22 @@ def known(
     return float(value)
 
 
+def positive_or(default: float, **argument: float | None) -> float:
+    """Return an argument that must be a number > 0, or the default where it is None."""
+    (value,) = argument.values()
+    return default if value is None else _validate.positive(**argument)
+
+
+def practical_only(preset: str, **given: object) -> None:
+    """Refuse arguments, None where they were not given, that a theorem's preset does not take."""
+    for name, value in given.items():
+        if value is not None and preset != "practical":
+            raise ValueError(f"{name} is for preset 'practical', got {value!r} with {preset!r}.")
+
+
 def single_release(epsilon: float, delta: float, neighboring_relation: str) -> float:
     """Return the noise multiplier of one Gaussian release that spends the whole target."""
-    return noise_multiplier(
-        events.GaussianDpEvent,
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
-    )
+    return Target(epsilon, delta, neighboring_relation).noise(events.GaussianDpEvent)
 
 
 def repeated(multiplier: float, count: int) -> float:
@@ -112,6 +192,58 @@ def rounded_up(number: float) -> int:
 def rounded_down(number: float) -> int:
     """Return the largest whole number not above ``number``, but for rounding errors; 1 at least."""
     return max(1, math.floor(number * (1 + _WHOLE)))
+
+
+def gradients(max_norm: float, noise_multiplier: float, count: int, **fields: Any) -> Query:
+    """Return the query ``"gradient"`` about all records; other fields may be given."""
+    query: dict[str, Any] = {"name": "gradient", "kind": "gradient", "sampler": "full", **fields}
+    return Query(max_norm=max_norm, noise_multiplier=noise_multiplier, count=count, **query)
+
+
+def differences(of: Query, per_distance: float, **fields: Any) -> Query:
+    """Return the query ``"difference"`` beside a query for gradients; other fields may be given.
+
+    Parameters
+    ----------
+    of
+        The query for gradients, whose fields hold unless they are given.
+    per_distance
+        Bound on a record's change per unit of distance, capped at twice the bound on gradients.
+    """
+    kind = {"name": "difference", "kind": "gradient difference", "proportional": True}
+    bounds = {"max_norm": per_distance, "cap": 2 * of.max_norm}
+    return dataclasses.replace(of, **{**kind, **bounds, **fields})
+
+
+def sampler_for(relation: str) -> str:
+    """Return the sampler of batches under a relation: fixed sizes where a record is replaced."""
+    return "fixed-size" if relation == "replace-one" else "poisson"
+
+
+def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:
+    """Return the keywords of a query about samples of a size; all records where it is n.
+
+    Parameters
+    ----------
+    size
+        Expected number of records, in [1, n].
+    n
+        Number of records.
+    relation
+        The neighboring relation.
+    sampler
+        ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
+    """
+    if _validate.count(batch_size=size) > n:
+        raise ValueError(f"batch_size must be at most n={n}, got {size}.")
+    chosen = sampler_for(relation) if sampler is None else sampler
+    _validate.choice(SAMPLERS, sampler=chosen)
+    chosen = "full" if size == n else chosen
+    return {
+        "sampler": chosen,
+        "sampling_probability": size / n if chosen == "poisson" else None,
+        "batch_size": int(size) if chosen == "fixed-size" else None,
+    }
 
 
 def informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
@@ -151,10 +283,6 @@ def promise(
 ) -> dict[str, Parameter]:
     """Return what a plan records of its theorem's accuracy, and warn where that says nothing.
 
-    ``accuracy`` and ``vacuous`` are of the kind ``accuracy_kind``: a ``"guarantee"`` is a bound
-    with all its constants, an ``"order"`` has the theorem's hidden constants and logarithms taken
-    as 1.
-
     Parameters
     ----------
     name
@@ -168,12 +296,7 @@ def promise(
     n
         Number of records.
     kind
-        ``"guarantee"`` or ``"order"``.
-
-    Warns
-    -----
-    VacuousSchedule
-        If the accuracy is no better than the trivial bound.
+        ``"guarantee"`` or ``"order"``: :attr:`dpcal.calibrate.Plan.accuracy_kind`.
     """
     meaning, bound = trivial
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}
@@ -190,22 +313,7 @@ def promise(
 
 
 def warn_no_step(name: str, n: int, why: str) -> None:
-    """Warn, for the caller of a plan's builder, of a run that spends its budget and goes nowhere.
-
-    Parameters
-    ----------
-    name
-        Of the optimizer.
-    n
-        Number of records.
-    why
-        A clause.
-
-    Warns
-    -----
-    VacuousSchedule
-        Always.
-    """
+    """Warn, for the caller of a builder, of a run that spends its budget and takes no step."""
     warnings.warn(
         f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.",
         VacuousSchedule,

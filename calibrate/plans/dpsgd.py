@@ -14,9 +14,8 @@ import math
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate.groups import rows_of_one_person
-from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plans.common import Target, gradients
 
 __all__ = ["dpsgd"]
 
@@ -36,35 +35,20 @@ def dpsgd(
 ) -> Plan:
     """Return the plan of DP-SGD (Abadi et al. 2016, Algorithm 1) that meets (epsilon, delta).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
-    n
-        Number of records, >= 1, a number that is known in public. Where it was counted from the
-        records, one record more would change it: ask for ``"replace-special"`` then.
     batch_size
-        Expected batch size, in [1, n]; each record joins a batch with probability batch_size / n.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+        Expected batch size; each record joins a batch with probability batch_size / n.
     epochs, steps
         Exactly one of: passes over the data (> 0, rounded up to whole steps), or steps (>= 1).
-    max_norm
-        Bound > 0 to which each record's gradient is clipped.
     learning_rate
-        Step size > 0; the optimizer's default when omitted.
+        The optimizer's default when omitted.
     neighboring_relation
         ``"add-or-remove-one"`` or ``"replace-special"``.
     group_size
         How many records a person has at most, >= 1: the claim is about all records of a person.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range.
-    TargetUnreachable
-        If sampling alone, or hardly any noise, meets the target, so that no noise level is the
-        smallest.
     """
     n = _validate.count(n=n)
     batch_size = _validate.count(batch_size=batch_size)
@@ -79,36 +63,18 @@ def dpsgd(
         steps = math.ceil(_validate.positive(epochs=epochs) * n / batch_size)
     count = _validate.count(steps=steps)
     q = batch_size / n
-    sigma = noise_multiplier(
+    target = Target(epsilon, delta, neighboring_relation)
+    sigma = target.noise(
         lambda value: events.SelfComposedDpEvent(
             rows_of_one_person(
                 noise_multiplier=value, group_size=group_size, sampling_probability=q
             ),
             count,
-        ),
-        epsilon=epsilon,
-        delta=delta,
-        neighboring_relation=neighboring_relation,
+        )
     )
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="poisson",
-        sampling_probability=q,
-        max_norm=_validate.positive(max_norm=max_norm),
-        noise_multiplier=sigma,
-        count=count,
-        group_size=group_size,
-    )
+    sampling = {"sampler": "poisson", "sampling_probability": q, "group_size": group_size}
+    query = gradients(_validate.positive(max_norm=max_norm), sigma, count, **sampling)
     parameters: dict[str, int | float] = {"steps": count, "batch_size": batch_size}
     if learning_rate is not None:
         parameters["learning_rate"] = _validate.positive(learning_rate=learning_rate)
-    return Plan(
-        optimizer="dpsgd",
-        n=n,
-        queries=(query,),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters=parameters,
-    )
+    return target.plan("dpsgd", n, (query,), parameters)

@@ -68,19 +68,17 @@ def jl_glm(
 ) -> Plan:
     """Return the plan of another optimizer on embedded records that meets (epsilon, delta).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss, which must be a linear model's: ``lipschitz`` L0,
-        ``smoothness`` L1 and, as the inner optimizer needs it, ``gap``. Embedded records are at
-        most sqrt(2) times as long, so the inner optimizer is given sqrt(2) L0 and 2 L1.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
+        ``lipschitz`` L0, ``smoothness`` L1 and, as the inner optimizer needs it, ``gap`` of a
+        linear model's loss. Embedded records are at most sqrt(2) times as long, so the inner
+        optimizer is given sqrt(2) L0 and 2 L1.
     epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1). The inner optimizer gets all of it: embedding costs
-        nothing, because it treats each record by itself.
+        The inner optimizer gets all of it: embedding costs nothing, because it treats each record
+        by itself.
     inner
         ``"spiderboost"``, ``"noisy_gd"``, ``"recursive_regularization"`` or ``"tree_spider"``.
     embedding_dimension
@@ -96,8 +94,7 @@ def jl_glm(
         Seed >= 0 of the matrix, which is public.
     preset
         ``"practical"``: as above. ``"theory"``: the embedding's error counts C log(n) / sqrt(k), as
-        in Algorithm 4, the inner plan is its theory's where it has one, and a ``VacuousSchedule``
-        warns where both errors together are no better than C.
+        in Algorithm 4, and the inner plan is its theory's where it has one.
     neighboring_relation
         As the inner optimizer allows, which is ``"add-or-remove-one"`` when omitted, or
         ``"replace-one"`` for those whose batches are disjoint.
@@ -109,11 +106,6 @@ def jl_glm(
     Plan
         With the inner plan's queries and parameters, and ``inner``, ``embedding_dimension``,
         ``matrix``, ``matrix_seed``.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a constant that is needed and infinite or missing.
 
     References
     ----------

@@ -33,7 +33,7 @@ from scipy.special import gammainccinv
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import known, promise, single_release
+from dpcal.calibrate.plans.common import Target, known, promise, single_release
 from dpcal.calibrate.query import Query
 
 __all__ = ["Problem", "chi_quantile", "multiplier", "number"]
@@ -70,7 +70,7 @@ class Problem:
         beta: float = 0.05,
         neighboring_relation: str = "add-or-remove-one",
     ) -> Problem:
-        """Check every number and spell the defaults out."""
+        """Return the problem of a builder's arguments, with every number checked."""
         kappa = _validate.positive(kappa=kappa)
         if gamma is None:
             gamma = _pl_constant(constants, kappa)
@@ -124,38 +124,20 @@ class Problem:
         return dataclasses.replace(self, n=max(1, int(n)))
 
     def promise(self, name: str, accuracy: Callable[[Problem], float]) -> dict[str, Parameter]:
-        """Return what a plan records of its theorem, and warn where that promises nothing.
+        """Record the excess risk that a theorem promises, and warn where it is vacuous."""
 
-        Parameters
-        ----------
-        name
-            Of the optimizer.
-        accuracy
-            The excess risk that the theorem promises for a problem.
-        """
+        def at(size: float) -> float:
+            return accuracy(self.at_size(size))
+
         trivial = ("initial excess risk", self.F0)
-        return promise(
-            name,
-            accuracy(self),
-            trivial,
-            lambda size: accuracy(self.at_size(size)),
-            self.n,
-            kind="guarantee",
-        )
+        return promise(name, accuracy(self), trivial, at, self.n, kind="guarantee")
 
     def plan(
         self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
     ) -> Plan:
         """Return the plan of this target."""
-        return Plan(
-            optimizer=optimizer,
-            n=self.n,
-            queries=queries,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring_relation=self.neighboring_relation,
-            parameters=parameters,
-        )
+        target = Target(self.epsilon, self.delta, self.neighboring_relation)
+        return target.plan(optimizer, self.n, queries, parameters)
 
 
 def _pl_constant(constants: Constants, kappa: float) -> float:

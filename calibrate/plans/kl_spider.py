@@ -27,7 +27,14 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, known, rounded_up, warn_no_step
+from dpcal.calibrate.plans.common import (
+    PRESETS,
+    differences,
+    gradients,
+    known,
+    rounded_up,
+    warn_no_step,
+)
 from dpcal.calibrate.plans.kl_problem import Problem, chi_quantile, multiplier, number
 from dpcal.calibrate.query import Query
 
@@ -38,8 +45,7 @@ __all__ = ["Round", "checked_problem", "kl_spider", "schedule", "theory_floor"]
 # quarter over L1 long, and each brings F down by a 64th over L1.
 _THEORY = {"tolerance": 1 / 8, "stride": 1 / 4, "descent": 1 / 64}
 
-# Steps of the one round that is left where nothing is promised. No question of benchmarks.constants
-# reads it.
+# Steps of the one round that is left where nothing is promised.
 _CAUTIOUS_STEPS = 16
 
 
@@ -94,35 +100,23 @@ def kl_spider(
     estimate is at least (1 - nu) G_k bring F down by (1 - 2 nu)^2 G_k^2 / (2 L1) each, and the KL
     condition ends the round at an excess risk of at most Phi_k.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped, and
-        ``smoothness`` L1, per unit of distance of differences; ``gap`` F0, or (gamma L0)^kappa.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+        ``lipschitz`` L0, to which gradients are clipped, and ``smoothness`` L1, per unit of
+        distance of differences; ``gap`` F0, or (gamma L0)^kappa.
     gamma
         KL constant > 0; ``(2 strong_convexity)^(-1/2)`` when omitted, for kappa = 2.
     kappa
         KL exponent in [1, 2].
-    beta
-        Failure probability of the accuracy, in (0, 1).
-    l2
-        Strength >= 0 of the objective's regulariser, which adds to the smoothness of steps.
     preset
         ``"theory"``: the schedule of the paper, corrected: one budget for each round and c - 1 =
         1 / (64 F0^(-(2 - kappa) / kappa) gamma^2 L1). Where its guards find that it promises
         nothing, the run returns its start and touches no record. ``"practical"``: nu and c are
         those that promise most, budgets grow as V_k^2 / G_k^2, so that early rounds, which stand
         more noise, cost little, and what a round leaves unspent goes to the later ones.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -131,17 +125,6 @@ def kl_spider(
         ``parameters["accuracy"]`` bounds the excess risk with probability 1 - beta, for losses
         whose gradients are never clipped and F that is KL where the run goes; ``"vacuous"`` says
         that it is no better than the start's, and ``"radius"`` how far that is at most.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a constant that is needed and infinite or missing.
-
-    Warns
-    -----
-    VacuousSchedule
-        If the theorem promises nothing at these sizes, for the preset ``"theory"``; for either,
-        if no gradient is long enough for a step.
 
     Notes
     -----
@@ -181,22 +164,8 @@ def checked_problem(
 ) -> tuple[Problem, float]:
     """Return the problem of a smooth KL loss, every number checked, and L1 of the loss alone.
 
-    Parameters
-    ----------
-    constants
-        Public constants of one record's loss: ``lipschitz`` L0, ``smoothness`` L1 (the problem's
-        own L1 holds the regulariser too) and ``gap`` F0.
-    kappa
-        KL exponent in [1, 2].
-    l2
-        Strength >= 0 of the objective's regulariser.
-    **target
-        The other arguments of :meth:`~dpcal.calibrate.plans.kl_problem.Problem.of`.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a gamma that no smooth loss can have.
+    Refuse a gamma that no smooth loss can have. The problem's own L1 holds the regulariser too;
+    ``target`` holds the other arguments of :meth:`Problem.of`.
     """
     if not 1 <= _validate.positive(kappa=kappa) <= 2:
         raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
@@ -246,29 +215,11 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
 
 def _queries(problem: Problem, per_distance: float, rounds: list[Round]) -> tuple[Query, ...]:
     """Two adaptive queries on one budget: noise differs from round to round."""
-    gradient = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=problem.L0,
-        noise_multiplier=problem.z,
-        count=max(1, len(rounds)),
-        budget=problem.z,
-    )
-    differences = sum(each.steps - 1 for each in rounds)
-    if not differences:
+    gradient = gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
+    count = sum(each.steps - 1 for each in rounds)
+    if not count:
         return (gradient,)
-    difference = Query(
-        name="difference",
-        kind="gradient difference",
-        sampler="full",
-        max_norm=per_distance,
-        proportional=True,
-        cap=2 * problem.L0,
-        noise_multiplier=problem.z,
-        count=differences,
-        budget=problem.z,
-    )
+    difference = differences(gradient, per_distance, count=count)
     return gradient, difference
 
 

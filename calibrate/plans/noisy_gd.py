@@ -19,8 +19,7 @@ import math
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import known, repeated, single_release
-from dpcal.calibrate.query import Query
+from dpcal.calibrate.plans.common import Target, gradients, known, repeated, single_release
 
 __all__ = ["noisy_gd"]
 
@@ -48,27 +47,17 @@ def noisy_gd(
     T releases with multiplier z sqrt(T) are together as private as one with z, so that s = z
     sqrt(T) C / n. The number of steps that minimises the bound is T = sqrt(2 L1 F0 / d) n / (z C).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``smoothness`` L1, ``lipschitz`` L0 and ``gap`` F0
-        are used where ``learning_rate``, ``max_norm`` and ``steps`` are not given.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+        ``smoothness`` L1, ``lipschitz`` L0 and ``gap`` F0, used where ``learning_rate``,
+        ``max_norm`` and ``steps`` are not given.
     steps
-        Number of steps T >= 1; the best in the bound when omitted.
-    max_norm
-        Bound C > 0 to which each record's gradient is clipped; L0 when omitted.
+        Number of steps T; the best in the bound when omitted.
     learning_rate
-        Step size > 0; 1 / L1 when omitted.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        1 / L1 when omitted.
 
     Returns
     -------
@@ -76,11 +65,6 @@ def noisy_gd(
         ``parameters`` holds ``steps``, ``learning_rate`` and, where the bound above holds because
         C >= L0 and the step size is at most 1 / L1, its square root as ``accuracy``, for a loss
         without a regulariser.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a constant that is needed and infinite or missing.
 
     References
     ----------
@@ -90,35 +74,20 @@ def noisy_gd(
     n, d = _validate.count(n=n), _validate.count(dimension=dimension)
     C = known(constants, "lipschitz", "max_norm", max_norm)
     if learning_rate is None:
-        eta = 1 / known(constants, "smoothness", "learning_rate")
-    else:
-        eta = _validate.positive(learning_rate=learning_rate)
-    single = single_release(epsilon, delta, neighboring_relation)
+        learning_rate = 1 / known(constants, "smoothness", "learning_rate")
+    eta = _validate.positive(learning_rate=learning_rate)
+    target = Target(epsilon, delta, neighboring_relation)
+    single = single_release(*target)
     rate = math.sqrt(d) * single * C / n
     if steps is None:
         gap = known(constants, "gap", "steps")
         L1 = known(constants, "smoothness", "steps")
         steps = max(1, math.ceil(math.sqrt(2 * L1 * gap) / rate))
     count = _validate.count(steps=steps)
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=C,
-        noise_multiplier=repeated(single, count),
-        count=count,
-    )
     parameters: dict[str, Parameter] = {"steps": count, "learning_rate": eta}
     if constants.lipschitz <= C and eta * constants.smoothness <= 1 and constants.gap is not None:
         # Steps shorter than 1 / L1: F falls by eta / 2 ||grad F||^2 and the noise adds as much.
         bound = 2 * constants.gap / (eta * count) + count * rate**2
         parameters |= {"accuracy": math.sqrt(bound), "accuracy_kind": "guarantee"}
-    return Plan(
-        optimizer="noisy_gd",
-        n=n,
-        queries=(query,),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters=parameters,
-    )
+    query = gradients(C, repeated(single, count), count)
+    return target.plan("noisy_gd", n, (query,), parameters)

@@ -23,15 +23,12 @@ from collections.abc import Mapping
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS
+from dpcal.calibrate.plans.common import PRESETS, gradients, practical_only
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
-from dpcal.calibrate.query import Query
 
 __all__ = ["proximal_point", "stage_weights"]
 
-# Numbers of stages that are tried at most. Each stage asks hundreds of gradients of all records, so
-# that more of them would take longer than anybody waits. Neither half nor twice of it changes the
-# one plan that reads it.
+# Largest number of stages that is tried. Each stage takes hundreds of passes over the records.
 _MOST_STAGES = 400
 
 
@@ -69,27 +66,18 @@ def proximal_point(
     strong convexity pays for, and the noise's own square is a chi square of d S degrees (Laurent
     and Massart 2000).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``lipschitz`` L0, to which gradients are clipped;
-        ``gap`` F0, or (gamma L0)^kappa.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+        ``lipschitz`` L0, to which gradients are clipped; ``gap`` F0, or (gamma L0)^kappa.
     gamma
         KL constant > 0; ``(2 strong_convexity)^(-1/2)`` when omitted, for kappa = 2.
     kappa
         KL exponent >= 2.
     weak_convexity
         Ltil >= 0: F + Ltil / 2 ||w||^2 is convex; 0 for convex losses.
-    beta
-        Failure probability of the accuracy, in (0, 1).
     inner_steps
         For the preset ``"practical"``: gradients S >= 1 of a stage, 512 when omitted; each is a
         pass over the records.
@@ -97,11 +85,9 @@ def proximal_point(
         ``"theory"``: stages and inner steps of the paper, corrected, of which there are millions.
         Where its guards find that it promises nothing, the run returns its start and touches no
         record. ``"practical"``: the number of stages that brings Phi_t <- (1 - y_t) Phi_t + tau_t
-        lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: what the averaged iterate of a
-        stage is off by if gradients are as small as the KL condition allows, G_t =
+        lowest with tau_t = (2 G_t^2 / S + d s^2 / (3 S)) / lambda_t: the error of the averaged
+        iterate of a stage if gradients are as small as the KL condition allows, G_t =
         Phi_t^(1 / kappa) / gamma, and the pull gives all the curvature, 2 lambda_t.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -110,15 +96,6 @@ def proximal_point(
         promise; ``"accuracy"`` of the theory bounds it with probability 1 - beta, for a loss whose
         gradients are never clipped and without a regulariser.
 
-    Raises
-    ------
-    ValueError
-        For an argument out of range, or a constant that is needed and infinite or missing.
-
-    Warns
-    -----
-    VacuousSchedule
-        If the theorem promises nothing at these sizes, for the preset ``"theory"``.
     """
     if not _validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
@@ -135,23 +112,13 @@ def proximal_point(
         neighboring_relation=neighboring_relation,
     )
     if _validate.choice(PRESETS, preset=preset) == "theory":
-        if inner_steps is not None:
-            raise ValueError(
-                f"inner_steps is for preset 'practical', got {inner_steps!r} with preset 'theory'."
-            )
+        practical_only(preset, inner_steps=inner_steps)
         settled = _theory(problem, Ltil)
     else:
         S = _validate.count(inner_steps=512 if inner_steps is None else inner_steps)
         settled = _practical(problem, Ltil, S)
     count = max(1, int(number(settled, "stages"))) * int(number(settled, "inner_steps"))
-    query = Query(
-        name="gradient",
-        kind="gradient",
-        sampler="full",
-        max_norm=problem.L0,
-        noise_multiplier=multiplier(problem.z, 1 / count),
-        count=count,
-    )
+    query = gradients(problem.L0, multiplier(problem.z, 1 / count), count)
     parameters = {**settled, "preset": preset, "steps": count}
     return problem.plan("proximal_point", (query,), parameters)
 
@@ -240,8 +207,7 @@ def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
     """Choose the number of stages by what they would reach."""
 
     def settled(T: int) -> dict[str, Parameter]:
-        # This is the noise of the mean of d coordinates, per inner step: each of T S releases has
-        # variance s^2.
+        # Squared noise of a mean over d coordinates, per inner step, for T S releases in all.
         noise = p.d * p.sensitivity**2 * T / (2 * p.rho)
         common = _common(p, Ltil)
         return {"stages": T, "inner_steps": S, "floor": 0.0, "noise": noise, **common}

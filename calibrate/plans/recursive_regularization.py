@@ -24,12 +24,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Target,
+    gradients,
     known,
     promise,
     repeated,
@@ -61,17 +64,12 @@ def recursive_regularization(
 ) -> Plan:
     """Return the plan of recursive regularization that meets (epsilon, delta).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss, which must be convex: ``smoothness`` L1 and
-        ``lipschitz`` L0 (unless ``max_norm`` is given).
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
+        ``smoothness`` L1 and ``lipschitz`` L0 of a convex loss.
     distance
         Public bound W > 0 on the norm of a minimiser of population risk; ``sqrt(d)`` when omitted,
         one unit per parameter, which suits features of unit scale.
@@ -80,18 +78,13 @@ def recursive_regularization(
         iterates. ``"phased_sgd"``: one pass over the block by stochastic gradient descent, in
         phases of half the records and a quarter of the step size each, whose mean iterates are
         released (Feldman, Koren and Talwar 2020, without the restarts of their strongly convex
-        version). Its price rests on a theorem about linear models
-        with convex losses; the optimizer refuses others.
+        version). Its price rests on a theorem about linear models with convex losses; the
+        optimizer refuses others.
     preset
         ``"practical"``: lam where its bias equals half the error of one round, and as many inner
         steps as bring a round's initial error below its noise. ``"theory"``: lam, radii and inner
         steps of Theorem 5, corrected; for ``"noisy_gd"`` alone. Its inner steps are too many to
-        run except for small n. It warns of a ``VacuousSchedule`` where the rate is no better
-        than L0.
-    max_norm
-        Bound C > 0 to which gradients are clipped; L0 when omitted.
-    neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``: records must stay in their blocks.
+        run except for small n.
 
     Returns
     -------
@@ -99,11 +92,6 @@ def recursive_regularization(
         A query ``"round t"`` per round, asked K_t times about one block; or, for ``"phased_sgd"``,
         ``"round t phase i"``. ``parameters`` holds ``rounds``, ``regularization`` lam and, by
         round, ``learning_rate t`` and ``radius t``.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, a constant that is missing, or fewer records than rounds.
 
     References
     ----------
@@ -115,14 +103,14 @@ def recursive_regularization(
     replaced_in_place(neighboring_relation)
     if preset == "theory" and subsolver != "noisy_gd":
         raise ValueError(f"subsolver must be 'noisy_gd' for preset 'theory', got {subsolver!r}.")
-    d = _validate.count(dimension=dimension)
+    d, target = _validate.count(dimension=dimension), Target(epsilon, delta, neighboring_relation)
     problem = _Problem(
         n=_validate.count(n=n),
         d=d,
         C=known(constants, "lipschitz", "max_norm", max_norm),
         L1=known(constants, "smoothness", "smoothness"),
         W=math.sqrt(d) if distance is None else _validate.positive(distance=distance),
-        z=single_release(epsilon, delta, neighboring_relation),
+        z=single_release(*target),
     )
     parameters: dict[str, Parameter] = {"preset": preset, "subsolver": subsolver}
     if preset == "theory":
@@ -144,15 +132,7 @@ def recursive_regularization(
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
     make = problem.descents if subsolver == "noisy_gd" else problem.passes
-    return Plan(
-        optimizer="recursive_regularization",
-        n=problem.n,
-        queries=make(rounds),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters=parameters,
-    )
+    return target.plan("recursive_regularization", problem.n, make(rounds), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,17 +204,13 @@ class _Problem:
     def descents(self, rounds: list[_Round]) -> tuple[Query, ...]:
         """One query a round; K answers with multiplier z sqrt(K) are as private as one with z."""
         return tuple(
-            Query(
+            gradients(
+                self.C,
+                repeated(self.z, chosen.steps),
+                chosen.steps,
                 name=f"round {t}",
-                kind="gradient",
-                sampler="fixed-size",
-                batch_size=self.n // len(rounds),
-                max_norm=self.C,
-                noise_multiplier=repeated(self.z, chosen.steps),
-                count=chosen.steps,
-                composition="disjoint",
-                partition="blocks",
                 answers_per_part=chosen.steps,
+                **_block(self.n // len(rounds)),
             )
             for t, chosen in enumerate(rounds, start=1)
         )
@@ -243,17 +219,24 @@ class _Problem:
         """One query a phase, about records of its own."""
         m = self.n // len(rounds)
         return tuple(
-            Query(
+            gradients(
+                self.C * chosen.learning_rate / 4**i,
+                self.z,
+                1,
                 name=f"round {t} phase {i}",
                 kind="one pass",
-                sampler="fixed-size",
-                batch_size=m >> i,
-                max_norm=self.C * chosen.learning_rate / 4**i,
-                noise_multiplier=self.z,
-                count=1,
-                composition="disjoint",
-                partition="blocks",
+                **_block(m >> i),
             )
             for t, chosen in enumerate(rounds, start=1)
             for i in range(1, m.bit_length())
         )
+
+
+def _block(size: int) -> dict[str, Any]:
+    """Return the fields of queries about disjoint blocks of records."""
+    return {
+        "sampler": "fixed-size",
+        "batch_size": size,
+        "composition": "disjoint",
+        "partition": "blocks",
+    }

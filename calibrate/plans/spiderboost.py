@@ -37,32 +37,32 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
 from dpcal.calibrate.constants import Constants, public_constants
-from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Target,
     known,
+    positive_or,
+    practical_only,
     promise,
     repeated,
     rounded_down,
     rounded_up,
     single_release,
 )
-from dpcal.calibrate.plans.variance_reduction import Counts, Target, settled_counts
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
 from dpcal.calibrate.query import Query
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["check_enough_records", "spiderboost"]
 
 # Unit: the sensitivity. A difference with less noise costs an epsilon of hundreds alone; a split
-# that would need it is left out before its price is asked for. Neither half nor twice of it changes
-# the one plan that reads it.
+# that would need it is left out before it is priced.
 _LEAST_MULTIPLIER = 1e-2
 
 # Periods that are tried, relative to the one in closed form. The closed form prices samples by a
 # leading term, so the period with the best bound is elsewhere. Each factor costs one calibration;
-# with fewer of them the bound is a little larger. With half of it the one plan that reads it
-# changes by up to 20 percent; with twice it changes by up to 9 percent.
+# with fewer of them the bound is a little larger.
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
@@ -86,27 +86,20 @@ def spiderboost(
     Fresh gradients ask all records; differences ask Poisson samples, or batches of a fixed size
     where a record is replaced.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``smoothness`` L1 (always), ``lipschitz`` L0 (unless
-        ``max_norm`` is given) and ``gap`` F0.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
+        ``smoothness`` L1, ``lipschitz`` L0 (unless ``max_norm`` is given) and ``gap`` F0.
     preset
-        ``"practical"`` minimises the module's bound over steps, period and split. ``"theory"``
-        takes steps, period and batch size as Theorem 9 does, corrected, and warns of a
-        ``VacuousSchedule`` where the bound promises no more than L0.
-    steps, batch_size, max_norm, learning_rate
-        For the preset ``"practical"``: steps T >= 1; expected size b in [1, n] of the samples for
-        differences; the bound C > 0 to which gradients are clipped, L0 when omitted; the step size
-        in (0, 1 / L1), 1 / (2 L1) when omitted.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        ``"practical"`` minimises the module's bound over steps, period and split, and takes
+        ``steps``, ``batch_size``, ``max_norm`` and ``learning_rate``. ``"theory"`` takes steps,
+        period and batch size as Theorem 9 does, corrected.
+    batch_size
+        Of the samples for differences.
+    learning_rate
+        In (0, 1 / L1); 1 / (2 L1) when omitted.
 
     Returns
     -------
@@ -117,12 +110,6 @@ def spiderboost(
         squared Gaussian parameter of the whole) and, where C >= L0, the square root of the bound
         as ``accuracy``.
 
-    Raises
-    ------
-    ValueError
-        For an argument out of range, a constant that is needed and infinite or missing, or too few
-        records for the theorem.
-
     References
     ----------
     Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Faster rates of convergence to
@@ -131,18 +118,16 @@ def spiderboost(
     smaller constants than their Lemma 3.
     """
     _validate.choice(PRESETS, preset=preset)
-    problem = _problem(
-        constants, n, dimension, (epsilon, delta, neighboring_relation), max_norm, learning_rate
-    )
+    target = Target(epsilon, delta, neighboring_relation)
+    problem = _problem(constants, (n, dimension), target, max_norm, learning_rate)
     if preset == "theory":
-        for name, given in (
-            ("steps", steps),
-            ("batch_size", batch_size),
-            ("max_norm", max_norm),
-            ("learning_rate", learning_rate),
-        ):
-            if given is not None:
-                raise ValueError(f"{name} is for preset 'practical', got {given!r} with 'theory'.")
+        practical_only(
+            preset,
+            steps=steps,
+            batch_size=batch_size,
+            max_norm=max_norm,
+            learning_rate=learning_rate,
+        )
         chosen = _of_theorem(problem)
     else:
         chosen = _of_bound(problem, steps, batch_size)
@@ -150,7 +135,7 @@ def spiderboost(
         "preset": preset,
         "steps": chosen.counts.steps,
         "period": chosen.counts.period,
-        "batch_size": chosen.counts.batch,
+        "batch_size": chosen.counts.batch_size,
         "learning_rate": problem.eta,
         "refresh_share": chosen.counts.refreshes * (problem.z / chosen.z1) ** 2,
     }
@@ -162,22 +147,14 @@ def spiderboost(
         )
     elif accuracy < math.inf and constants.lipschitz <= problem.C:
         parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
-    return Plan(
-        optimizer="spiderboost",
-        n=problem.n,
-        queries=problem.queries(chosen),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters=parameters,
-    )
+    return target.plan("spiderboost", problem.n, problem.queries(chosen), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Choice:
     """Steps, period and samples, with the noise of a refresh and of a difference."""
 
-    counts: Counts
+    counts: Releases
     z1: float
     z2: float = math.nan
 
@@ -208,7 +185,7 @@ class _Problem:
 
     def sampling_variance(self, batch: int) -> float:
         """Variance S of sampling."""
-        if self.target[2] == "replace-one":
+        if self.target.relation == "replace-one":
             return (self.n - batch) / (max(1, self.n - 1) * batch)
         return (1 - batch / self.n) / batch
 
@@ -228,11 +205,19 @@ class _Problem:
 
     def queries(self, choice: _Choice) -> tuple[Query, ...]:
         """The plan's queries."""
-        return choice.counts.queries((choice.z1, choice.z2), self.C, self.L1)
+        bounds = Bounds(gradient=self.C, difference=self.L1)
+        return choice.counts.queries((choice.z1, choice.z2), bounds)
 
-    def counts(self, steps: int, period: int, batch: int) -> Counts:
+    def counts(self, steps: int, period: int, batch: int) -> Releases:
         """Return counts about this problem's records."""
-        return Counts(n=self.n, steps=steps, period=period, batch=batch, relation=self.target[2])
+        return Releases(
+            n=self.n,
+            steps=steps,
+            period=period,
+            refresh_size=self.n,
+            batch_size=batch,
+            relation=self.target.relation,
+        )
 
     def split(self, steps: int, period: int, batch: int) -> _Choice | None:
         """Give differences the noise that the condition tolerates and gradients the rest.
@@ -252,12 +237,7 @@ class _Problem:
             if not epsilon_of(differences, delta=delta, neighboring_relation=relation) < epsilon:
                 return None
         try:
-            z1 = noise_multiplier(
-                lambda value: counts.event((value, z2)),
-                epsilon=epsilon,
-                delta=delta,
-                neighboring_relation=relation,
-            )
+            z1 = self.target.noise(lambda value: counts.event((value, z2)))
         except TargetUnreachable:
             return None
         return _Choice(counts=counts, z1=z1, z2=z2)
@@ -265,16 +245,15 @@ class _Problem:
 
 def _problem(
     constants: Constants,
-    n: int,
-    dimension: int,
+    sizes: tuple[int, int],
     target: Target,
     max_norm: float | None,
     learning_rate: float | None,
 ) -> _Problem:
-    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    n, d = _validate.count(n=sizes[0]), _validate.count(dimension=sizes[1])
     C = known(constants, "lipschitz", "max_norm", max_norm)
     L1 = known(constants, "smoothness", "smoothness")
-    eta = 0.5 / L1 if learning_rate is None else _validate.positive(learning_rate=learning_rate)
+    eta = positive_or(0.5 / L1, learning_rate=learning_rate)
     if not eta * L1 < 1:
         raise ValueError(
             f"learning_rate must be below 1 / L1 = {1 / L1:.6g} for estimates to follow the "
@@ -289,19 +268,19 @@ def _of_theorem(problem: _Problem) -> _Choice:
     """Steps, period and batch of Theorem 9, corrected."""
     counts = _counts_of_theorem(problem)
     period = counts.period
-    choice = problem.split(counts.steps, period, counts.batch)
+    choice = problem.split(counts.steps, period, counts.batch_size)
     while choice is None:  # the noise scale of the theorem left too little for gradients
         period = max(1, min(period - 1, math.floor(0.95 * period)))
-        choice = problem.split(counts.steps, period, counts.batch)
+        choice = problem.split(counts.steps, period, counts.batch_size)
     return choice
 
 
-def _counts_of_theorem(p: _Problem) -> Counts:
+def _counts_of_theorem(p: _Problem) -> Releases:
     """Return the theorem's counts at the exact noise scale; ``rate`` is its variable abar."""
     F0 = _validate.positive(gap=p.F0)
     cap = math.sqrt(F0 * p.L1) / p.C
 
-    def at(rate: float) -> Counts:
+    def at(rate: float) -> Releases:
         check_enough_records(p.n, rate, cap, "abar <= 1 and sqrt(F0 L1) abar <= L0", "abar")
         steps = rounded_up(max(math.cbrt(F0 * p.L1 / p.C**2) * rate ** (-4 / 3), 1 / rate))
         period = min(steps, rounded_down(1 / (2 * steps * rate**2)))
@@ -314,16 +293,8 @@ def _counts_of_theorem(p: _Problem) -> Counts:
 def check_enough_records(n: int, rate: float, cap: float, condition: str, name: str) -> None:
     """Refuse a rate variable above 1, or above 1 / cap, and say how many records would do.
 
-    Parameters
-    ----------
-    n
-        Number of records.
-    rate
-        The theorem's rate variable at n; it falls as 1 / n.
-    cap
-        What the rate is multiplied with in the theorem's second condition.
-    condition, name
-        Both conditions, and the rate's name, in the paper's letters.
+    The rate falls as 1 / n. ``condition`` and ``name`` are both conditions and the rate's name, in
+    the paper's letters.
     """
     worst = rate * max(1.0, cap)
     if worst > 1:

@@ -25,6 +25,7 @@ than 2 v, and the gradient there not longer than 3 v.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -35,6 +36,9 @@ from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Target,
+    differences,
+    gradients,
     known,
     promise,
     replaced_in_place,
@@ -61,30 +65,22 @@ def tree_spider(
 ) -> Plan:
     """Return the plan of tree-based Private Spider that meets (epsilon, delta).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``smoothness`` L1, ``lipschitz`` L0 (unless
-        ``max_norm`` is given) and ``gap`` F0, of the population risk.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
+        ``smoothness`` L1, ``lipschitz`` L0 (unless ``max_norm`` is given) and ``gap`` F0, of the
+        population risk.
     preset
         ``"practical"`` minimises v in the module's argument over depth and batch size.
-        ``"theory"`` takes them as Theorem 4 does, corrected, and warns of a ``VacuousSchedule``
-        where its accuracy is no better than L0, as it is below some 10^16 records.
+        ``"theory"`` takes them as Theorem 4 does, corrected; it promises nothing below some 10^16
+        records.
     failure_probability
         In (0, 1): v bounds all errors at once but with this probability, and ``parameters`` holds 3
         v as ``accuracy``. When omitted, 0.05 for ``"theory"``, and for ``"practical"`` v is the
         root of the mean square error of one estimate, which makes steps several times as long and
         proves nothing.
-    max_norm
-        Bound C > 0 to which gradients are clipped; L0 when omitted.
-    neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``: records must stay in their batches.
 
     Returns
     -------
@@ -92,17 +88,6 @@ def tree_spider(
         Queries ``"root"`` and ``"depth 1"``, ..., ``"depth D"``, about parts of one partition.
         ``parameters`` holds ``rounds``, ``depth``, ``batch_size`` b, ``step_length`` s and
         ``threshold``, the norm of estimates at which the run ends.
-
-    Raises
-    ------
-    ValueError
-        For an argument out of range, a constant that is missing, or too few records for one round.
-
-    Warns
-    -----
-    VacuousSchedule
-        If the theorem promises nothing at these sizes, for the preset ``"theory"``; for
-        ``"practical"``, if no gradient is long enough for a step.
 
     References
     ----------
@@ -115,13 +100,14 @@ def tree_spider(
     p = failure_probability
     if p is not None:
         _validate.probability(failure_probability=p)
+    target = Target(epsilon, delta, neighboring_relation)
     problem = _Problem(
         n=n,
         d=d,
         L0=known(constants, "lipschitz", "max_norm", max_norm),
         L1=known(constants, "smoothness", "smoothness"),
         F0=known(constants, "gap", "gap"),
-        z=single_release(epsilon, delta, neighboring_relation),
+        z=single_release(*target),
         p=0.05 if p is None and preset == "theory" else p,
     )
     parameters: dict[str, Parameter] = {"preset": preset}
@@ -148,15 +134,7 @@ def tree_spider(
         "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
         "threshold": 2 * tree.error,
     }
-    return Plan(
-        optimizer="tree_spider",
-        n=n,
-        queries=_queries(problem, tree),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters=parameters,
-    )
+    return target.plan("tree_spider", n, _queries(problem, tree), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +162,7 @@ class _Problem:
 
     def at(self, size: float) -> _Problem:
         """Return the problem with another number of records."""
-        return _Problem(**{**self.__dict__, "n": math.ceil(size)})
+        return dataclasses.replace(self, n=math.ceil(size))
 
     def rounds(self, depth: int, batch: int) -> int:
         """How many rounds the records are enough for; a round takes b (D / 2 + 1)."""
@@ -270,33 +248,24 @@ class _Problem:
 
 def _queries(problem: _Problem, tree: _Tree) -> tuple[Query, ...]:
     """The root's query and one for the right children of each depth."""
-    root = Query(
+    root = gradients(
+        problem.L0,
+        problem.z,
+        tree.rounds,
         name="root",
-        kind="gradient",
         sampler="fixed-size",
         batch_size=tree.batch,
-        max_norm=problem.L0,
-        noise_multiplier=problem.z,
-        count=tree.rounds,
         composition="disjoint",
         partition="tree",
     )
-    return (
-        root,
-        *(
-            Query(
-                name=f"depth {j}",
-                kind="gradient difference",
-                sampler="fixed-size",
-                batch_size=tree.batch // 2**j,
-                max_norm=problem.L1,
-                proportional=True,
-                cap=2 * problem.L0,
-                noise_multiplier=problem.z,
-                count=tree.rounds * 2 ** (j - 1),
-                composition="disjoint",
-                partition="tree",
-            )
-            for j in range(1, tree.depth + 1)
-        ),
+    below = (
+        differences(
+            root,
+            problem.L1,
+            name=f"depth {j}",
+            batch_size=tree.batch // 2**j,
+            count=tree.rounds * 2 ** (j - 1),
+        )
+        for j in range(1, tree.depth + 1)
     )
+    return (root, *below)

@@ -1,134 +1,218 @@
 """How much noise for a gradient estimate that is refreshed now and then, else kept by differences?
 
-A refresh asks all records; a difference asks a batch. Where theorems leave absolute constants open,
-the ratio of the two noise multipliers is the theorem's, and their common scale is calibrated.
+A refresh asks for gradients, a difference for their change between two points. Each has samples of
+its own size. In a minimax problem one release is about both blocks at once: they share its sample,
+so that to account for them apart would be wrong. Where theorems leave absolute constants open, the
+ratio of the two noise multipliers is the theorem's, and their common scale is calibrated.
 
->>> counts = Counts(n=1_000, steps=100, period=10, batch=50, relation="add-or-remove-one")
->>> counts.refreshes, counts.differences
-(10, 90)
->>> [query.sampler for query in counts.queries((3.0, 1.0), max_norm=1.0, per_distance=1.0)]
-['full', 'poisson']
+>>> releases = Releases(n=400, steps=400, period=10, inner=5, refresh_size=200, batch_size=50,
+...                     relation="replace-one")
+>>> releases.refreshes, releases.differences
+(40, 1960)
+>>> common = releases.scaled((1.0, 1.0), epsilon=2.0, delta=1e-6)
+>>> print(f"{common[0] / 2:.3f}")  # relative to 2 C / b, of which a record that is replaced moves
+14.531
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate.noise import noise_multiplier
 from dpcal.calibrate.plan import compose
-from dpcal.calibrate.plans.common import single_release
+from dpcal.calibrate.plans.common import (
+    SAMPLERS,
+    Target,
+    differences,
+    gradients,
+    sampling_of,
+    single_release,
+)
 from dpcal.calibrate.query import Query
 
-__all__ = ["Counts", "Target", "settled_counts"]
-
-Target = tuple[float, float, str]
-"""epsilon, delta and the neighboring relation."""
+__all__ = ["Bounds", "Releases", "settled_counts"]
 
 # Schedule and noise scale are alternated until the scale changes by less than this ratio. The scale
 # enters settings that are rounded to whole numbers, so more digits would not change a plan by more
-# than a step or two. Neither half nor twice of it changes the one plan that reads it.
+# than a step or two.
 _SETTLED = 0.002
-# How often schedule and noise scale are alternated at most. Neither half nor twice of it changes
-# the one plan that reads it.
+# Largest number of alternations: rounding may keep the scale from settling.
 _ROUNDS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
-    """How often an estimate is refreshed and updated, and on how many records.
+class Bounds:
+    """Bounds to which contributions are clipped.
+
+    Parameters
+    ----------
+    gradient
+        C > 0, of a record's gradient, or of its pair of gradients in a minimax problem.
+    difference
+        Of a record's difference: the bound itself, or with ``proportional`` per unit of movement,
+        and at most 2 C.
+    proportional
+        Which of the two.
+    """
+
+    gradient: float = 1.0
+    difference: float = 1.0
+    proportional: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Releases:
+    """Counts of every release of a run, and sizes of their samples.
 
     Parameters
     ----------
     n
         Number of records.
     steps
-        Steps of the outer loop, at least 1.
+        T: outer steps, at least 1.
     period
-        The estimate is refreshed every so many steps.
-    batch
-        Expected number of records of a difference, at most n. Batches are Poisson samples, or of a
-        fixed size where a record is replaced, or all records where ``batch`` is n.
+        q: outer steps from one refresh to the next, at most T.
+    refresh_size, batch_size
+        Expected records of a refresh and of a difference, in [1, n]; n is all of them.
     relation
         The neighboring relation.
     inner
-        Answers of a step: more than one where a step has an inner loop.
+        K: estimates of an outer step, at least 1.
+    sampler
+        Of samples that are not all records; None for that of the relation.
+    literal
+        Whether an outer step with a refresh makes K differences too, as printed in the paper of
+        DP-RGDA.
+    warm_start
+        Refreshes before the first outer step.
     """
 
     n: int
     steps: int
     period: int
-    batch: int
+    refresh_size: int
+    batch_size: int
     relation: str
     inner: int = 1
+    sampler: str | None = None
+    literal: bool = False
+    warm_start: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("n", "steps", "period", "inner", "refresh_size", "batch_size"):
+            object.__setattr__(self, name, _validate.count(**{name: getattr(self, name)}))
+        for name in ("refresh_size", "batch_size"):
+            if getattr(self, name) > self.n:
+                raise ValueError(f"{name} must be at most n={self.n}, got {getattr(self, name)}.")
+        if self.steps < self.period:
+            raise ValueError(
+                f"steps must be at least period={self.period}, or the estimates are never "
+                f"refreshed, got {self.steps}."
+            )
+        if self.sampler is not None:
+            _validate.choice(SAMPLERS, sampler=self.sampler)
 
     @property
     def refreshes(self) -> int:
-        """Fresh gradients of the whole run."""
+        """R = ceil(T / q)."""
         return -(-self.steps // self.period)
 
     @property
     def differences(self) -> int:
-        """Differences of the whole run."""
-        return max(0, self.steps * self.inner - self.refreshes)
+        """T K - R, or T K as printed."""
+        return self.steps * self.inner - (0 if self.literal else self.refreshes)
 
-    def queries(
-        self, multipliers: tuple[float, float], max_norm: float, per_distance: float
-    ) -> tuple[Query, ...]:
-        """Return the plan's queries: ``"refresh"`` and, if any is asked, ``"difference"``.
+    def queries(self, multipliers: tuple[float, float], bounds: Bounds) -> tuple[Query, ...]:
+        """Return ``"warm start"``, ``"refresh"`` and ``"difference"``, as far as they are asked.
 
         Parameters
         ----------
         multipliers
-            Noise multipliers of a refresh and of a difference.
-        max_norm
-            Bound C > 0 on the norm of one record's gradient.
-        per_distance
-            Bound on its change per unit of distance between iterates, capped at 2 C.
+            Noise multipliers of a refresh and of a difference, in units of the bounds.
+        bounds
+            Bounds to which contributions are clipped.
         """
-        refresh = Query(
+        refresh = gradients(
+            bounds.gradient,
+            multipliers[0],
+            self.refreshes,
             name="refresh",
-            kind="gradient",
-            sampler="full",
-            max_norm=max_norm,
-            noise_multiplier=multipliers[0],
-            count=self.refreshes,
+            **self._sampling(self.refresh_size),
         )
-        if not self.differences:
-            return (refresh,)
-        sampler = "fixed-size" if self.relation == "replace-one" else "poisson"
-        sampler = sampler if self.batch < self.n else "full"
-        difference = Query(
-            name="difference",
-            kind="gradient difference",
-            sampler=sampler,
-            sampling_probability=self.batch / self.n if sampler == "poisson" else None,
-            batch_size=self.batch if sampler == "fixed-size" else None,
-            max_norm=per_distance,
-            proportional=True,
-            cap=2 * max_norm,
-            noise_multiplier=multipliers[1],
-            count=self.differences,
-        )
-        return refresh, difference
+        made = [refresh]
+        if self.warm_start:
+            made.insert(0, dataclasses.replace(refresh, name="warm start", count=self.warm_start))
+        if self.differences:
+            scale = {} if bounds.proportional else {"proportional": False, "cap": None}
+            made.append(
+                differences(
+                    refresh,
+                    bounds.difference,
+                    noise_multiplier=multipliers[1],
+                    count=self.differences,
+                    **scale,
+                    **self._sampling(self.batch_size),
+                )
+            )
+        return tuple(made)
 
     def event(self, multipliers: tuple[float, float], first: int = 0) -> events.DpEvent:
-        """Return the event of the whole run, or of its differences alone if ``first`` is 1."""
-        queries = self.queries(multipliers, 1.0, 1.0)[first:]
+        """Return the event of the whole run, without its first queries if so many are given."""
+        queries = self.queries(multipliers, Bounds())[first:]
         return compose(((query, query.count) for query in queries), self.n, self.relation)
 
     def multipliers(self, scale: float) -> tuple[float, float]:
         """Return the noise multipliers at a common scale, in the ratio of the theorems."""
         refresh = max(1.0, math.sqrt(self.steps / self.period))
-        difference = max(1.0, self.batch * math.sqrt(self.steps * self.inner) / self.n)
+        difference = max(1.0, self.batch_size * math.sqrt(self.steps * self.inner) / self.n)
         return scale * refresh, scale * difference
+
+    def split(self, variances: tuple[float, float]) -> tuple[float, float]:
+        """Return the ratio of noises with the least variance of an estimate, at one price.
+
+        Parameters
+        ----------
+        variances
+            a1 and a2 > 0: an estimate errs by ``a1 z1^2 + a2 z2^2`` at the end of a period.
+
+        Returns
+        -------
+        tuple
+            z1 and z2 up to a common factor: ``z1^2 : z2^2 = sqrt(c1 / a1) : sqrt(c2 / a2)``, c1
+            and c2 being counts times squared sampling rates, which are the prices at large noise.
+        """
+        costs = (
+            (self.refreshes + self.warm_start) * (self.refresh_size / self.n) ** 2,
+            max(self.differences, 1) * (self.batch_size / self.n) ** 2,
+        )
+        ratios = [(cost / a) ** 0.25 for cost, a in zip(costs, variances, strict=True)]
+        return 1.0, ratios[1] / ratios[0]
+
+    def scaled(
+        self, ray: tuple[float, float], *, epsilon: float, delta: float
+    ) -> tuple[float, float]:
+        """Return the smallest multipliers along a ray that meet (epsilon, delta), exactly."""
+        scale = Target(epsilon, delta, self.relation).noise(
+            lambda value: self.event((value * ray[0], value * ray[1]))
+        )
+        return scale * ray[0], scale * ray[1]
+
+    def _sampling(self, size: int) -> dict[str, Any]:
+        return sampling_of(size, self.n, self.relation, self.sampler)
 
 
 def settled_counts(
-    counts_at: Callable[[float], Counts], target: Target, *, n: int, d: float
-) -> tuple[Counts, float, float]:
+    counts_at: Callable[[float], Releases],
+    target: tuple[float, float, str],
+    *,
+    n: int,
+    d: float,
+) -> tuple[Releases, float, float]:
     """Alternate between a theorem's counts and their exact noise scale until both settle.
 
     Parameters
@@ -145,16 +229,12 @@ def settled_counts(
     tuple
         Counts, noise scale and rate variable.
     """
-    epsilon, delta, relation = target
-    scale = math.sqrt(2) * single_release(epsilon, delta, relation)
+    scale = math.sqrt(2) * single_release(*target)
     rate = math.sqrt(d) * scale / n
     for _ in range(_ROUNDS):
         counts = counts_at(rate)
-        renewed = noise_multiplier(
-            lambda value, counts=counts: counts.event(counts.multipliers(value)),  # type: ignore[misc]
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=relation,
+        renewed = Target(*target).noise(
+            lambda value, counts=counts: counts.event(counts.multipliers(value))  # type: ignore[misc]
         )
         settled = abs(renewed - scale) < _SETTLED * scale
         scale, rate = renewed, math.sqrt(d) * renewed / n

@@ -9,7 +9,7 @@ from dpcal.calibrate.papers import load
 from dpcal.calibrate.papers.from_schedule import settle
 from dpcal.calibrate.plans import kl_spider
 from dpcal.calibrate.plans.common import single_release
-from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts
+from dpcal.calibrate.plans.variance_reduction import Releases, settled_counts
 from dpcal.errors import VacuousSchedule
 
 KL = {"n": 10**7, "d": 100, "rho": 0.5, "beta": 0.05, "F0": 0.5, "gamma": 1.0, "L0": 1.0, "L1": 2.0}
@@ -87,12 +87,13 @@ def test_the_spiderboost_plan_has_the_counts_of_the_corrected_settings(n, d, gap
         settle(load("spiderboost"), ["T1", "T", "q", "b2"], values)
         period = min(values["q"], values["T"])
         relation = plan.neighboring_relation
-        return Counts(n=n, steps=values["T"], period=period, batch=values["b2"], relation=relation)
+        sizes = {"n": n, "refresh_size": n, "batch_size": values["b2"]}
+        return Releases(steps=values["T"], period=period, relation=relation, **sizes)
 
     target = (2.0, 1e-6, plan.neighboring_relation)
     counts, _, _ = settled_counts(counts_at, target, n=n, d=d)
     assert plan.parameters["steps"] == counts.steps
-    assert plan.parameters["batch_size"] == counts.batch
+    assert plan.parameters["batch_size"] == counts.batch_size
     # It is shorter where differences would leave too little of the budget for fresh gradients.
     assert 0.8 * counts.period < plan.parameters["period"] <= counts.period
 
@@ -121,18 +122,19 @@ def test_the_minimax_plan_has_the_counts_of_the_corrected_settings():
     def counts_at(rate):
         values = {**constants, "eb": rate, "K": 2}
         settle(load("dp_rgda"), ["T1", "T", "q", "S2"], values)
-        return Counts(
+        return Releases(
             n=10**5,
+            refresh_size=10**5,
             steps=values["T"],
             period=min(values["q"], values["T"]),
-            batch=values["S2"],
+            batch_size=values["S2"],
             relation=plan.neighboring_relation,
             inner=2,
         )
 
     counts, _, _ = settled_counts(counts_at, (2.0, 1e-6, plan.neighboring_relation), n=10**5, d=20)
     found = [plan.parameters[name] for name in ("steps", "period", "batch_size")]
-    assert found == [counts.steps, counts.period, counts.batch]
+    assert found == [counts.steps, counts.period, counts.batch_size]
 
 
 def test_rounding_stays_on_the_safe_side():

@@ -13,13 +13,16 @@ the run. The plan pays for the most that may be asked; the order is free.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import positive_or, sampling_of, solved
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import (
+    Target,
+    differences,
+    gradients,
+    positive_or,
+    sampling_of,
+)
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
@@ -46,35 +49,22 @@ def ada_dp_spider(
 ) -> Plan:
     """Return the plan of Ada-DP-SPIDER that meets (epsilon, delta), with one noise multiplier.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans.minimax`.
+
     Parameters
     ----------
-    constants
-        Public constants of one record's loss: ``lipschitz`` (unless ``max_norm`` is given) and
-        ``smoothness``.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
     steps, most_refreshes
-        T steps (400 when omitted) and the most, in [1, T], that may ask afresh (a tenth of them):
-        all later ones are differences.
+        T steps (400 when omitted) and the most, in [1, T], that may take a fresh gradient (a tenth
+        of them): all later ones are differences.
     drift
         kappa_d > 0: an estimate is refreshed once ``eta^2 ||v||^2`` have summed up to it; 0.1 when
         omitted, which the cited experiments use.
     batch_size, refresh_size
-        Expected records, in [1, n], of a difference (an eighth of all when omitted) and of a fresh
-        gradient (half of them).
+        An eighth and a half of all records when omitted.
     max_norm
-        C > 0, to which a record's gradient is clipped, and its difference to at most 2 C; L0 when
-        omitted.
+        A record's difference is clipped to at most twice this bound.
     learning_rate
-        eta > 0; 1 / (2 L1) when omitted.
-    sampler
-        ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default otherwise).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        1 / (2 L) when omitted.
 
     Returns
     -------
@@ -85,7 +75,7 @@ def ada_dp_spider(
     ----------
     Tao et al. 2025 (Ada-DP-SPIDER), as Xu et al. 2026 run it on an explicit value function.
     """
-    target = (epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     setting = Setting.of(constants, n, (dimension, 0), target, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
     most = max(1, T // 10) if most_refreshes is None else most_refreshes
@@ -95,53 +85,17 @@ def ada_dp_spider(
     b2 = max(1, setting.n // 8) if batch_size is None else batch_size
     whole, some = (sampling_of(size, setting.n, neighboring_relation, sampler) for size in (b1, b2))
 
-    return Plan(
-        optimizer="ada_dp_spider",
-        n=setting.n,
-        queries=solved(_queries(setting, (most, T), (whole, some)), setting.n, target),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "primal_dimension": setting.d1,
-            "dual_dimension": 0,
-            "steps": T,
-            "drift": _validate.positive(drift=0.1 if drift is None else drift),
-            "batch_size": b2,
-            "refresh_size": b1,
-            "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
-        },
-    )
-
-
-def _queries(
-    setting: Setting,
-    counts: tuple[int, int],
-    sampling: tuple[dict[str, Any], dict[str, Any]],
-) -> Callable[[float], tuple[Query, ...]]:
-    """Return queries as a function of their noise multiplier."""
-    (most, T), (whole, some) = counts, sampling
-
     def queries(multiplier: float) -> tuple[Query, ...]:
-        return (
-            Query(
-                name="refresh",
-                kind="gradient",
-                max_norm=setting.C,
-                noise_multiplier=multiplier,
-                count=most,
-                **whole,
-            ),
-            Query(
-                name="difference",
-                kind="gradient difference",
-                max_norm=setting.L,
-                proportional=True,
-                cap=2 * setting.C,
-                noise_multiplier=multiplier,
-                count=T,
-                **some,
-            ),
-        )
+        refresh = gradients(setting.C, multiplier, most, name="refresh", **whole)
+        return refresh, differences(refresh, setting.L, count=T, **some)
 
-    return queries
+    parameters: dict[str, Parameter] = {
+        **setting.dimensions,
+        "steps": T,
+        "drift": positive_or(0.1, drift=drift),
+        "batch_size": b2,
+        "refresh_size": b1,
+        "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
+    }
+    met = target.met_by(queries, setting.n)
+    return target.plan("ada_dp_spider", setting.n, met, parameters)

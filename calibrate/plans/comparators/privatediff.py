@@ -11,13 +11,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
-from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import positive_or, sampling_of, solved
+from dpcal.calibrate.plan import Parameter, Plan
+from dpcal.calibrate.plans.common import (
+    Target,
+    differences,
+    gradients,
+    positive_or,
+    sampling_of,
+)
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.query import Query
 
@@ -46,33 +50,18 @@ def privatediff(
 ) -> Plan:
     """Return the plan of PrivateDiff that meets (epsilon, delta), with one noise multiplier.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans.minimax`.
+
     Parameters
     ----------
-    constants
-        Public constants of one record's F: ``lipschitz`` (unless ``max_norm`` is given),
-        ``smoothness`` and ``strong_concavity``.
-    n
-        Number of records, >= 1, public.
-    dimensions
-        d1 and d2.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
     steps, period, inner_steps
         T rounds (200 when omitted), of which every ``period``-th (10) restarts, with so many ascent
         steps of y each (2).
     batch_size, refresh_size
-        Expected records, in [1, n], of ascents and differences (sqrt(n), at least a tenth of all,
-        when omitted) and of restarts (all).
-    max_norm
-        C1 > 0, to which a record's pair of gradients is clipped; M when omitted.
-    learning_rate, ascent_rate
-        Step sizes > 0 of x and of y; 1 / (2 L_Phi) and 1 / L when omitted.
-    value_smoothness
-        L_Phi > 0; (1 + kappa) L when omitted.
-    sampler
-        ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default otherwise).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        Expected records of ascents and differences (sqrt(n), at least a tenth of all, when
+        omitted) and of restarts (all).
+    learning_rate
+        1 / (2 L_Phi) when omitted.
 
     Returns
     -------
@@ -84,7 +73,7 @@ def privatediff(
     Zhang et al. 2025 (PrivateDiff), as the comparison in Xu et al. 2026 describes it: step sizes
     and periods are not given there, so that its numbers cannot be reproduced from the text.
     """
-    target = (epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     setting = Setting.of(constants, n, dimensions, target, max_norm, value_smoothness)
     n = setting.n
     T = _validate.count(steps=200 if steps is None else steps)
@@ -92,62 +81,24 @@ def privatediff(
     K = _validate.count(inner_steps=2 if inner_steps is None else inner_steps)
     if batch_size is None:
         batch_size = min(n, max(math.ceil(math.sqrt(n)), math.ceil(n / 10)))
-    sampling = sampling_of(batch_size, n, neighboring_relation, sampler)
-    whole = sampling_of(
-        n if refresh_size is None else refresh_size, n, neighboring_relation, sampler
-    )
-    return Plan(
-        optimizer="privatediff",
-        n=n,
-        queries=solved(_queries(setting, (T, q, K), (sampling, whole)), n, target),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "primal_dimension": setting.d1,
-            "dual_dimension": setting.d2,
-            "steps": T,
-            "period": q,
-            "inner_steps": K,
-            "batch_size": batch_size,
-            "learning_rate": positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
-            "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
-        },
-    )
-
-
-def _queries(
-    setting: Setting,
-    counts: tuple[int, int, int],
-    sampling: tuple[dict[str, Any], dict[str, Any]],
-) -> Callable[[float], tuple[Query, ...]]:
-    """Return queries as a function of their noise multiplier."""
-    T, q, K = counts
-    some, whole = sampling
+    b1 = n if refresh_size is None else refresh_size
+    some, whole = (sampling_of(b, n, neighboring_relation, sampler) for b in (batch_size, b1))
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
-        gradient: dict[str, Any] = {
-            "kind": "gradient",
-            "max_norm": setting.C,
-            "noise_multiplier": multiplier,
-        }
-        made = [
-            Query(name="ascent", count=T * K, **gradient, **some),
-            Query(name="refresh", count=restarts, **gradient, **whole),
-        ]
-        if restarts < T:
-            difference = Query(
-                name="difference",
-                kind="gradient difference",
-                max_norm=setting.L,
-                proportional=True,
-                cap=2 * setting.C,
-                noise_multiplier=multiplier,
-                count=T - restarts,
-                **some,
-            )
-            made.append(difference)
-        return tuple(made)
+        ascent = gradients(setting.C, multiplier, T * K, name="ascent", **some)
+        refresh = gradients(setting.C, multiplier, restarts, name="refresh", **whole)
+        if restarts == T:
+            return ascent, refresh
+        return ascent, refresh, differences(ascent, setting.L, count=T - restarts)
 
-    return queries
+    parameters: dict[str, Parameter] = {
+        **setting.dimensions,
+        "steps": T,
+        "period": q,
+        "inner_steps": K,
+        "batch_size": batch_size,
+        "learning_rate": positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
+        "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
+    }
+    return target.plan("privatediff", n, target.met_by(queries, n), parameters)

@@ -15,8 +15,9 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.minimax.releases import Bounds, Releases, positive_or
+from dpcal.calibrate.plans.common import Target, positive_or
 from dpcal.calibrate.plans.minimax.setting import Setting
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 
 __all__ = ["sto_spider"]
 
@@ -42,30 +43,18 @@ def sto_spider(
 
     It minimises a function itself: the value function of a minimax problem where it is known.
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans.minimax`.
+
     Parameters
     ----------
-    constants
-        Public constants of one record's loss: ``lipschitz`` (unless ``max_norm`` is given) and
-        ``smoothness``.
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
     steps, period
-        T steps (400 when omitted), of which every ``period``-th (10) asks afresh.
+        T steps (400 when omitted), of which every ``period``-th (10) takes a fresh gradient.
     batch_size, refresh_size
-        Expected records, in [1, n], of a difference (an eighth of all when omitted) and of a fresh
-        gradient (half of them).
+        An eighth and a half of all records when omitted.
     max_norm
-        C > 0, to which gradients and differences alike are clipped; L0 when omitted.
+        Gradients and differences alike are clipped to it.
     learning_rate
-        Step size > 0; 1 / (2 L1) when omitted.
-    sampler
-        ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default otherwise).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        1 / (2 L) when omitted.
 
     Returns
     -------
@@ -77,7 +66,7 @@ def sto_spider(
     Liu, Ganesh, Oh and Thakurta 2023, Private (stochastic) non-convex optimization revisited, as
     Xu et al. 2026 run it: without restarts on drift and without further noise near saddle points.
     """
-    target = (epsilon, delta, neighboring_relation)
+    target = Target(epsilon, delta, neighboring_relation)
     setting = Setting.of(constants, n, (dimension, 0), target, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
     sizes: dict[str, Any] = {
@@ -88,26 +77,17 @@ def sto_spider(
         n=setting.n,
         steps=T,
         period=min(T, 10) if period is None else period,
-        inner=1,
         relation=neighboring_relation,
         sampler=sampler,
         **sizes,
     )
     bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
     multipliers = releases.scaled((1.0, 1.0), epsilon=epsilon, delta=delta)
-    return Plan(
-        optimizer="sto_spider",
-        n=setting.n,
-        queries=releases.queries(multipliers, bounds),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "primal_dimension": setting.d1,
-            "dual_dimension": 0,
-            "steps": T,
-            "period": releases.period,
-            "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
-            **sizes,
-        },
-    )
+    parameters = {
+        **setting.dimensions,
+        "steps": T,
+        "period": releases.period,
+        "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
+        **sizes,
+    }
+    return target.plan("sto_spider", setting.n, releases.queries(multipliers, bounds), parameters)

@@ -3,7 +3,8 @@ r"""From constants to a setting of DP-RGDA that does well: steps, period, batche
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0, strong_concavity=1.0, gap=0.5,
 ...                       hessian_lipschitz=1.0)
->>> setting = Setting.of(constants, 100_000, (5, 2), (2.0, 1e-6, "replace-one"))
+>>> from dpcal.calibrate.plans.common import Target
+>>> setting = Setting.of(constants, 100_000, (5, 2), Target(2.0, 1e-6, "replace-one"))
 >>> plan = practical(setting, Options())
 >>> plan.parameters["noise_floor"] < plan.parameters["accuracy"] / 2
 True
@@ -30,42 +31,29 @@ from dataclasses import dataclass
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import rounded_down, rounded_up
-from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 
 __all__ = ["practical"]
 
 # Inner steps of an outer step, in units of kappa: so many bring y near its best response. Fewer
-# leave y behind; more cost privacy and gain little. With half of it the one plan that reads it
-# changes by up to 20 percent; with twice it changes by up to 40 percent.
+# leave y behind; more cost privacy and gain little.
 _STEPS_PER_KAPPA = 2
-# Inner steps of an outer step at most, however large kappa is. Neither half nor twice of it changes
-# the one plan that reads it.
+# Most inner steps of an outer step, however large kappa is.
 _MOST_INNER = 20
 
 # Records of an increment, in units of the period: the variance of sampling is then an eighth of
-# alpha at the end of a period. Fewer let sampling hide the gradient. With half of it the one plan
-# that reads it changes by up to 50 percent; with twice it changes by up to 100 percent.
+# alpha at the end of a period.
 _RECORDS_PER_PERIOD = 16
 
-# Escape phases that the number of outer steps leaves room for, beside the descent. With fewer a run
-# may end within a phase; each costs as much as its steps. With half of it the one plan that reads
-# it changes by up to 6 percent; with twice it changes by up to 20 percent.
+# Escape phases, each as long as its steps, that the number of outer steps holds beside the descent.
 _PHASES = 3
 
 
 def practical(setting: Setting, options: Options) -> Plan:
-    """Return the plan of DP-RGDA with what is not given derived as the module says.
-
-    Parameters
-    ----------
-    setting
-        Checked sizes, constants and target.
-    options
-        What was asked for.
-    """
+    """Return the plan of DP-RGDA, with settings derived as the module says where none is given."""
     chosen = _derived(setting, options)
-    epsilon, delta, relation = setting.target
+    target = setting.target
     releases = Releases(
         n=setting.n,
         steps=chosen.steps,
@@ -73,7 +61,7 @@ def practical(setting: Setting, options: Options) -> Plan:
         inner=chosen.inner,
         refresh_size=setting.n if options.refresh_size is None else options.refresh_size,
         batch_size=chosen.batch_size,
-        relation=relation,
+        relation=target.relation,
         sampler=options.sampler,
         literal=options.algorithm == "literal",
         warm_start=options.warm_start,
@@ -84,7 +72,7 @@ def practical(setting: Setting, options: Options) -> Plan:
     )
     errors = setting.errors(releases, bounds, chosen.step_length)
     ray = releases.split(errors) if options.split == "balanced" else (1.0, 1.0)
-    multipliers = releases.scaled(ray, epsilon=epsilon, delta=delta)
+    multipliers = releases.scaled(ray, epsilon=target.epsilon, delta=target.delta)
     rate, floor = _escape_rate(setting, options), setting.floor(errors, multipliers)
     movement = (rate * chosen.accuracy) ** 2 if options.movement is None else options.movement
     # A step of length eta along an estimate that errs by alpha / 4 descends by eta alpha / 2.
@@ -93,8 +81,7 @@ def practical(setting: Setting, options: Options) -> Plan:
     parameters: dict[str, Parameter] = {
         "preset": "practical",
         "algorithm": options.algorithm,
-        "primal_dimension": setting.d1,
-        "dual_dimension": setting.d2,
+        **setting.dimensions,
         "steps": releases.steps,
         "period": releases.period,
         "inner_steps": releases.inner,
@@ -113,15 +100,7 @@ def practical(setting: Setting, options: Options) -> Plan:
         "warm_start": releases.warm_start,
         **setting.feasible(floor, chosen.accuracy, rate, movement, descent=descent),
     }
-    return Plan(
-        optimizer="dp_rgda",
-        n=setting.n,
-        queries=releases.queries(multipliers, bounds),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=relation,
-        parameters=parameters,
-    )
+    return target.plan("dp_rgda", setting.n, releases.queries(multipliers, bounds), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=2.0)
->>> setting = Setting.of(constants, 1_000, (3, 2), (1.0, 1e-6, "replace-one"))
+>>> setting = Setting.of(constants, 1_000, (3, 2), Target(1.0, 1e-6, "replace-one"))
 >>> setting.kappa, setting.L_Phi
 (2.0, 12.0)
 """
@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import known, single_release
-from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
+from dpcal.calibrate.plans.common import Target, known, practical_only, single_release
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import VacuousSchedule
 
 __all__ = ["Options", "Setting"]
@@ -33,9 +33,40 @@ _OF_THEOREMS = ("inner_steps",)
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was asked for, as :func:`dpcal.calibrate.dp_rgda` documents it; None where nothing was.
+    """Settings of DP-RGDA that may be given; what is None is derived from the others.
 
-    Choices have their defaults here too, so that what differs was asked for.
+    Choices have their defaults here too, so that what differs was given.
+
+    Parameters
+    ----------
+    steps, period, inner_steps
+        T outer steps; q of them from one refresh to the next, at most T; K >= 2 inner estimates of
+        an outer step (1 without a dual variable).
+    batch_size, refresh_size
+        Expected records, in [1, n], of an increment and of a refresh; all records for a refresh
+        when omitted.
+    difference_norm
+        Rule A: the bound > 0 on a record's difference, whatever the movement. When omitted, rule B:
+        ``min(L ||(x, y) - (x', y')||, 2 C)``, so that noise falls with the movement.
+    accuracy
+        alpha > 0: an escape is tried where the estimated gradient is shorter.
+    step_length, step
+        eta > 0: the length of a step for ``"normalised"``, its factor for ``"plain"``.
+    escape_rate, perturbation, escape_steps, movement
+        eta_H > 0, at most 1 / L_Phi; the radius r > 0 of the perturbation; t_thres >= 1 steps that
+        a phase must last; Dbar > 0, the squared movement that a step of it may make on average.
+    select
+        ``"last"`` or ``"argmin"``; see :class:`dpcal.optim.minimax.tracking.Tracking`.
+    split
+        ``"balanced"`` gives refreshes and increments the noises that make the least error at one
+        price; ``"common"`` gives them one multiplier.
+    ascent_rate, sampler
+        As :mod:`dpcal.calibrate.plans.minimax` says.
+    warm_start
+        Number of noisy ascent steps of y at x_0 before the first outer step; they are paid for.
+    algorithm
+        ``"corrected"``, or ``"literal"``, which runs the loop as printed, with its errors and an
+        honest price, for audits.
     """
 
     steps: int | None = None
@@ -71,13 +102,10 @@ class Options:
 
     def check(self, setting: Setting, preset: str) -> None:
         """Refuse options of another preset, and an inner loop that would never move y."""
-        if preset != "practical":
-            for each in fields(self):
-                given = getattr(self, each.name)
-                if given != each.default and each.name not in _OF_THEOREMS:
-                    raise ValueError(
-                        f"{each.name} is for preset 'practical', got {given!r} with {preset!r}."
-                    )
+        for each in fields(self):
+            given = getattr(self, each.name)
+            if given != each.default and each.name not in _OF_THEOREMS:
+                practical_only(preset, **{each.name: given})
         K = self.inner_steps
         if setting.d2 and K is not None and K < 2 and self.algorithm != "literal":
             raise ValueError(
@@ -115,7 +143,7 @@ class Setting:
     L_Phi: float
     gap: float | None
     rho: float | None
-    target: tuple[float, float, str]
+    target: Target
     z: float
 
     @classmethod
@@ -124,7 +152,7 @@ class Setting:
         constants: Constants,
         n: int,
         dimensions: tuple[int, int],
-        target: tuple[float, float, str],
+        target: Target,
         max_norm: float | None = None,
         value_smoothness: float | None = None,
     ) -> Setting:
@@ -171,6 +199,11 @@ class Setting:
             target=target,
             z=single_release(*target),
         )
+
+    @property
+    def dimensions(self) -> dict[str, Parameter]:
+        """The dimensions, as parameters of a plan."""
+        return {"primal_dimension": self.d1, "dual_dimension": self.d2}
 
     @property
     def spread(self) -> float:

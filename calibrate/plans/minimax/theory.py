@@ -18,48 +18,50 @@ Theorem 2 states is not reached by this estimator:
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import promise, replaced_in_place, rounded_down, rounded_up
-from dpcal.calibrate.plans.minimax.releases import Bounds, Releases
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
 from dpcal.calibrate.plans.spiderboost import check_enough_records
-from dpcal.calibrate.plans.variance_reduction import Counts, settled_counts
+from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
 from dpcal.calibrate.query import Query
 
 __all__ = ["OnePass", "empirical", "population"]
 
 # Failure probability of the perturbation that the length of an escape is chosen for. It enters by
-# its logarithm; a tenth of it lengthens a phase by about a third. No question of
-# benchmarks.constants reads it.
+# its logarithm.
 _FAILURE = 0.1
 
 
 def empirical(setting: Setting, options: Options) -> Plan:
     """Return the plan of Theorem 1 and Lemma 6, corrected, on empirical risk.
 
-    Parameters
-    ----------
-    setting
-        Checked sizes, constants and target.
-    options
-        Of which ``inner_steps`` is read.
+    Of ``options``, ``inner_steps`` is read.
     """
     n, d, M, L = setting.n, setting.d1 + setting.d2, setting.C, setting.L
     F0, K = setting.known_gap("gap"), _inner(setting, options)
     cap = math.sqrt(F0 * L) / M
 
-    def counts_at(rate: float) -> Counts:
+    def counts_at(rate: float) -> Releases:
         check_enough_records(n, rate, cap, "eb <= 1 and sqrt(F0 L) eb <= M", "eb")
         T = rounded_up(max(math.cbrt(L * F0 / M**2) * rate ** (-4 / 3), 1 / rate))
         q = min(T, rounded_down(1 / (T * rate**2)))
         b2 = rounded_up(min(n, max(1 / (T * rate**2), n / math.sqrt(T * K))))
-        return Counts(n=n, steps=T, period=q, batch=b2, relation=setting.target[2], inner=K)
+        return Releases(
+            n=n,
+            steps=T,
+            period=q,
+            refresh_size=n,
+            batch_size=b2,
+            relation=setting.target.relation,
+            inner=K,
+        )
 
-    counts, scale, rate = settled_counts(counts_at, setting.target, n=n, d=d)
+    releases, scale, rate = settled_counts(counts_at, setting.target, n=n, d=d)
     # At other sizes the noise scale is near sqrt(2) times that of one release.
     elsewhere = max(1.0, 1.05 * math.sqrt(2) * setting.z / scale)
 
@@ -68,30 +70,17 @@ def empirical(setting: Setting, options: Options) -> Plan:
         return float((math.sqrt(F0 * L * M) * there) ** (2 / 3) + M * there)
 
     record = promise("dp_rgda", accuracy(n), ("Lipschitz constant", M), accuracy, n)
-    multipliers = counts.multipliers(scale)
-    releases = Releases(
-        n=n,
-        steps=counts.steps,
-        period=counts.period,
-        inner=K,
-        refresh_size=n,
-        batch_size=counts.batch,
-        relation=setting.target[2],
-    )
+    multipliers = releases.multipliers(scale)
     bounds = Bounds(gradient=M, difference=L)
     parameters = _parameters(setting, releases, bounds, multipliers, accuracy(n))
-    return _plan(setting, releases.queries(multipliers, bounds), {**parameters, **record})
+    queries = releases.queries(multipliers, bounds)
+    return setting.target.plan("dp_rgda", n, queries, {**parameters, **record})
 
 
 def population(setting: Setting, options: Options) -> Plan:
     """Return the plan of one pass over disjoint batches, on population risk.
 
-    Parameters
-    ----------
-    setting
-        Checked sizes, constants and target; gradients are taken in units of their bound M.
-    options
-        Of which ``inner_steps`` is read.
+    Gradients are in units of their bound M. Of ``options``, ``inner_steps`` is read.
 
     Raises
     ------
@@ -99,7 +88,7 @@ def population(setting: Setting, options: Options) -> Plan:
         If the records do not suffice for an accuracy below M, or the relation moves records
         between batches.
     """
-    relation = setting.target[2]
+    relation = setting.target.relation
     replaced_in_place(relation)
     K, M = _inner(setting, options), setting.C
     noise = math.sqrt(setting.d1 + setting.d2) * setting.z
@@ -114,17 +103,11 @@ def population(setting: Setting, options: Options) -> Plan:
         batch_size=chosen.batch_size,
         relation=relation,
     )
-    bounds = Bounds(gradient=M, difference=setting.L)
-    queries = tuple(
-        _disjoint(query, size)
-        for query, size in zip(
-            releases.queries((setting.z, setting.z), bounds),
-            (chosen.refresh_size, chosen.batch_size),
-            strict=False,
-        )
-    )
+    bounds, multipliers = Bounds(gradient=M, difference=setting.L), (setting.z, setting.z)
+    sizes = (chosen.refresh_size, chosen.batch_size)
+    pairs = zip(releases.queries(multipliers, bounds), sizes, strict=False)
+    queries = tuple(_disjoint(query, size) for query, size in pairs)
     alpha = chosen.accuracy * M
-    multipliers = (setting.z, setting.z)
     record = promise(
         "dp_rgda",
         alpha,
@@ -133,7 +116,8 @@ def population(setting: Setting, options: Options) -> Plan:
         setting.n,
     )
     parameters = _parameters(setting, releases, bounds, multipliers, alpha)
-    return _plan(setting, queries, {**parameters, **record, "preset": "population"})
+    parameters |= {**record, "preset": "population"}
+    return setting.target.plan("dp_rgda", setting.n, queries, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,17 +142,7 @@ class OnePass:
 
     @classmethod
     def at(cls, accuracy: float, *, noise: float, descent: float) -> OnePass:
-        """Return the schedule that reaches an accuracy, however many records that takes.
-
-        Parameters
-        ----------
-        accuracy
-            alpha > 0.
-        noise
-            ``rr``: sqrt(d) times the multiplier of one release that spends the target.
-        descent
-            ``L_Phi F0``, in units of the squared bound on gradients.
-        """
+        """Return the schedule that reaches an accuracy, however many records that takes."""
         b1 = rounded_up(max(accuracy**-2, noise / accuracy))
         period = math.sqrt(b1) if b1 >= noise**4 else (b1 / noise) ** (2 / 3)
         steps = rounded_up(4 * descent / accuracy**2)
@@ -191,10 +165,10 @@ class OnePass:
             Number of records.
         noise
             ``rr``: sqrt(d) times the multiplier of one release that spends the target.
-        descent
-            ``L_Phi F0``, in units of the squared bound on gradients.
         inner
             K.
+        descent
+            ``L_Phi F0``, in units of the squared bound on gradients.
 
         Raises
         ------
@@ -246,8 +220,7 @@ def _parameters(
     return {
         "preset": "theory",
         "algorithm": "corrected",
-        "primal_dimension": setting.d1,
-        "dual_dimension": setting.d2,
+        **setting.dimensions,
         "steps": releases.steps,
         "period": releases.period,
         "inner_steps": releases.inner,
@@ -267,21 +240,13 @@ def _parameters(
     }
 
 
-def _plan(setting: Setting, queries: tuple[Query, ...], parameters: dict[str, Parameter]) -> Plan:
-    epsilon, delta, relation = setting.target
-    return Plan(
-        optimizer="dp_rgda",
-        n=setting.n,
-        queries=queries,
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=relation,
-        parameters=parameters,
-    )
-
-
 def _disjoint(query: Query, size: int) -> Query:
     """Return a query on parts of one partition of the records."""
-    values = {**query.to_dict(), "sampler": "fixed-size", "batch_size": size}
-    values |= {"sampling_probability": None, "composition": "disjoint", "partition": "one pass"}
-    return Query(**values)
+    return dataclasses.replace(
+        query,
+        sampler="fixed-size",
+        sampling_probability=None,
+        batch_size=size,
+        composition="disjoint",
+        partition="one pass",
+    )

@@ -25,12 +25,14 @@ from typing import Any
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.second_order.gauss_psgd import planned
+from dpcal.calibrate.plans.common import Target, with_fields
+from dpcal.calibrate.plans.second_order.gauss_psgd import Options, planned
 
 __all__ = ["distributed_psgd"]
 
 
 @public_constants
+@with_fields(Options)
 def distributed_psgd(
     constants: Constants,
     *,
@@ -41,85 +43,41 @@ def distributed_psgd(
     silos: int = 1,
     preset: str = "practical",
     max_norm: float | None = None,
-    learning_rate: float | None = None,
-    batch_size: int | None = None,
-    difference_batch_size: int | None = None,
-    drift: float | None = None,
-    period: int | None = None,
-    threshold: float | None = None,
-    escape_radius: float | None = None,
-    escape_steps: int | None = None,
-    escape_rounds: int = 4,
-    reset: str = "rewind",
-    passes: int = 1,
-    steps: int | None = None,
-    failure_probability: float | None = None,
     neighboring_relation: str = "replace-one",
+    **options: Any,
 ) -> Plan:
     """Return the plan of Gauss-PSGD over silos that meets (epsilon, delta) in each of them.
+
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
 
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``smoothness`` (always), ``lipschitz`` (unless
-        ``max_norm`` is given) and ``hessian_lipschitz`` (unless ``escape_radius`` and
-        ``escape_steps`` are given).
-    dimension
-        Number of parameters, >= 1.
+        As :func:`dpcal.calibrate.gauss_psgd` needs them.
     epsilon, delta
-        Target, epsilon >= 0 and delta in (0, 1): of one silo's whole transcript with respect to one
-        of its records (inter-client record-level privacy).
+        Target of one silo's whole transcript with respect to one of its records (inter-client
+        record-level privacy).
     n
-        Number of records of the smallest silo, >= 1, public. A silo with more has larger batches in
-        proportion.
+        Number of records of the smallest silo. A silo with more has larger batches in proportion.
     silos
-        How many silos there are, m >= 1.
-    batch_size, difference_batch_size
-        Of a silo with ``n`` records.
-    max_norm, learning_rate
-        Clipping norm > 0 and step size in (0, 1 / M], from the constants when omitted.
-    drift, period
-        A gradient is fresh where the squared movement since the last fresh one would reach
-        ``drift`` >= 0, and every ``period`` >= 1 gradients.
-    threshold
-        chi > 0: an escape begins where a gradient estimate is no longer than 3 chi. When omitted,
-        the size of the error of the mean over the silos.
-    escape_radius, escape_steps, escape_rounds
-        R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
-        leads farther than R from it.
-    preset
-        ``"practical"``, or ``"theory"`` for the settings of the corrected theorems.
-    reset
-        What the estimate is when a round begins: ``"rewind"`` (as it was when the escape began),
-        ``"carry"`` (as the round before left it) or ``"fresh"`` (none).
-    passes, steps
-        How often >= 1 a record may be used, and gradients >= 1 that a run may ask for; as many as
-        the records are enough for when omitted.
-    failure_probability
-        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
-        that is an error's size.
-    neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
-        place.
+        Number of silos m >= 1.
+    **options
+        Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`, for a silo with ``n``
+        records.
 
     Returns
     -------
     Plan
         Of a silo with ``n`` records; ``parameters`` holds ``silos``.
 
-    Raises
-    ------
-    ValueError
-        As :func:`dpcal.calibrate.gauss_psgd` says.
-
     References
     ----------
     Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3; with ``period``, the distributed
     SPIDER of DIFF2 (Murata and Suzuki 2023).
     """
-    options: dict[str, Any] = {**locals()}
-    del options["constants"], options["silos"]
     m = _validate.count(silos=silos)
-    plan = planned(constants, silos=m, **options)
+    target = Target(epsilon, delta, neighboring_relation)
+    sizes = (n, dimension, max_norm)
+    plan = planned(constants, sizes, target, preset, Options(**options), silos=m)
     parameters = {**plan.parameters, "silos": m}
     return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)

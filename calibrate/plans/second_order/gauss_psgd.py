@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
@@ -35,97 +36,64 @@ from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Target,
+    differences,
+    gradients,
     known,
+    positive_or,
+    practical_only,
     promise,
     repeated,
     replaced_in_place,
     single_release,
+    with_fields,
 )
 from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
 from dpcal.calibrate.query import Query
 
-__all__ = ["RESETS", "errors_of", "gauss_psgd", "planned", "pool_queries", "settled"]
+__all__ = ["RESETS", "Options", "errors_of", "gauss_psgd", "planned", "pool_queries", "settled"]
 
 RESETS = ("rewind", "carry", "fresh")
 
-# Unit: a record's smoothness M. The step size eta is this over M. Beyond 1 / M no descent is sure;
-# a shorter step needs more answers for the same way, and each costs records. With half of it one of
-# 3 plans changes by up to 50 percent; with twice all 3 plans change by up to 50 percent.
+# Unit: 1 / M. The step size eta when omitted. Beyond 1 / M no descent is sure; a shorter step needs
+# more answers for the same way, and each costs records.
 _STEP = 0.2
-# Share of the records behind one fresh gradient. Neither half nor twice of it changes any of 3
-# plans.
+# Share of the records behind one fresh gradient, when omitted.
 _REFRESH = 1 / 50
-# Share of the records behind one difference. With half of it nothing changes; with twice all 3
-# plans change by up to 50 percent.
+# Share of the records behind one difference, when omitted.
 _DIFFERENCE = 1 / 1000
-# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little. With
-# half of it all 3 plans change by up to 300 percent; with twice all 3 plans change by up to 90
-# percent.
+# A fresh gradient whose sampling error, or noise, is larger than an eighth of G tells little.
 _SHARPNESS = 8
-# Rounds of an escape. If one round in ten fails, all four do once in ten thousand phases. Neither
-# half nor twice of it changes any of 2 plans.
-_ROUNDS = 4
 # Unit: the drift at which differences err as much as the fresh gradient before them. At a quarter
 # they add a quarter to its squared error. Less makes more gradients fresh, which take more records.
-# Neither half nor twice of it changes any of 3 plans.
 _DRIFT = 1 / 4
+# Options that the theorem sets.
+_OF_PRACTICE = (
+    "batch_size",
+    "difference_batch_size",
+    "threshold",
+    "escape_radius",
+    "escape_steps",
+    "learning_rate",
+    "drift",
+    "period",
+)
 # Noise must grow to this, in units of the radius over one step's noise: the 40 of Lemma 1's proof.
-# Neither half nor twice of it changes any of 3 plans.
 _GROWTH = 40.0
 
 
-@public_constants
-def gauss_psgd(
-    constants: Constants,
-    *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
-    preset: str = "practical",
-    max_norm: float | None = None,
-    learning_rate: float | None = None,
-    batch_size: int | None = None,
-    difference_batch_size: int | None = None,
-    drift: float | None = None,
-    period: int | None = None,
-    threshold: float | None = None,
-    escape_radius: float | None = None,
-    escape_steps: int | None = None,
-    escape_rounds: int = _ROUNDS,
-    reset: str = "rewind",
-    passes: int = 1,
-    steps: int | None = None,
-    failure_probability: float | None = None,
-    neighboring_relation: str = "replace-one",
-) -> Plan:
-    """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Settings of Gauss-PSGD that may be given; what is None is derived from the others.
 
     Parameters
     ----------
-    constants
-        Public constants of one record's loss: ``smoothness`` M (always), ``lipschitz`` G (unless
-        ``max_norm`` is given) and ``hessian_lipschitz`` rho (unless ``escape_radius`` and
-        ``escape_steps`` are given).
-    n
-        Number of records, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    preset
-        ``"practical"``, as the module says; or ``"theory"``: every setting is that of Theorem 1 and
-        2, corrected, where they agree (:mod:`dpcal.calibrate.plans.second_order.implicit`), with
-        the two absolute constants at 1. It needs ``gap`` and ``hessian_lipschitz``, and warns that
-        it promises nothing at any number of records that there is.
-    max_norm
-        Bound C > 0 to which gradients are clipped, G when omitted.
     learning_rate
-        Step size eta in (0, 1 / M], 1 / (5 M) when omitted.
+        Step size eta in (0, 1 / M]; 1 / (5 M) when omitted.
     batch_size, difference_batch_size
         Records b1 behind a fresh gradient and b2 behind a difference, each in [1, n]; when omitted,
-        a fiftieth and a thousandth of the records, or more where noise asks for it.
+        a fiftieth and a thousandth of the records, or more where noise needs it.
     drift
         kappa >= 0: a gradient is fresh where the squared movement since the last fresh one would
         reach it. 0 makes every gradient fresh, which is DP-SGD. When omitted, such that differences
@@ -138,22 +106,68 @@ def gauss_psgd(
         the size of the estimates' error.
     escape_radius, escape_steps, escape_rounds
         R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
-        leads farther than R from it. See the module for the first two when omitted.
+        leads farther than R from it. :mod:`dpcal.calibrate.plans.second_order.gauss_psgd` derives
+        the first two when omitted. If one round in ten fails, all four do once in ten thousand
+        phases.
     reset
-        What the estimate is when a round begins: ``"rewind"`` (as it was when the escape began),
+        The estimate with which a round begins: ``"rewind"`` (as it was when the escape began),
         ``"carry"`` (as the round before left it) or ``"fresh"`` (none: the round begins with a
         fresh gradient).
     passes
         How often a record may be used, E >= 1: noise grows as the root of E.
     steps
-        Gradients >= 1 that a run may ask for, all rounds included; as many as the records are
-        enough for when omitted.
+        Gradients >= 1 that a run may take, all rounds included; as many as the records are enough
+        for when omitted.
     failure_probability
         In (0, 1), for a threshold that no error exceeds but with that probability; None for one
         that is an error's size.
-    neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``: disjoint batches need records that stay in
-        place.
+    """
+
+    learning_rate: float | None = None
+    batch_size: int | None = None
+    difference_batch_size: int | None = None
+    drift: float | None = None
+    period: int | None = None
+    threshold: float | None = None
+    escape_radius: float | None = None
+    escape_steps: int | None = None
+    escape_rounds: int = 4
+    reset: str = "rewind"
+    passes: int = 1
+    steps: int | None = None
+    failure_probability: float | None = None
+
+
+@public_constants
+@with_fields(Options)
+def gauss_psgd(
+    constants: Constants,
+    *,
+    n: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    preset: str = "practical",
+    max_norm: float | None = None,
+    neighboring_relation: str = "replace-one",
+    **options: Any,
+) -> Plan:
+    """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
+
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
+    Parameters
+    ----------
+    constants
+        ``smoothness`` M, ``lipschitz`` G (unless ``max_norm`` is given) and ``hessian_lipschitz``
+        rho (unless ``escape_radius`` and ``escape_steps`` are given).
+    preset
+        ``"practical"``, as the module says; or ``"theory"``: every setting is that of Theorem 1 and
+        2, corrected, where they agree (:mod:`dpcal.calibrate.plans.second_order.implicit`), with
+        the two absolute constants at 1. It needs ``gap`` and ``hessian_lipschitz``, and promises
+        nothing at any number of records that there is.
+    **options
+        Of :class:`~dpcal.calibrate.plans.second_order.gauss_psgd.Options`.
 
     Returns
     -------
@@ -166,8 +180,8 @@ def gauss_psgd(
     Raises
     ------
     ValueError
-        For an argument out of range, a batch larger than the pool, a drift that noise alone brings
-        about, or differences whose noise feeds on itself.
+        For a batch larger than the pool, a drift that noise alone brings about, or differences
+        whose noise feeds on itself.
 
     Warns
     -----
@@ -181,119 +195,85 @@ def gauss_psgd(
     they leave constants open. Theorem 1 is proved for oracles with fresh noise of one size in every
     step, which ``drift=0`` is; for Ada-DP-SPIDER its guarantee is empirical (see the errata).
     """
-    options: dict[str, Any] = {**locals()}
-    return planned(options.pop("constants"), silos=1, **options)
+    target = Target(epsilon, delta, neighboring_relation)
+    return planned(constants, (n, dimension, max_norm), target, preset, Options(**options))
 
 
 def planned(
     constants: Constants,
-    *,
-    silos: int,
-    epsilon: float,
-    delta: float,
+    sizes: tuple[int, int, float | None],
+    target: Target,
     preset: str,
-    batch_size: int | None,
-    difference_batch_size: int | None,
-    threshold: float | None,
-    escape_radius: float | None,
-    escape_steps: int | None,
-    escape_rounds: int,
-    reset: str,
-    passes: int,
-    steps: int | None,
-    failure_probability: float | None,
-    neighboring_relation: str,
-    **sizes: Any,
+    options: Options,
+    silos: int = 1,
 ) -> Plan:
     """Return the plan of Gauss-PSGD for estimates that are means over so many silos.
 
-    Parameters
-    ----------
-    silos
-        At least 1.
-    constants
-        Public constants of one record's loss, of which ``smoothness`` is needed.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    batch_size, difference_batch_size
-        Records b1 behind a fresh gradient and b2 behind a difference, each in [1, n], or None.
-    threshold
-        chi > 0: an escape begins where a gradient estimate is no longer than 3 chi; or None.
-    escape_radius, escape_steps, escape_rounds
-        R > 0, Gamma >= 1 and Q >= 1: a point is a saddle if one of Q rounds of at most Gamma steps
-        leads farther than R from it; R and Gamma may be None.
-    preset
-        ``"practical"`` or ``"theory"``.
-    reset
-        What the estimate is when a round begins: ``"rewind"``, ``"carry"`` or ``"fresh"``.
-    passes, steps
-        How often >= 1 a record may be used, and gradients >= 1 that a run may ask for, None for as
-        many as the records are enough for.
-    failure_probability
-        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
-        that is an error's size.
-    neighboring_relation
-        ``"replace-one"`` or ``"replace-special"``.
-    **sizes
-        The other arguments of :func:`errors_of`.
+    ``sizes`` are n, the dimension and the bound on gradients, None for that of the constants.
     """
-    replaced_in_place(neighboring_relation)
-    _validate.choice(RESETS, reset=reset)
-    E = _validate.count(passes=passes)
-    multiplier = repeated(single_release(epsilon, delta, neighboring_relation), E)
-    batches, chosen = (batch_size, difference_batch_size), (threshold, escape_radius, escape_steps)
+    replaced_in_place(target.relation)
+    _validate.choice(RESETS, reset=options.reset)
+    E = _validate.count(passes=options.passes)
+    multiplier = repeated(single_release(*target), E)
     at = None
     if _validate.choice(PRESETS, preset=preset) == "theory":
-        at = _of_theorem(constants, sizes, (*batches, *chosen), multiplier, silos)
-        sizes |= {"learning_rate": at.eta, "drift": at.kappa}
-        batches = (max(1, math.floor(at.b1)), max(1, math.floor(at.b2)))
-        chosen, escape_rounds = (at.alpha / 4, at.radius, math.ceil(at.steps)), math.ceil(at.rounds)
-    errors = errors_of(constants, multiplier=multiplier, batches=batches, silos=silos, **sizes)
-    horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
-    horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
-    counts = (horizon, _validate.count(escape_rounds=escape_rounds))
-    return Plan(
-        optimizer="gauss_psgd",
-        n=errors.n,
-        queries=pool_queries(errors, E),
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "learning_rate": errors.eta,
-            "drift": errors.kappa,
-            "period": sizes["period"],
-            "reset": reset,
-            "passes": E,
-            "steps": horizon,
-            "preset": preset,
-            **settled(errors, constants, chosen, counts, failure_probability, at),
-        },
+        at = _of_theorem(constants, sizes, options, multiplier, silos)
+        options = dataclasses.replace(
+            options,
+            learning_rate=at.eta,
+            drift=at.kappa,
+            batch_size=max(1, math.floor(at.b1)),
+            difference_batch_size=max(1, math.floor(at.b2)),
+            threshold=at.alpha / 4,
+            escape_radius=at.radius,
+            escape_steps=math.ceil(at.steps),
+            escape_rounds=math.ceil(at.rounds),
+        )
+    errors = errors_of(
+        constants,
+        n=sizes[0],
+        dimension=sizes[1],
+        max_norm=sizes[2],
+        multiplier=multiplier,
+        learning_rate=options.learning_rate,
+        batches=(options.batch_size, options.difference_batch_size),
+        drift=options.drift,
+        period=options.period,
+        silos=silos,
     )
+    horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
+    steps = options.steps
+    horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
+    parameters: dict[str, Parameter] = {
+        "learning_rate": errors.eta,
+        "drift": errors.kappa,
+        "period": options.period,
+        "reset": options.reset,
+        "passes": E,
+        "steps": horizon,
+        "preset": preset,
+        **settled(errors, constants, options, horizon, at),
+    }
+    return target.plan("gauss_psgd", errors.n, pool_queries(errors, E), parameters)
 
 
 def _of_theorem(
     constants: Constants,
-    sizes: dict[str, Any],
-    given: tuple[float | None, ...],
+    sizes: tuple[int, int, float | None],
+    options: Options,
     multiplier: float,
     silos: int,
 ) -> FixedPoint:
-    """Return the settings of the theorem, where nothing else was asked for."""
-    names = ("batch_size", "difference_batch_size", "threshold", "escape_radius", "escape_steps")
-    chosen = {**dict(zip(names, given, strict=True)), **sizes}
-    for name in (*names, "learning_rate", "drift", "period"):
-        if chosen[name] is not None:
-            raise ValueError(
-                f"{name} is for preset 'practical', got {chosen[name]!r} with 'theory'."
-            )
-    n = _validate.count(n=sizes["n"])
+    """Return the settings of the theorem; refuse options in place of them."""
+    given = dataclasses.asdict(options)
+    practical_only("theory", **{name: given[name] for name in _OF_PRACTICE})
+    n = _validate.count(n=sizes[0])
     problem: dict[str, Any] = {
-        "G": known(constants, "lipschitz", "max_norm", sizes["max_norm"]),
+        "G": known(constants, "lipschitz", "max_norm", sizes[2]),
         "M": known(constants, "smoothness"),
         "rho": known(constants, "hessian_lipschitz"),
         "U": known(constants, "gap"),
-        "d": _validate.count(dimension=sizes["dimension"]),
+        "d": _validate.count(dimension=sizes[1]),
     }
     try:
         return solved(**problem, m=silos, z=multiplier, n=float(n))
@@ -321,34 +301,18 @@ def errors_of(
 
     Parameters
     ----------
-    constants
-        Public constants of one record's loss.
-    n, dimension
-        Records and parameters, both at least 1.
-    max_norm
-        Bound C > 0 to which gradients are clipped.
-    learning_rate
-        Step size > 0.
-    drift
-        kappa >= 0: a gradient is fresh where the squared movement since the last fresh one would
-        reach it; None for the best.
-    period
-        Every so many gradients one is fresh; None for no period.
+    constants, n, dimension, max_norm, learning_rate, drift, period
+        As in :func:`gauss_psgd`.
     multiplier
         Noise multiplier of an answer.
     batches
         Records behind a fresh gradient and behind a difference, each None where it is to be chosen.
     silos
-        How many silos' answers are averaged, at least 1.
-
-    Raises
-    ------
-    ValueError
-        As :func:`gauss_psgd` says.
+        Number of silos whose answers are averaged, at least 1.
     """
     n, d = _validate.count(n=n), _validate.count(dimension=dimension)
     G, M = known(constants, "lipschitz", "max_norm", max_norm), known(constants, "smoothness")
-    eta = _STEP / M if learning_rate is None else _validate.positive(learning_rate=learning_rate)
+    eta = positive_or(_STEP / M, learning_rate=learning_rate)
     if eta * M > 1:
         raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
     root = math.sqrt(d / silos)
@@ -394,9 +358,8 @@ def _checked(errors: Errors, *, adaptive: bool) -> Errors:
 def settled(
     errors: Errors,
     constants: Constants,
-    given: tuple[float | None, float | None, int | None],
-    counts: tuple[int, int],
-    failure_probability: float | None,
+    options: Options,
+    horizon: int,
     theorem: FixedPoint | None = None,
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
@@ -407,18 +370,16 @@ def settled(
         Of an estimate.
     constants
         ``hessian_lipschitz``, where radius or steps are to be chosen.
-    given
-        Threshold, radius and steps, each None where it is to be chosen.
-    counts
-        Gradients that a run may ask for, and rounds of an escape.
-    failure_probability
-        In (0, 1), for a threshold that no error exceeds but with that probability; None for one
-        that is an error's size.
+    options
+        Threshold, radius, steps and rounds of an escape, and the failure probability.
+    horizon
+        Gradients that a run may take.
     theorem
         Where the settings are those of the theorem at this number of records.
     """
-    horizon, rounds = counts
-    chi, R, Gamma = given
+    rounds = _validate.count(escape_rounds=options.escape_rounds)
+    chi, R, Gamma = options.threshold, options.escape_radius, options.escape_steps
+    failure_probability = options.failure_probability
     if failure_probability is not None:
         _validate.probability(failure_probability=failure_probability)
 
@@ -464,40 +425,24 @@ def settled(
 
 
 def pool_queries(errors: Errors, passes: int) -> tuple[Query, ...]:
-    """Return the queries of each pass: gradients and differences on parts of one partition.
-
-    Parameters
-    ----------
-    errors
-        Gives bounds, batches and the noise multiplier.
-    passes
-        How often a record may be used, at least 1.
-    """
+    """Return the queries of each pass: gradients and differences on parts of one partition."""
     queries = []
     for number in range(1, passes + 1):
         ending = "" if passes == 1 else f" {number}"
-        refresh = Query(
+        refresh = gradients(
+            errors.G,
+            errors.z,
+            errors.n // errors.b1,
             name=f"refresh{ending}",
-            kind="gradient",
             sampler="fixed-size",
             batch_size=errors.b1,
-            max_norm=errors.G,
-            noise_multiplier=errors.z,
-            count=errors.n // errors.b1,
             composition="disjoint",
             partition=f"pool{ending}",
         )
         queries.append(refresh)
         if errors.kappa:
-            difference = dataclasses.replace(
-                refresh,
-                name=f"difference{ending}",
-                kind="gradient difference",
-                batch_size=errors.b2,
-                max_norm=errors.M,
-                proportional=True,
-                cap=2 * errors.G,
-                count=errors.n // errors.b2,
+            name, count = f"difference{ending}", errors.n // errors.b2
+            queries.append(
+                differences(refresh, errors.M, name=name, batch_size=errors.b2, count=count)
             )
-            queries.append(difference)
     return tuple(queries)

@@ -29,14 +29,11 @@ from typing import Any
 
 __all__ = ["FixedPoint", "solved"]
 
-# Rounds of the fixed point, with steps halved in logarithms; it settles within about 60. No
-# question of benchmarks.constants reads it.
+# Largest number of rounds of the fixed point, with steps halved in logarithms; about 60 suffice.
 _ROUNDS = 1000
-# Change of the logarithm of a step at which the fixed point has settled. No question of
-# benchmarks.constants reads it.
+# Change of the logarithm of a step at which the fixed point has settled.
 _SETTLED = 1e-9
-# Steps of a golden section in the logarithm of kappa, over 1e-40 to 1e10 in relative units. No
-# question of benchmarks.constants reads it.
+# Steps of a golden section in the logarithm of kappa, over 1e-40 to 1e10 in relative units.
 _SECTIONS = 90
 # Part of an interval that a step of the golden section keeps, which mathematics fixes.
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -135,18 +132,8 @@ def solved(
         if change < _SETTLED:
             break
     return FixedPoint(
-        problem={
-            "G": G,
-            "M": M,
-            "rho": rho,
-            "U": U,
-            "d": d,
-            "m": m,
-            "z": z,
-            "omega": omega,
-            "s": s,
-            "C": C,
-        },
+        problem={"G": G, "M": M, "rho": rho, "U": U, "d": d, "m": m, "z": z}
+        | {"omega": omega, "s": s, "C": C},
         n=n,
         alpha=alpha,
         mu=mu,

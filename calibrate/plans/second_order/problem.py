@@ -38,8 +38,6 @@ __all__ = ["FEEDBACK", "Errors"]
 
 # The noise of a difference is in proportion to the step, and the step to the estimate with its
 # noise. At a ratio of 1 the noise feeds on itself until kappa stops it; at 1/2 it adds a third.
-# With half of it all 3 plans change by up to 50 percent; with twice one of 3 plans changes by up to
-# 50 percent.
 FEEDBACK = 0.5
 
 

@@ -28,13 +28,14 @@ contributions; for scores with Gaussian noise of standard deviation z, z sqrt(2 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import known, repeated, single_release
+from dpcal.calibrate.plans.common import Target, gradients, known, repeated, single_release
 from dpcal.calibrate.query import Query
 
 __all__ = ["METHODS", "select_point"]
@@ -69,20 +70,19 @@ def select_point(
 ) -> Plan:
     """Return the plan of a private test of candidates that meets (epsilon, delta).
 
+    Shared parameters are documented in :mod:`dpcal.calibrate.plans`.
+
     Parameters
     ----------
     constants
-        Public constants of one record's loss: ``smoothness`` M, ``hessian_lipschitz`` rho and
-        ``lipschitz`` G (unless ``max_norm`` is given).
+        ``smoothness`` M, ``hessian_lipschitz`` rho and ``lipschitz`` G (unless ``max_norm`` is
+        given).
     n
-        Number of records of each silo's holdout, >= 1, public.
-    dimension
-        Number of parameters d, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0 (above 0 for comparisons, which have no delta), delta in (0, 1).
+        Number of records of each silo's holdout.
+    epsilon
+        Above 0 for comparisons, which have no delta.
     candidates
-        How many candidates there are at most, T >= 1. The price is that of all of them, however
-        few are tested.
+        The most candidates, T >= 1. The price is that of all of them, however few are tested.
     accuracy
         alpha > 0: an alpha-second-order point is to be found.
     method
@@ -93,19 +93,15 @@ def select_point(
         ``"report-noisy-max"`` (the candidate with the best noisy score; none is refused). The last
         three are for one silo: local scores say nothing of the mean over silos.
     silos
-        How many silos' answers are averaged, m >= 1.
+        Number of silos whose answers are averaged, m >= 1.
     rank
         Public bound on the rank of one record's Hessian, in [1, d]: 1 for linear models. Noise on
         Hessians is in proportion to its root.
-    max_norm
-        Bound > 0 to which gradients are clipped, G when omitted.
     failure_probability
-        omega in (0, 1), of what is said of the outcome.
+        omega in (0, 1), of the claims about the outcome.
     thresholds
         ``"explicit"``, as in the module; ``"printed"``, those of the paper, which hold constants
         open and reject borderline points (erratum E12): for audits alone.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -140,28 +136,22 @@ def select_point(
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
-    queries, slack = test.settled(method, (epsilon, delta, neighboring_relation))
+    target = Target(epsilon, delta, neighboring_relation)
+    queries, slack = test.settled(method, target)
     if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
         slack = test.printed_slack(_validate.positive(epsilon=epsilon), delta)
-    return Plan(
-        optimizer="select_point",
-        n=test.n,
-        queries=queries,
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=neighboring_relation,
-        parameters={
-            "method": method,
-            "thresholds": thresholds,
-            "candidates": T,
-            "silos": m,
-            "failure_probability": test.omega,
-            "sought": test.alpha,
-            "max_norm": test.G,
-            "hessian_norm": test.M,
-            **test.outcome(slack),
-        },
-    )
+    parameters: dict[str, Parameter] = {
+        "method": method,
+        "thresholds": thresholds,
+        "candidates": T,
+        "silos": m,
+        "failure_probability": test.omega,
+        "sought": test.alpha,
+        "max_norm": test.G,
+        "hessian_norm": test.M,
+        **test.outcome(slack),
+    }
+    return target.plan("select_point", test.n, queries, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +186,8 @@ class _Test:
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
 
-    def settled(
-        self, method: str, target: tuple[float, float, str]
-    ) -> tuple[tuple[Query, ...], tuple[float, float]]:
+    def settled(self, method: str, target: Target) -> tuple[tuple[Query, ...], tuple[float, float]]:
         """Return the queries of a method at a target, with e_g and e_H."""
-        epsilon, _, relation = target
         if method == "gaussian":
             queries = self.answers(repeated(single_release(*target), 2 * self.T))
             return queries, self.gaussian_slack(queries[0].noise_multiplier)
@@ -208,41 +195,23 @@ class _Test:
             z = repeated(single_release(*target), self.T)
             # One tail of one number, on either side of the threshold.
             return (self.score(method, z),), self.score_slack(z * self.tail)
-        moved = 2 if relation == "replace-one" else 1
+        moved = 2 if target.relation == "replace-one" else 1
         # Both ways cost 2 s / b, rounded up by the accountant.
-        b = 2 * moved / _validate.positive(epsilon=epsilon) * (1 + 1e-9)
+        b = 2 * moved / _validate.positive(epsilon=target.epsilon) * (1 + 1e-9)
         return (self.score(method, b),), self.score_slack(3 * b * math.log(1 / self.beta))
 
     def answers(self, multiplier: float) -> tuple[Query, ...]:
         """Return the queries of Algorithm 4; both have the same noise multiplier."""
-        gradient = Query(
-            name="gradient",
-            kind="gradient",
-            sampler="full",
-            max_norm=self.G,
-            noise_multiplier=multiplier,
-            count=self.T,
+        gradient = gradients(self.G, multiplier, self.T)
+        norm = self.M * self.root_of_rank
+        return gradient, dataclasses.replace(
+            gradient, name="hessian", kind="hessian", max_norm=norm
         )
-        hessian = Query(
-            name="hessian",
-            kind="hessian",
-            sampler="full",
-            max_norm=self.M * self.root_of_rank,
-            noise_multiplier=multiplier,
-            count=self.T,
-        )
-        return gradient, hessian
 
     def score(self, method: str, scale: float) -> Query:
         """Return the query of scores, or of their comparisons."""
-        return Query(
-            name="score",
-            kind=_SCORED[method],
-            sampler="full",
-            max_norm=1.0,
-            noise_multiplier=scale,
-            count=1 if method == "report-noisy-max" else self.T,
-        )
+        count = 1 if method == "report-noisy-max" else self.T
+        return gradients(1.0, scale, count, name="score", kind=_SCORED[method])
 
     def gaussian_slack(self, multiplier: float) -> tuple[float, float]:
         """Return e_g and e_H of noisy gradients and Hessians."""
