@@ -26,11 +26,11 @@ from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import DpcalError
+from dpcal.optim import boundary
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
-from dpcal.optim.boundary.store import StoredOracle
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["Keeper", "Store", "keeps_ledger", "oracle_of", "released", "written"]
@@ -108,7 +108,9 @@ def _opened(
         if isinstance(store, Keeper):
             return store.oracle(records, plan, seed=seed, noise=noise, every=every)
         if store is not None:
-            stored = StoredOracle(store, records, plan, seed=seed, noise=noise, every=every)
+            stored = boundary.StoredOracle(
+                store, records, plan, seed=seed, noise=noise, every=every
+            )
             stored.closes_with_run = True
             return stored
         if every != 1:

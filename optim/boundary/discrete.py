@@ -44,9 +44,7 @@ True
 from __future__ import annotations
 
 import math
-import secrets
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,8 +52,9 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal._ext.discrete import add_from_table
 from dpcal.errors import MissingExtra
+from dpcal.optim.boundary.seeds import KeyStream
 
-__all__ = ["DiscreteNormals", "KeyStream"]
+__all__ = ["DiscreteNormals"]
 
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -77,73 +76,6 @@ MOST = 2.0**56
 LEAST = 0.1
 # Numbers that are drawn at once. Their bits are read twice and stay in a second cache.
 BLOCK = 1 << 14
-
-
-class KeyStream:
-    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
-
-    Parameters
-    ----------
-    key
-        32 secret bytes, for one stream only; None takes them from the operating system.
-
-    Raises
-    ------
-    MissingExtra
-        Without the package ``cryptography``.
-    """
-
-    def __init__(self, key: bytes | None = None) -> None:
-        if key is None:
-            key = secrets.token_bytes(32)
-        if not isinstance(key, bytes) or len(key) != 32:
-            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
-        self._key, self._position = key, 0
-        self._encryptor = _counter_mode(key, 0)
-        self._zeros = bytes(8 * BLOCK)
-
-    @property
-    def position(self) -> int:
-        """How many words were taken so far; no secret without the key."""
-        return self._position
-
-    def move_to(self, position: int) -> None:
-        """Go on as if so many words had been taken.
-
-        Parameters
-        ----------
-        position
-            A whole number >= 0.
-        """
-        if not isinstance(position, int) or position < 0:
-            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
-        # A block of the cipher is two words.
-        self._encryptor = _counter_mode(self._key, position // 2)
-        self._position = position - position % 2
-        if position % 2:
-            self.words(1)
-
-    def words(self, count: int) -> Words:
-        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
-        # The package asks for room for a last block that this mode does not need.
-        out = bytearray(8 * count + 16)
-        view, at = memoryview(out), 0
-        while at < 8 * count:
-            size = min(8 * count - at, len(self._zeros))
-            at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
-        self._position += count
-        return np.frombuffer(out, dtype="<u8", count=count)
-
-
-def _counter_mode(key: bytes, block: int) -> Any:
-    try:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    except ImportError as missing:
-        raise MissingExtra(
-            "noise='discrete' draws its bits with the package 'cryptography', which is not "
-            "installed: pip install 'dpcal[discrete]'."
-        ) from missing
-    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
 
 
 class DiscreteNormals:

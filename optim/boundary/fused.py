@@ -1,8 +1,8 @@
 """Can many steps be taken at once? Loops of answers, fused in compiled code.
 
-Each loop answers what :class:`dpcal.optim.PrivateOracle` would answer step by step, with the same
-random numbers, and only faster: no interpreter and no allocation between the steps. A loop writes
-the ledger before it reads a record.
+Each loop gives the answers that :class:`dpcal.optim.PrivateOracle` gives step by step, with the
+same random numbers, faster: there is no interpreter and no allocation between the steps. A loop
+writes the ledger before it reads a record.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -24,31 +24,54 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self, TypeGuard
+from typing import Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.follower import Follower
 from dpcal._ext.loops import descend
 from dpcal._ext.spider import follow
 from dpcal.calibrate.plan import Query
-from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.protocol import Oracle
-from dpcal.optim.first_order.estimate import Estimate
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 
-__all__ = ["FEWEST", "Estimate", "Loops", "PairLoops"]
+__all__ = ["FEWEST", "Estimate", "Loops", "described", "plain"]
 
 # The fewest steps that are taken in a fused loop: a call costs as much as three steps of the plain
 # loop. The measurements are in docs/internals/fused_loops.md.
 FEWEST = 4
 
-TOO_FAST = "The dual iterate became NaN or infinite: the ascent rate is too large."
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """State of a walk along gradient estimates; released values only.
+
+    Parameters
+    ----------
+    w
+        The iterate, shape (dimension,).
+    previous
+        The iterate before it.
+    gradient
+        The estimate of the gradient at ``previous``, by which ``w`` was reached.
+    step
+        Steps taken, at least 0.
+    """
+
+    w: Vector
+    previous: Vector
+    gradient: Vector
+    step: int = 0
+
+    @classmethod
+    def start(cls, w: Vector) -> Self:
+        """Return the state before the first step from ``w``."""
+        return cls(w=w, previous=w, gradient=np.zeros_like(w))
 
 
 class Loops:
@@ -57,12 +80,12 @@ class Loops:
     Parameters
     ----------
     oracle
-        Whose objective has a kernel.
+        About an objective with a kernel.
 
     Raises
     ------
     TypeError
-        If the oracle is no :class:`dpcal.optim.PrivateOracle`, or its objective has no kernel.
+        If the oracle is not a :class:`dpcal.optim.PrivateOracle`, or its objective has no kernel.
     """
 
     def __init__(self, oracle: Oracle) -> None:
@@ -88,13 +111,9 @@ class Loops:
         oracle
             Any oracle.
         names
-            Of queries in its plan.
+            Names of queries in its plan.
         """
-        if not _compiled(oracle):
-            return False
-        queries = [oracle.plan.query(name) for name in names]
-        plain = all(q.composition != "disjoint" and q.correlation is None for q in queries)
-        return plain and all(q.budget is None for q in queries)
+        return _compiled(oracle) and all(plain(oracle.plan.query(name)) for name in names)
 
     def descend(
         self,
@@ -177,22 +196,22 @@ class Loops:
     ) -> Estimate:
         """Take several steps along a gradient estimate that differences keep up to date.
 
-        Step t asks ``refresh`` for the gradient if t is a multiple of ``period``; otherwise it adds
-        an answer to ``difference``, between the iterate and the one before, to the estimate. Then
-        it moves against the estimate. The ledger holds the answers in this order.
+        The estimate of step t is an answer to ``refresh`` if t is a multiple of ``period``;
+        otherwise an answer to ``difference``, between the iterate and the one before, is added to
+        it. Then the step moves against the estimate. The ledger holds the answers in this order.
 
         Parameters
         ----------
         estimate
-            Where the walk is: iterates and estimate of shape (dimension,), finite.
+            State of the walk, with finite iterates and estimate.
         refresh, difference
             Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in the plan, not
             adaptive, not disjoint and with independent noise. ``difference`` may be None if
             ``period`` is 1.
         steps
-            How many steps to take, at least 1.
+            Number of steps, at least 1.
         period
-            At least 1.
+            Steps from one fresh gradient to the next, at least 1.
         learning_rate
             A number > 0.
 
@@ -234,8 +253,8 @@ class Loops:
                 learning_rate=eta,
                 sampling=self._streams.sampling,
                 noise=self._streams.noise,
-                refresh=_described(asked["gradient"], self._n),
-                difference=_described(asked.get("difference", asked["gradient"]), self._n),
+                refresh=described(asked["gradient"], self._n),
+                difference=described(asked.get("difference", asked["gradient"]), self._n),
                 l2=self._l2,
                 penalized=self._penalized,
             )
@@ -243,8 +262,7 @@ class Loops:
 
     def _check_plain(self, query: Query, *, proportional: bool = False) -> None:
         """Refuse a query that the compiled loops do not know."""
-        plain = query.budget is None and query.correlation is None
-        if query.composition == "disjoint" or not plain or query.proportional != proportional:
+        if not plain(query) or query.proportional != proportional:
             raise ValueError(
                 f"query {query.name!r} must be sequential, not adaptive, with independent "
                 "noise, and proportional if and only if it asks for differences, got "
@@ -255,125 +273,10 @@ class Loops:
         return parameters(numbers(name, w), self._kernel.dimension)
 
 
-class PairLoops:
-    """The fused inner loop of minimax methods, over one oracle's answers.
-
-    Parameters
-    ----------
-    oracle
-        Whose objective has ``pairs``; see :class:`dpcal.optim.minimax.MinimaxObjective`.
-    refresh, difference
-        Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in its plan, not
-        adaptive, not disjoint and with independent noise.
-    """
-
-    def __init__(self, oracle: PrivateOracle, refresh: str, difference: str) -> None:
-        # The loop is a part of the boundary: it uses the oracle's own admission and streams.
-        self._admission, self._lock = oracle._admission, oracle._lock
-        self._queries = (
-            self._admission.asked(refresh, "gradient"),
-            self._admission.asked(difference, "gradient difference"),
-        )
-        of_refresh, of_difference = (_described(query, oracle.plan.n) for query in self._queries)
-        objective: Any = oracle.objective
-        self._follower = Follower(
-            objective.pairs,
-            d1=objective.dimensions[0],
-            sampling=oracle._streams.sampling,
-            noise=oracle._streams.noise,
-            refresh=of_refresh,
-            difference=of_difference,
-            primal_l2=objective.primal_l2,
-            dual_l2=objective.dual_l2,
-        )
-
-    @classmethod
-    def over(cls, oracle: object, refresh: str, difference: str) -> Self | None:
-        """Return the loop over an oracle's answers, or None if they cannot be taken in it.
-
-        Parameters
-        ----------
-        oracle
-            Any oracle.
-        refresh, difference
-            Names of two queries in its plan.
-        """
-        if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
-            return None
-        queries = [query for query in oracle.plan.queries if query.name in (refresh, difference)]
-        plain = all(
-            query.composition != "disjoint" and query.correlation is None and query.budget is None
-            for query in queries
-        )
-        if not plain or len(queries) != 2 or getattr(oracle.objective, "pairs", None) is None:
-            return None
-        return cls(oracle, refresh, difference)
-
-    def track(
-        self,
-        at: Vector,
-        before: Vector,
-        estimate: Vector,
-        *,
-        refreshed: bool,
-        literal: bool,
-        shortest: bool,
-        inner_steps: int,
-        ascent_rate: float,
-        project: Callable[[Vector], Vector],
-    ) -> tuple[Vector, Vector]:
-        """Take an outer step: K estimates of both gradients, and y's steps between them.
-
-        Parameters
-        ----------
-        at, before
-            (x, y) now, and where the last estimate was; shape (dimension,), finite.
-        estimate
-            Of both gradients at ``before``, shape (dimension,), finite.
-        refreshed, literal, shortest
-            Whether the step begins afresh; whether a difference follows a refresh at once, as
-            printed; whether the estimate with the shortest step of y is kept, not the last one.
-        inner_steps, ascent_rate
-            K, at least 1, and the step size > 0 of y.
-        project
-            Function that returns the point of Y nearest to its argument, shape (d2,).
-
-        Returns
-        -------
-        tuple
-            The estimate that is kept, shape (dimension,), and the y that it is about.
-
-        Raises
-        ------
-        BudgetExceeded
-            If fewer answers remain than the step needs; no record is touched, nothing is spent.
-        NonFiniteAnswer
-            If y would not be finite, or an iterate is too far from the one before; the ledger holds
-            the answers that were given until then.
-        """
-        at, before, estimate = (numbers("w", w).copy() for w in (at, before, estimate))
-        refresh, difference = self._queries
-        differences = inner_steps - (refreshed and not literal)
-        answers = [(refresh, 1)] if refreshed else []
-        if differences:
-            answers.append((difference, differences))
-        with self._lock:
-            asking = self._admission.in_turn(answers)
-            y = self._follower.track(
-                at,
-                before,
-                estimate,
-                refreshed=refreshed,
-                literal=literal,
-                shortest=shortest,
-                inner_steps=inner_steps,
-                ascent_rate=ascent_rate,
-                project=project,
-                asking=asking,
-            )
-        if y is None:
-            raise NonFiniteAnswer(TOO_FAST)
-        return estimate, y
+def plain(query: Query) -> bool:
+    """Return whether a query is sequential, not adaptive, and has independent noise."""
+    chosen_on_the_way = query.budget is not None
+    return query.composition != "disjoint" and query.correlation is None and not chosen_on_the_way
 
 
 def _compiled(oracle: object) -> TypeGuard[PrivateOracle]:
@@ -393,8 +296,8 @@ def _learning_rates(values: ArrayLike) -> Vector:
     return rates
 
 
-def _described(query: Query, n: int) -> Mapping[str, float]:
-    """Return what a compiled loop needs to know of a query."""
+def described(query: Query, n: int) -> Mapping[str, float]:
+    """Return the numbers of a query that a compiled loop needs."""
     return {
         "sampling_probability": query.sampling_probability or 1.0,
         "batch_size": query.batch_size or 0,

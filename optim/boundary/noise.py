@@ -16,7 +16,7 @@ True
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from dpcal._ext.noise import add_gaussian
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.errors import NonFiniteAnswer
 from dpcal.optim.boundary import sums
-from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.arrays import Rows, Vector
 from dpcal.optim.objectives.base import Objective
+
+if TYPE_CHECKING:
+    from dpcal.optim.boundary.one_pass import Pass
 
 __all__ = [
     "GaussianMechanism",

@@ -60,16 +60,13 @@ from numpy.typing import ArrayLike
 from dpcal import _validate
 from dpcal._ext.answers import copied, distance
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim import budget
+from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.admission import Admission
 from dpcal.optim.boundary.batches import Batches
-from dpcal.optim.boundary.exact import DiscreteMechanism
 from dpcal.optim.boundary.ledger import Ledger
-from dpcal.optim.boundary.noise import GaussianMechanism, Mechanism, compiled_answers
-from dpcal.optim.boundary.one_pass import Pass
+from dpcal.optim.boundary.noise import Mechanism, compiled_answers
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.first_order.estimate import Estimate
 from dpcal.optim.objectives.arrays import Rows, Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.objectives.check import screen
@@ -77,18 +74,15 @@ from dpcal.optim.objectives.check import screen
 if TYPE_CHECKING:
     from dpcal.accountants.adaptive.filters import PrivacyFilter
 
-# Estimate and Seed were defined here once, and are still found here.
-__all__ = ["Estimate", "PrivateOracle", "Seed"]
+__all__ = ["MECHANISMS", "Admitted", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is taken for zero
 # and no noise is added. Noise in proportion to it could itself round to zero in double precision.
 # 1e-300 would let that happen; 1e-280 would treat more differences as zero.
 NEGLIGIBLE = 1e-290
 
-# How contributions are summed and noise is added, by the name of the noise.
-MECHANISMS: dict[str, type[GaussianMechanism] | type[DiscreteMechanism]] = {
-    made.name: made for made in (GaussianMechanism, DiscreteMechanism)
-}
+# Mechanisms of ``dpcal.optim.boundary`` that sum contributions and add noise, by the noise's name.
+MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
 
 
 class Admitted:
@@ -132,7 +126,7 @@ class Admitted:
         self._admission = Admission(plan, filter=filter, parts=self._batches.parts, ledger=ledger)
         if budget.in_use():
             budget.charge(plan.event, plan.neighboring_relation, label=plan.optimizer)
-        mechanism = MECHANISMS[noise](plan, objective.dimension, streams)
+        mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._answers = compiled_answers(objective, self._mechanism)
         # Public divisors of answers: whole plans are searched for one.
@@ -470,7 +464,7 @@ class PrivateOracle(Admitted):
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
         asked = self._admission.asked(query, "one pass")
-        one_pass = Pass.planned(
+        one_pass = boundary.Pass.planned(
             asked,
             self.objective,
             learning_rate=learning_rate,

@@ -37,18 +37,21 @@ from threading import Lock
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcal.calibrate.plan import Plan
-from dpcal.errors import NoiseReused
-from dpcal.optim.boundary.discrete import KeyStream
+from dpcal.errors import MissingExtra, NoiseReused
 
-__all__ = ["Seed", "Streams", "replaying", "spawned"]
+__all__ = ["KeyStream", "Seed", "Streams", "replaying", "spawned"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
 # Bits of a root. Guessing one takes 2^255 trials on average; 128 would do, but not against a
 # collision of two roots among 2^64 runs.
 _BITS = 256
+
+# Bytes of zeros that are encrypted at once: they stay in a second cache.
+_ENCRYPTED = 1 << 17
 
 # Before the names of streams of words, which share their roles with generators.
 _WORDS = "words of "
@@ -93,6 +96,73 @@ def replaying() -> Iterator[None]:
         yield
     finally:
         _DRAWN.replays -= 1
+
+
+class KeyStream:
+    """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
+
+    Parameters
+    ----------
+    key
+        32 secret bytes, for one stream only; None takes them from the operating system.
+
+    Raises
+    ------
+    MissingExtra
+        Without the package ``cryptography``.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        if key is None:
+            key = secrets.token_bytes(32)
+        if not isinstance(key, bytes) or len(key) != 32:
+            raise ValueError("key must be 32 bytes, or None for bytes of the operating system.")
+        self._key, self._position = key, 0
+        self._encryptor = _counter_mode(key, 0)
+        self._zeros = bytes(_ENCRYPTED)
+
+    @property
+    def position(self) -> int:
+        """How many words were taken so far; no secret without the key."""
+        return self._position
+
+    def move_to(self, position: int) -> None:
+        """Go on as if so many words had been taken.
+
+        Parameters
+        ----------
+        position
+            A whole number >= 0.
+        """
+        if not isinstance(position, int) or position < 0:
+            raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
+        # A block of the cipher is two words.
+        self._encryptor = _counter_mode(self._key, position // 2)
+        self._position = position - position % 2
+        if position % 2:
+            self.words(1)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return the next ``count`` words of 64 bits, shape (count,), dtype uint64."""
+        # The package asks for room for a last block that this mode does not need.
+        out = bytearray(8 * count + 16)
+        view, at = memoryview(out), 0
+        while at < 8 * count:
+            size = min(8 * count - at, len(self._zeros))
+            at += self._encryptor.update_into(memoryview(self._zeros)[:size], view[at:])
+        self._position += count
+        return np.frombuffer(out, dtype="<u8", count=count)
+
+
+def _counter_mode(key: bytes, block: int) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    except ImportError as missing:
+        raise MissingExtra(
+            "noise='discrete' draws its bits with the package 'cryptography', which is not "
+            "installed: pip install 'dpcal[discrete]'."
+        ) from missing
+    return Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big"))).encryptor()
 
 
 class Streams:

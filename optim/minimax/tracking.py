@@ -28,8 +28,8 @@ import numpy as np
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import NonFiniteAnswer
-from dpcal.optim.boundary.fused import TOO_FAST, PairLoops
 from dpcal.optim.boundary.protocol import Oracle
+from dpcal.optim.minimax.fused import TOO_FAST, PairLoops
 from dpcal.optim.minimax.sets import ConvexSet
 from dpcal.optim.objectives.arrays import Vector
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -37,10 +38,28 @@ from dpcal._ext.answers import distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import RunOver
-from dpcal.optim.first_order.estimate import State
 from dpcal.optim.objectives.arrays import Vector
 
 __all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class State:
+    """State of an estimator between two points; released values only.
+
+    Parameters
+    ----------
+    point
+        The point of the last estimate, shape (dimension,).
+    gradient
+        The estimate there, shape (dimension,).
+    drift
+        Squared movement >= 0 since the last fresh gradient.
+    """
+
+    point: Vector
+    gradient: Vector
+    drift: float
 
 
 class PoolEmpty(RunOver):

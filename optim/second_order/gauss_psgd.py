@@ -33,11 +33,10 @@ from dpcal.optim import algorithms
 from dpcal.optim.algorithms import algorithm, checked_plan, step_size
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import Run, RunOver
-from dpcal.optim.first_order.estimate import State
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
-from dpcal.optim.second_order.estimators import Estimator, Spider
+from dpcal.optim.second_order.estimators import Estimator, Spider, State
 from dpcal.optim.second_order.fingerprints import remember
 
 __all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_psgd", "walk"]

@@ -27,13 +27,13 @@ from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
-from dpcal.optim.boundary.second_order import SecondOrderOracle
 from dpcal.optim.boundary.seeds import Seed, spawned
 from dpcal.optim.objectives.arrays import Vector, numbers, parameters
 from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result, Trace
 from dpcal.optim.second_order.fingerprints import about
 from dpcal.optim.second_order.gauss_psgd import SecondOrderResult
+from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos.local import Silo
 from dpcal.optim.silos.overlap import check_distinct
 

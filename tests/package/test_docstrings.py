@@ -23,6 +23,7 @@ WITHOUT_EXAMPLE = (
 KNOWN_WITHOUT_EXAMPLE = {
     # Loops of the oracle, whose examples are those of the optimizers that they take steps of.
     "dpcal.optim.boundary.one_pass",
+    "dpcal.optim.minimax.fused",
     # Parts of one inversion, whose example is that of ``dpcal.accountants.inversion.strategy``.
     "dpcal.accountants.inversion.inversion",
     "dpcal.accountants.inversion.jumps",

@@ -10,7 +10,8 @@ from scipy import stats
 
 from dpcal._ext.discrete import add_from_table
 from dpcal.optim.boundary import discrete
-from dpcal.optim.boundary.discrete import DiscreteNormals, KeyStream, smoothing
+from dpcal.optim.boundary.discrete import DiscreteNormals, smoothing
+from dpcal.optim.boundary.seeds import KeyStream
 
 KEY = bytes(range(32))
 # Each statistical test fails once in a million keys if the law is right.

@@ -12,7 +12,6 @@ from dpcal import calibrate, optim
 from dpcal._ext.samples import drawn
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
 from dpcal.optim import attacks
-from dpcal.optim.boundary.fused import PairLoops
 from dpcal.optim.boundary.noise import GaussianMechanism
 from dpcal.optim.minimax import (
     AUCMaximization,
@@ -23,6 +22,7 @@ from dpcal.optim.minimax import (
     ToySaddle,
 )
 from dpcal.optim.minimax.base import MinimaxObjective
+from dpcal.optim.minimax.fused import PairLoops
 
 # Small plans, whose noise hides everything, are planned for what they cost and release.
 pytestmark = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")

@@ -13,8 +13,8 @@ from dpcal import calibrate, optim
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.attacks import replay
 from dpcal.optim.boundary.batches import Parts
-from dpcal.optim.boundary.second_order import SecondOrderOracle
 from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.oracle import SecondOrderOracle
 from dpcal.optim.silos import Silo
 
 D, N = 3, 1_200

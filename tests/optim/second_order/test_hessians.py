@@ -8,8 +8,8 @@ import pytest
 from dpcal import optim
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import BrokenObjective, UnsupportedEvent
-from dpcal.optim.boundary.second_order import SecondOrderOracle, symmetric
 from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.oracle import SecondOrderOracle, symmetric
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))

@@ -13,8 +13,8 @@ from dpcal.calibrate.plans.common import single_release
 from dpcal.cli import main
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import Result, gauss_psgd, select_point
-from dpcal.optim.boundary.second_order import SecondOrderOracle
 from dpcal.optim.problems import Trigonometric
+from dpcal.optim.second_order.oracle import SecondOrderOracle
 
 PHI = math.sin(1.0)
 SADDLE = math.pi * np.eye(5)[0]

@@ -1,0 +1,11 @@
+from dpcal.optim.boundary.access import released as released
+from dpcal.optim.boundary.choices import PrivateChoices as PrivateChoices
+from dpcal.optim.boundary.exact import DiscreteMechanism as DiscreteMechanism
+from dpcal.optim.boundary.fused import Loops as Loops
+from dpcal.optim.boundary.ledger import Ledger as Ledger
+from dpcal.optim.boundary.noise import GaussianMechanism as GaussianMechanism
+from dpcal.optim.boundary.one_pass import Pass as Pass
+from dpcal.optim.boundary.oracle import PrivateOracle as PrivateOracle
+from dpcal.optim.boundary.protocol import Oracle as Oracle
+from dpcal.optim.boundary.seeds import replaying as replaying
+from dpcal.optim.boundary.store import StoredOracle as StoredOracle, read_ledger as read_ledger
