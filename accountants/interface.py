@@ -77,47 +77,79 @@ def _answering(name: str, composition: Composition) -> tuple[str, ...]:
     return ("renyi",) if composition.laws is None else ("renyi", "characteristic")
 
 
-def _no_options(accountant: str, options: dict[str, Any]) -> None:
-    if options:
-        raise TypeError(
-            f"accountant {accountant!r} takes no options, got {', '.join(sorted(options))}."
-        )
+class _EpsilonAt:
+    """The question for epsilon at a delta."""
+
+    open_end = 0.0
+    non_private = Bounds(math.inf, math.inf, "non-private event")
+
+    def __init__(self, delta: float) -> None:
+        self.delta = delta
+
+    def __str__(self) -> str:
+        return f"epsilon at delta={self.delta!r}"
+
+    def by_backend(self, module: Any, composition: Composition, options: dict[str, Any]) -> Bounds:
+        bounds: Bounds = module.epsilon_bounds(composition, self.delta, **options)
+        return bounds
+
+    def by_directions(self, module: Any, composition: Composition) -> Bounds:
+        target = math.log(self.delta)
+        found: list[Bounds] = []
+        for direction in composition.directions:
+            # A direction that provably needs no more than another one is left out.
+            if not found or not _needs_less(direction, found[0], target, module):
+                exact = _finite_end(direction, self.delta)
+                found.append(exact or module.epsilon_bounds(direction, target))
+        bounds = Bounds.worst(found)
+        known = 0 < bounds.lower <= bounds.upper < math.inf
+        return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
 
 
-def _asked_of(composition: Composition, name: str) -> Composition:
-    """What an accountant is asked about: Renyi's knows losses of which the others need a law."""
-    if name == "renyi" or composition.has_law:
-        return composition
-    return composition.laws or composition
+class _LogDeltaAt:
+    """The question for log delta at an epsilon."""
+
+    open_end = -math.inf
+    non_private = Bounds(0.0, 0.0, "non-private event")
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = epsilon
+
+    def __str__(self) -> str:
+        return f"log delta at epsilon={self.epsilon!r}"
+
+    def by_backend(self, module: Any, composition: Composition, options: dict[str, Any]) -> Bounds:
+        bounds: Bounds = module.log_delta_bounds(composition, self.epsilon, **options)
+        return bounds
+
+    def by_directions(self, module: Any, composition: Composition) -> Bounds:
+        found = [module.log_delta_bounds(item, self.epsilon) for item in composition.directions]
+        bounds = Bounds.worst(found)
+        if bounds.upper > -math.inf:
+            bounds = bounds.saying_width(bounds.upper - bounds.lower)
+        # A delta that is rounded to 1 is less than 1.
+        return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
 
 
-def _epsilon(composition: Composition, name: str, delta: float, options: dict[str, Any]) -> Bounds:
-    given, composition = composition, _asked_of(composition, name)
-    bounds = _epsilon_of(composition, name, delta, options)
-    # A law that is put in place of a mechanism dominates it, and says nothing from below.
-    return bounds if given is composition else Bounds(0.0, bounds.upper, bounds.method)
+_Question = _EpsilonAt | _LogDeltaAt
 
 
-def _epsilon_of(
-    composition: Composition, name: str, delta: float, options: dict[str, Any]
+def _bounds(
+    question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    if not composition.private:
-        return Bounds(math.inf, math.inf, "non-private event")
-    if name in _BACKENDS:
-        asked: Bounds = _BACKENDS[name].epsilon_bounds(composition, delta, **options)
-        return asked
-    _no_options(name, options)
-    module = _OWN[name]
-    target = math.log(delta)
-    found: list[Bounds] = []
-    for direction in composition.directions:
-        # A direction that provably needs no more than another one is not asked.
-        if not found or not _needs_less(direction, found[0], target, module):
-            exact = _finite_end(direction, delta)
-            found.append(exact or module.epsilon_bounds(direction, target))
-    bounds = Bounds.worst(found)
-    known = 0 < bounds.lower <= bounds.upper < math.inf
-    return bounds.saying_width((bounds.upper - bounds.lower) / bounds.upper if known else 0.0)
+    """Bounds by one accountant. Renyi's knows losses of which the others need a law."""
+    laws = None if name == "renyi" or composition.has_law else composition.laws
+    priced = laws or composition
+    if not priced.private:
+        bounds = question.non_private
+    elif name in _BACKENDS:
+        bounds = question.by_backend(_BACKENDS[name], priced, options)
+    elif options:
+        raise TypeError(f"accountant {name!r} takes no options, got {', '.join(sorted(options))}.")
+    else:
+        bounds = question.by_directions(_OWN[name], priced)
+    # A law in place of a mechanism dominates it, and does not bound its price from below.
+    return Bounds(question.open_end, bounds.upper, bounds.method) if laws else bounds
 
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
@@ -154,69 +186,43 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
     return bool(bounds.min() <= log_delta)
 
 
-def _log_delta(
-    composition: Composition, name: str, epsilon: float, options: dict[str, Any]
+def _checked(
+    question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    given, composition = composition, _asked_of(composition, name)
-    bounds = _log_delta_of(composition, name, epsilon, options)
-    return bounds if given is composition else Bounds(-math.inf, bounds.upper, bounds.method)
-
-
-def _log_delta_of(
-    composition: Composition, name: str, epsilon: float, options: dict[str, Any]
-) -> Bounds:
-    if not composition.private:
-        return Bounds(0.0, 0.0, "non-private event")
+    """Bounds by one accountant, which must meet those of one that shares no numerics with it."""
+    bounds = _bounds(question, composition, name, options if name in _BACKENDS else {})
     if name in _BACKENDS:
-        asked: Bounds = _BACKENDS[name].log_delta_bounds(composition, epsilon, **options)
-        return asked
-    _no_options(name, options)
-    module = _OWN[name]
-    found = [module.log_delta_bounds(item, epsilon) for item in composition.directions]
-    bounds = Bounds.worst(found)
-    if bounds.upper > -math.inf:
-        bounds = bounds.saying_width(bounds.upper - bounds.lower)
-    # A delta that a double takes for 1 is less than 1.
-    return Bounds(min(bounds.lower, -UNIT), min(bounds.upper, 0.0), bounds.method)
-
-
-_Question = Callable[[str, dict[str, Any]], Bounds]
-
-
-def _answer(
-    ask: _Question, asked: str, name: str, options: dict[str, Any], cross_check: bool
-) -> Bounds:
-    """Bounds by one accountant, which must meet those of another one if asked to."""
-    if not cross_check:
-        return ask(name, options)
-    bounds = ask(name, options if name in _BACKENDS else {})
-    other, second = _second(ask, name, options)
+        other, second = "characteristic", _bounds(question, composition, "characteristic", {})
+    else:
+        try:
+            other = "pld"
+            second = _bounds(question, composition, other, {"two_sided": True, **options})
+        except (UnsupportedEvent, BackendRefused):
+            other = "renyi" if name == "characteristic" else "characteristic"
+            second = _bounds(question, composition, other, options)
     if bounds.lower > second.upper or second.lower > bounds.upper:
         raise AccountantsDisagree(
-            f"For {asked}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}] "
-            f"and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
+            f"For {question}, accountant {name!r} proves [{bounds.lower:.12g}, {bounds.upper:.12g}]"
+            f" and {other!r} proves [{second.lower:.12g}, {second.upper:.12g}], "
             "which do not meet: one of them is wrong."
         )
     return bounds
 
 
 def _smallest(
-    ask: _Question, asked: str, names: tuple[str, ...], options: dict[str, Any], cross_check: bool
+    question: _Question,
+    event: DpEvent,
+    relation: str,
+    accountant: str,
+    cross_check: bool,
+    options: dict[str, Any],
 ) -> tuple[Bounds, str]:
     """The bounds with the smallest upper end of one or more accountants, and whose they are."""
-    found = [(_answer(ask, asked, name, options, cross_check), name) for name in names]
+    composition = decompose(event, relation)
+    ask = _checked if cross_check else _bounds
+    names = _answering(accountant, composition)
+    found = [(ask(question, composition, name, options), name) for name in names]
     return min(found, key=lambda each: each[0].upper)
-
-
-def _second(ask: _Question, name: str, options: dict[str, Any]) -> tuple[str, Bounds]:
-    """Name and bounds of an accountant that shares no numerics with the first, if one can."""
-    if name in _BACKENDS:
-        return "characteristic", ask("characteristic", {})
-    try:
-        return "pld", ask("pld", {"two_sided": True, **options})
-    except (UnsupportedEvent, BackendRefused):
-        other = "renyi" if name == "characteristic" else "characteristic"
-        return other, ask(other, options)
 
 
 def _whole_run(event: DpEvent, accountant: str) -> tuple[Any, DpEvent] | None:
@@ -290,13 +296,8 @@ def epsilon(
             run, delta=target, neighboring_relation=neighboring_relation, **options
         )
         return answer
-    composition = decompose(event, neighboring_relation)
     bounds, name = _smallest(
-        lambda who, how: _epsilon(composition, who, target, how),
-        f"epsilon at delta={target!r}",
-        _answering(name, composition),
-        options,
-        cross_check,
+        _EpsilonAt(target), event, neighboring_relation, name, cross_check, options
     )
     return Epsilon.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
 
@@ -314,42 +315,17 @@ def log_delta(
 
     Deltas far below the range of a double keep their digits.
 
+    The other parameters, and what is raised, are those of :func:`epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     epsilon
         A finite number >= 0.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-    accountant
-        ``"auto"``, ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
-    cross_check
-        Whether a second accountant must agree.
-    **options
-        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld), ``eps_error``
-        and ``delta_error`` (prv).
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range.
-    UnsupportedEvent
-        If no theorem here covers the event under this relation.
-    BackendRefused
-        If the chosen backend gives no answer.
-    AccountantsDisagree
-        If a cross-check was asked for and the two intervals do not meet.
     """
     target = _validate.non_negative(epsilon=epsilon)
     name = _chosen(accountant)
-    composition = decompose(event, neighboring_relation)
     bounds, name = _smallest(
-        lambda who, how: _log_delta(composition, who, target, how),
-        f"log delta at epsilon={target!r}",
-        _answering(name, composition),
-        options,
-        cross_check,
+        _LogDeltaAt(target), event, neighboring_relation, name, cross_check, options
     )
     return LogDelta.of(bounds, accountant=name, neighboring_relation=neighboring_relation)
 
@@ -365,32 +341,12 @@ def delta(
 ) -> Delta:
     """Return the delta of an event at a given epsilon >= 0, rounded up.
 
+    The other parameters, and what is raised, are those of :func:`epsilon`.
+
     Parameters
     ----------
-    event
-        Any nesting of compositions of supported mechanisms.
     epsilon
         A finite number >= 0.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-    accountant
-        ``"auto"``, ``"characteristic"``, ``"renyi"``, ``"pld"`` or ``"prv"``.
-    cross_check
-        Whether a second accountant must agree.
-    **options
-        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld), ``eps_error``
-        and ``delta_error`` (prv).
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range.
-    UnsupportedEvent
-        If no theorem here covers the event under this relation.
-    BackendRefused
-        If the chosen backend gives no answer.
-    AccountantsDisagree
-        If a cross-check was asked for and the two intervals do not meet.
     """
     if not cross_check and (whole := _whole_run(event, accountant)) is not None:
         pricing, run = whole
@@ -536,14 +492,14 @@ def compare(
     ['characteristic 1.9931', 'renyi 2.1657']
     """
     target = _validate.probability(delta=delta)
-    composition = decompose(event, neighboring_relation)
+    question, composition = _EpsilonAt(target), decompose(event, neighboring_relation)
     chosen = {_chosen(name): dict(how) for name, how in (options or {}).items()}
     rows = []
     names = [_answering(_chosen(accountant), composition) for accountant in accountants]
     for name in (each for group in names for each in group):
         how = chosen.get(name, {})
         bounds, seconds, note = _timed(
-            lambda name=name, how=how: _epsilon(composition, name, target, how)  # type: ignore[misc]
+            lambda name=name, how=how: _bounds(question, composition, name, how)  # type: ignore[misc]
         )
         lower, upper = (bounds.lower, bounds.upper) if bounds else (None, None)
         rows.append(Compared(name, lower, upper, seconds, note))
