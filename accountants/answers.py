@@ -15,8 +15,7 @@ from typing import Any, Self
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
 # Width, relative to delta or to epsilon, from which an answer says that it is wide: ten times of it
-# would pass over answers that have four digits. Neither half nor twice of it changes any of 4
-# answers.
+# would pass over answers that have four digits.
 _WIDE = 1e-5
 
 

@@ -40,7 +40,6 @@ from dpcal.accountants.rounding import UNIT
 __all__ = ["epsilon_bounds", "log_delta_bounds", "log_delta_slope", "without_contour"]
 
 # A closed form that loses more digits than this is replaced by a contour, which is as close.
-# Neither half nor twice of it changes any of 2 answers.
 _ACCEPTED_ERROR = 1e-11
 # Contours improve little on the closed forms of laws with corners, and of laws whose closed form
 # moves as much as the rounding of its arguments makes it.
@@ -51,15 +50,12 @@ _ACCEPTED_ERRORS: dict[type, float] = {
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
 }
-# Relative error of an exact sum above which it is no answer. Neither half nor twice of it changes
-# any of 2 answers.
+# Relative error of an exact sum above which it is no answer.
 _MOST_LOST = 0.5
 # Shares of epsilon at which delta is asked where it is out of reach: close to the largest loss no
-# contour may reach where one does further inside. Neither half nor twice of it changes any of 2
-# answers.
+# contour may reach where one does further inside.
 _FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Relative width of an epsilon that Renyi's bound, which takes a search of its own, cannot improve.
-# Neither half nor twice of it changes any of 4 answers.
 _CLOSE = 1e-6
 
 

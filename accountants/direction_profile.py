@@ -33,25 +33,21 @@ Reals = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 # Width of bounds on log delta that are accepted: ten digits of delta. Less of it takes more
-# contours. With half or twice of it 3 of 6 answers change in the last digits.
+# contours.
 _WIDTH = 1e-10
 # Bounds are accepted up to this many times the width that they have at the center of their
 # interval. With less of it no interval serves more than its center; more of it makes profiles
-# looser than answers. Neither half nor twice of it changes any of 7 answers.
+# looser than answers.
 _LOOSER = 2.0
 # Half-width of an interval in standard deviations of the tilted law. Errors against the sum grow by
-# exp(half its square) towards the ends; a smaller one takes more contours. With half or twice of it
-# one of 6 answers becomes wider.
+# exp(half its square) towards the ends; a smaller one takes more contours.
 _SPREAD = 4.5
 # Intervals that are tried for an epsilon, each closer to it than the one before; the last has its
-# center there. Neither half nor twice of it changes any of 7 answers.
+# center there.
 _ATTEMPTS = 6
-# Complex numbers held at once when a contour is read: 32 MB. Neither half nor twice of it changes
-# any of 7 answers.
+# Complex numbers held at once when a contour is read: 32 MB.
 _ROOM = 2_000_000
 # Tilts of the Chernoff bounds that spare a direction, over the scale of the loss: ten a decade.
-# With half of it 4 of 6 answers change by up to 4e-12; with twice 3 of 6 answers change by up to
-# 3e-13.
 _TILTS = np.geomspace(1e-2, 1e3, 48)
 
 

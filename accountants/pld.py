@@ -36,8 +36,7 @@ __all__ = ["epsilon_bounds", "log_delta_bounds"]
 
 
 # dp-accounting's transforms and truncations may add this to a delta that ought to be a lower bound:
-# truncated mass counts as lost there too. Neither half nor twice of it changes the one answer that
-# reads it.
+# truncated mass counts as lost there too.
 _ROUNDING = 1e-12
 
 

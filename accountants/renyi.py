@@ -33,8 +33,7 @@ from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
 # Tolerance of the root finder over orders. The bound is looser than the best by half its square,
-# less than a hundred units. With half of it nothing changes; with twice one of 15 answers changes
-# in the last digits.
+# less than a hundred units.
 _TOLERANCE = 1e-7
 
 __all__ = ["divergence", "epsilon_bounds", "log_delta_bounds"]
@@ -65,8 +64,7 @@ def _variance(total: Total) -> float:
 
 
 # Tilts at which bounds in closed form are compared, where no quadrature is affordable: 40 a decade,
-# between which the best is refined. With half of it 2 of 3 answers change by up to 6e-12; with
-# twice 2 of 3 answers change by up to 3e-12.
+# between which the best is refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 

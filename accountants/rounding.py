@@ -18,14 +18,11 @@ from fractions import Fraction
 __all__ = ["UNIT", "exp_down", "exp_up", "next_up", "rounded_up"]
 
 # The distance from 1 to the next double. A rounded operation has at most half this relative error,
-# so that half of it would not cover a few operations. With half of it 2 of 23 answers become
-# narrower; with twice 2 of 23 answers become wider.
+# so that half of it would not cover a few operations.
 UNIT = 2.0**-52
 # Logarithm, in nats, below which an exponential is less than half the smallest positive double.
-# Neither half nor twice of it changes any of 5 answers.
 _LOG_OF_SMALLEST = -745.0
-# The smallest positive double, which stands for exponentials below it. Neither half nor twice of it
-# changes any of 5 answers.
+# The smallest positive double, which stands for exponentials below it.
 _SMALLEST = 5e-324
 
 

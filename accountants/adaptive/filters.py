@@ -63,8 +63,7 @@ _UNITS = {
     "zcdp": "sum of zCDP parameters",
     "gdp": "sum of squared GDP parameters",
 }
-# Orders 1 + c of an odometer, unless others are given. Half of the first is no order above 1; with
-# twice of all, the one answer that reads them changes by 4e-3.
+# Orders 1 + c of an odometer, unless others are given.
 _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 
 

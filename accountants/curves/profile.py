@@ -44,14 +44,11 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
-# Points of the profile between which the first guess at an epsilon is interpolated. With half or
-# twice of it the one answer that reads it changes in the last digits.
+# Points of the profile between which the first guess at an epsilon is interpolated.
 _GUESS_POINTS = 129
-# Corrections of the first guess at an epsilon, each of which squares its error. With half of it the
-# lower end of the one answer that reads it changes; with twice it changes in the last digits.
+# Corrections of the first guess at an epsilon, each of which squares its error.
 _CORRECTIONS = 3
-# Relative width of an epsilon from a profile above which it is asked for by itself. Neither half
-# nor twice of it changes the one answer that reads it.
+# Relative width of an epsilon from a profile above which it is asked for by itself.
 _LOOSE = 1e-6
 
 

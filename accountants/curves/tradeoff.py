@@ -55,30 +55,23 @@ Reals = NDArray[np.float64]
 
 NULLS = ("absent", "present", "either")
 
-# Number of epsilons among which the smallest line is sought first. With half of it one of 2 answers
-# becomes wider; with twice one of 2 answers becomes narrower.
+# Number of epsilons among which the smallest line is sought first.
 _FIRST_POINTS = 65
-# Number of epsilons of each further round, between the neighbors of the best one. With half of it
-# one of 2 answers becomes wider; with twice both answers change by up to 5e-12.
+# Number of epsilons of each further round, between the neighbors of the best one.
 _POINTS = 17
-# Number of these further rounds. With half of it one of 2 answers becomes wider; with twice both
-# answers change by up to 7e-13.
+# Number of these further rounds.
 _ROUNDS = 6
 
 # Points of the profile between which the tightest Gaussian curve is interpolated, at first. Their
-# number is doubled until the interval for mu is narrow enough. With half of it the one answer that
-# reads it changes by up to 8e-6; with twice it changes by up to 5e-6.
+# number is doubled until the interval for mu is narrow enough.
 _FEWEST_POINTS = 33
-# Points of that profile at most. Neither half nor twice of it changes the one answer that reads it.
+# Points of that profile at most.
 _MOST_POINTS = 256
-# Relative width of the interval for mu that is narrow enough. Neither half nor twice of it changes
-# the one answer that reads it.
+# Relative width of the interval for mu that is narrow enough.
 _GDP_WIDTH = 5e-4
-# A mu beyond this is reported as infinite: no privacy worth a number is left. Neither half nor
-# twice of it changes the one answer that reads it.
+# A mu beyond this is reported as infinite: no privacy worth a number is left.
 _LARGEST_MU = 1e9
 # A pair whose exp(-epsilon) is below this says nothing that a picture or a number would show.
-# Neither half nor twice of it changes the one answer that reads it.
 _NO_LINE = 1e-300
 
 

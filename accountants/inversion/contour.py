@@ -40,66 +40,53 @@ Complexes = NDArray[np.complex128]
 
 # Largest relative error that aliasing and truncation may each contribute: about ten units. The
 # rounding of most answers is as large, so that less of it adds nodes for nothing, and more widens
-# answers. With half of it 11 of 13 answers change in the last digits; with twice 10 of 13 answers
-# change in the last digits.
+# answers.
 _TOLERANCE = 2e-15
 # Relative error that is enough where only the size of a small part matters, since it is added to a
-# much larger one. With half of it the lower end of one of 4 answers changes; with twice nothing
-# changes.
+# much larger one.
 _CRUDEST = 1e-2
-# Distance of the furthest trial tilt from the saddle, in widths of the peak. With half or twice of
-# it one of 8 answers changes by up to 4e-11.
+# Distance of the furthest trial tilt from the saddle, in widths of the peak.
 FURTHEST = 20.0
 # Distances of all trial tilts from the saddle, in widths of the peak. Chernoff bounds at these
 # tilts say how small the aliases are. For a normal law the best lies at sqrt(2 log(1 / tolerance))
-# = 8 widths; laws of rare jumps need nearer ones, others further ones. With half or twice of it 4
-# of 13 answers change in the last digits.
+# = 8 widths; laws of rare jumps need nearer ones, others further ones.
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
 # On a line of more points than this, fewer trial tilts are used: a trial costs more there than it
-# saves in nodes. Neither half nor twice of it changes any of 4 answers.
+# saves in nodes.
 _MANY_POINTS = 5_000
-# Distances of the trial tilts on such a line, in widths of the peak. Neither half nor twice of it
-# changes any of 4 answers.
+# Distances of the trial tilts on such a line, in widths of the peak.
 _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # Remainder, relative to the value, at the last affordable node that is taken as it is. The
 # transform of a density with jumps falls like a power of t, and smoothing would cost more than
-# this. Neither half nor twice of it changes any of 3 answers.
+# this.
 _ALGEBRAIC = 1e-7
 # Remainder, relative to the value, at which a law of many losses whose remainder falls like a power
 # of t has enough nodes: more of them would cost time, and gain less than rounding leaves of the
-# digits. Neither half nor twice of it changes any of 3 answers.
+# digits.
 _ENOUGH = 1e-11
-# Nodes of one contour at most. Half of them makes answers of small noise and few steps wider: one
-# of 6 answers was, and all took 0.6 of the time. Twice as many take 1.6 times the time.
+# Nodes of one contour at most.
 _MAX_NODES = 1 << 19
-# Complex multiplications of one contour at most, about 0.1 s. Neither half nor twice of it changes
-# any of 8 answers.
+# Complex multiplications of one contour at most, about 0.1 s.
 _MAX_WORK = 3e7
-# Nodes that any composition may have, as long as they take no more than `_MOST_WORK`. Neither half
-# nor twice of it changes any of 3 answers.
+# Nodes that any composition may have, as long as they take no more than `_MOST_WORK`.
 _MIN_BUDGET = 1 << 14
-# Complex multiplications of such a contour at most. Neither half nor twice of it changes any of 3
-# answers.
+# Complex multiplications of such a contour at most.
 _MOST_WORK = 1.5e8
-# Fewest nodes that a contour is smoothed for: below this, smoothing says little. Neither half nor
-# twice of it changes any of 3 answers.
+# Fewest nodes that a contour is smoothed for: below this, smoothing says little.
 _FEWEST = 1 << 10
 # Ratio of neighboring times between which the decay is bounded. Closer times find the last node
-# more exactly, at a bound each: the last node lies at most this much too far out. Half of it is no
-# ratio above 1, and none of 18 answers comes; with twice 7 of 18 answers change in the last digits.
+# more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
-# Logarithm of this ratio, from which the length of the grid follows. With half of it 2 of 3 answers
-# become narrower; with twice 2 of 12 become wider.
+# Logarithm of this ratio, from which the length of the grid follows.
 _LOG_RATIO = math.log(_GRID_RATIO)
 # Grid times between two checks whether the rest is negligible: fewer compute less beyond the last
-# node, and more take fewer calls. Neither half nor twice of it changes any of 3 answers.
+# node, and more take fewer calls.
 _CHUNK = 32
 # Shifts at which the smoothed delta bounds the plain one from below, as logarithms of the
 # probability that the added loss exceeds the shift. Each is twice the one before: closer ones gain
-# little. Neither half nor twice of it changes the one answer that reads it.
+# little.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
-# Logarithm at which the size of an error is capped: its exponential is still a double. Neither half
-# nor twice of it changes any of 4 answers.
+# Logarithm at which the size of an error is capped: its exponential is still a double.
 _HUGE = 700.0
 # An integrand without a digit left may have no value; its sum then says nothing.
 _silent = np.errstate(over="ignore", invalid="ignore")

@@ -35,15 +35,11 @@ from dpcal.accountants.rounding import UNIT
 __all__ = ["narrowed", "without_far_means"]
 
 # Shares of delta that far means may have, in turn, until the bounds are close. The first leaves six
-# digits of epsilon, the second three. A smaller one first costs a search that seldom helps. Neither
-# half nor twice of it changes any of 4 answers.
+# digits of epsilon, the second three. A smaller one first costs a search that seldom helps.
 _SHARES = (1e-6, 1e-3)
-# Relative width of bounds on epsilon, and width of those on log delta, that are close. At a tenth
-# of it, answers that have four digits take one more search, of seconds. Neither half nor twice of
-# it changes any of 4 answers.
+# Relative width of bounds on epsilon, and width of those on log delta, that are close.
 _CLOSE = 1e-4
-# By how much a weight is rounded, relative to it: a few sums and quotients of doubles. Neither half
-# nor twice of it changes the one answer that reads it.
+# By how much a weight is rounded, relative to it: a few sums and quotients of doubles.
 _ROUNDING = 8 * UNIT
 
 

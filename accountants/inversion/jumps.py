@@ -40,21 +40,17 @@ __all__ = ["JumpLine", "Jumps", "split"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Stands for log 0: its multiples stay finite, and their exponentials are 0. Neither half nor twice
-# of it changes any of 2 answers.
+# Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 # Log of odds of a jump, of all steps together, below which a second jump is less than rounding: its
 # share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it shows: at half of it 2 of 4
 # answers became twice as wide, at twice of it none.
 _RARE = -45.0
-# Log of odds below which log1p(odds) is odds to rounding. With half of it one of 9 answers is too
-# low, by 1e-11; with twice none changes.
+# Log of odds below which log1p(odds) is odds to rounding.
 _TINY = -36.0
-# Log of odds above which the bulk is not told from rounding. Neither half nor twice of it changes
-# any of 3 answers.
+# Log of odds above which the bulk is not told from rounding.
 _CERTAIN = 600.0
 # Atoms of more Laplace mechanisms than this are not set apart: their powers would lose four digits.
-# Neither half nor twice of it changes any of 4 answers.
 _MOST_ENDS = 10_000
 
 

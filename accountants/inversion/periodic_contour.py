@@ -36,17 +36,14 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Nodes on half a period at most. Longer periods are left to contours that are cut off, which say
-# less of atoms. Neither half nor twice of it changes any of 23 answers.
+# less of atoms.
 _MAX_NODES = 1 << 19
-# Complex multiplications spent on these nodes at most, about 0.2 s. Neither half nor twice of it
-# changes any of 23 answers.
+# Complex multiplications spent on these nodes at most, about 0.2 s.
 _MAX_WORK = 6e7
-# Log of the ratio of neighboring times between which the decay is bounded. With half or twice of it
-# the lower end of one of 21 answers changes.
+# Log of the ratio of neighboring times between which the decay is bounded.
 _LOG_RATIO = math.log(1.12)
 # Below this log of a bound, relative to the real node, the rest of the nodes is left out: it is a
-# millionth of a unit. With half of it 4 of 21 answers become wider; with twice 2 of 21 answers
-# change in the last digits.
+# millionth of a unit.
 _NOTHING = -50.0
 
 

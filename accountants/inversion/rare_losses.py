@@ -36,13 +36,10 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers", "trimmed"]
 
-# Ratio of the losses at neighboring cuts. At twice of it, layers are too wide for one contour each:
-# of 40 answers one lost its lower end, two became wider, and all took half as long again. At half
-# of it one became narrower, and all took 15 percent longer.
+# Ratio of the losses at neighboring cuts.
 _RATIO = 4.0
 # Cuts of one loss that are closer than this, in the sum of their widths, are one: below the lower
-# of them and between them there would be more than below the upper one. At twice of it two of 40
-# answers became wider; at half of it none changed.
+# of them and between them there would be more than below the upper one.
 _CLOSEST = 7.0
 
 

@@ -22,25 +22,17 @@ __all__ = ["COARSE", "MAX_TILT", "MOST_EVALUATIONS", "increasing_root", "log_che
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
-# A saddle beyond this tilt is not searched for: a loss of 1e-12 is nowhere told from 0. With half
-# of it one of 4 answers changes by up to 0.1; with twice one of 4 answers changes by up to 0.06.
+# A saddle beyond this tilt is not searched for: a loss of 1e-12 is nowhere told from 0.
 MAX_TILT = 1e12
-# Evaluations of a law in search of a root: a search that takes more does not converge. Neither half
-# nor twice of it changes any of 10 answers.
+# Evaluations of a law in search of a root: a search that takes more does not converge.
 MOST_EVALUATIONS = 200
 # How close to a root is close enough for a contour: every bound holds on any contour, and this one
-# has a peak within a factor of exp(5e-5) of the smallest. Half and twice of it change last digits.
-# With half of it 2 of 22 answers change by up to 1e-11; with twice 4 of 22 answers change by up to
-# 7e-11.
+# has a peak within a factor of exp(5e-5) of the smallest.
 COARSE = 0.01
-# Evaluations of a subset of many losses in search of a root, at most. Neither half nor twice of it
-# changes any of 4 answers.
+# Evaluations of a subset of many losses in search of a root, at most.
 _SUBSET_EVALUATIONS = 36
-# Evaluations of all of many losses at most, from where the search on the subset ended. Neither half
-# nor twice of it changes any of 4 answers.
+# Evaluations of all of many losses at most, from where the search on the subset ended.
 _EVALUATIONS = 14
-# Half as many of all of them beyond this tilt, where an evaluation takes the most points. Neither
-# half nor twice of it changes any of 4 answers.
 _FAR = 1e7
 
 

@@ -36,69 +36,48 @@ __all__ = ["bracketed", "epsilon_on_contours"]
 Invert = Callable[[float], Inversion]
 
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon: nine
-# digits. A tenth of it costs a new inversion around most roots. Neither half nor twice of it
-# changes any of 9 answers.
+# digits.
 _ACCEPTED_WIDTH = 5e-10
-# New inversions around a root that lies far from where the last one had its saddle. Neither half
-# nor twice of it changes any of 10 answers.
+# New inversions around a root that lies far from where the last one had its saddle.
 _INVERSIONS = 3
-# Steps of Newton's method on one inversion, at most. Neither half nor twice of it changes any of 10
-# answers.
+# Steps of Newton's method on one inversion, at most.
 _NEWTON_STEPS = 60
-# Steps of Newton's method after which a bracket is halved instead. Neither half nor twice of it
-# changes any of 10 answers.
+# Steps of Newton's method after which a bracket is halved instead.
 _BEFORE_HALVING = 12
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
-# With half of it one of 10 answers changes by up to 9e-10; with twice nothing changes.
 _CONVERGED = 1e-7
-# Steps outward from a root until the bounds prove an end: each doubles the last. Neither half nor
-# twice of it changes any of 10 answers.
+# Steps outward from a root until the bounds prove an end: each doubles the last.
 _OUTWARD_STEPS = 60
-# Steps of a search for epsilon at most, each with new layers. Neither half nor twice of it changes
-# any of 5 answers.
+# Steps of a search for epsilon at most, each with new layers.
 _STEPS = 16
-# Distance from the target, in log delta, that is close enough for Newton's method. Neither half nor
-# twice of it changes any of 5 answers.
+# Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
-# Largest step of such a search, in log epsilon. Neither half nor twice of it changes any of 5
-# answers.
+# Largest step of such a search, in log epsilon.
 _FARTHEST = 2.5
-# Smallest epsilon that is told from 0. With half or twice of it the one answer that reads it
-# changes in the last digits.
+# Smallest epsilon that is told from 0.
 _SMALLEST = 1e-12
-# How often the guess of a subset is corrected by how far off it was. No question of
-# benchmarks.constants reads it.
+# How often the guess of a subset is corrected by how far off it was.
 _CORRECTIONS = 3
 # Width of the bounds on log delta beyond which an inversion of many losses says too little for
-# another to be tried nearby, which would lack the same contours. No question of
-# benchmarks.constants reads it.
+# another to be tried nearby, which would lack the same contours.
 _LEAST_SAID = 1.0
-# Largest epsilon of a first guess. With half or twice of it the one answer that reads it changes in
-# the last digits.
+# Largest epsilon of a first guess.
 _LARGEST_GUESS = 1e6
-# Halvings of the logarithm of a first guess: 30 leave eight digits. With half or twice of it the
-# one answer that reads it changes in the last digits.
+# Halvings of the logarithm of a first guess: 30 leave eight digits.
 _HALVINGS = 30
-# Points at which a bracketing search may ask where they are cheap. Neither half nor twice of it
-# changes any of 18 answers.
+# Points at which a bracketing search may ask where they are cheap.
 _CHEAP_POINTS = 120
-# Points at which a bracketing search may ask where they take contours. With half of it nothing
-# changes; with twice one of 18 answers changes in the last digits.
+# Points at which a bracketing search may ask where they take contours.
 _COSTLY_POINTS = 6
-# Points at which it may ask where they take contours of more than `_SOME_LOSSES` losses. Neither
-# half nor twice of it changes any of 18 answers.
+# Points at which it may ask where they take contours of more than `_SOME_LOSSES` losses.
 _FEW_POINTS = 4
-# Number of distinct losses beyond which a bracketing search asks at few points. Neither half nor
-# twice of it changes any of 18 answers.
+# Number of distinct losses beyond which a bracketing search asks at few points.
 _SOME_LOSSES = 8
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
-# With half of it the lower ends of 4 of 22 answers change; with twice 4 of 22 answers become wider.
 _JUST_BELOW = (1e-9, 1e-5)
-# Share of a bracket at its ends where no point is asked. With half or twice of it 4 of 22 answers
-# become wider.
+# Share of a bracket at its ends where no point is asked.
 _AWAY_FROM_ENDS = 0.02
-# Width of a bracket, relative to epsilon, at which a search ends. With half of it 2 of 22 answers
-# become narrower; with twice 8 of 22 answers become wider.
+# Width of a bracket, relative to epsilon, at which a search ends.
 _NARROW = 1e-12
 
 

@@ -43,67 +43,53 @@ __all__ = [
 ]
 
 # Complex multiplications a loss up to which a contour is cheap: to look for a better way would cost
-# more. With a tenth of it more ways are tried in vain; with ten times of it slow contours are
-# taken. With half of it one of 19 answers becomes narrower; with twice nothing changes.
+# more.
 _CHEAP_WORK = 4e6
 # Width of bounds on log delta at which an inversion is taken without a further try: six digits of
-# delta. Neither half nor twice of it changes any of 8 answers.
+# delta.
 TIGHT = 1e-6
 # Width of bounds on log delta at which a way of inverting many losses is taken: one try more costs
-# as much as a whole answer. Neither half nor twice of it changes any of 9 answers.
+# as much as a whole answer.
 _TIGHT_OF_MANY = 1.0
-# Width of bounds on log delta at which one contour of many losses is taken. Neither half nor twice
-# of it changes any of 9 answers.
+# Width of bounds on log delta at which one contour of many losses is taken.
 _CLOSE = 0.1
 # A part whose logarithm is this far below the other is bounded instead of computed: exp(-45) is a
-# tenth of a thousandth of a unit. With half of it the lower end of one of 5 answers changes; with
-# twice nothing changes.
+# tenth of a thousandth of a unit.
 _NEGLIGIBLE = 45.0
 # Log of the probability that a trimmed law may leave out, less log delta, and how sharp its cuts
 # are. They are tried in turn until a contour is found: sharp cuts are needed where large losses are
-# not much rarer than delta. With half of it 3 of 9 answers become wider; with twice 2 of 9 answers
-# become narrower.
+# not much rarer than delta.
 TRIMS = ((-37.0, 1.0), (-30.0, 3.0), (-22.0, 5.0), (-13.0, 8.0), (-7.0, 8.0), (-4.0, 16.0))
-# Log of the probability beyond all layers, less log delta: less than a unit of delta. With half of
-# it 2 of 8 answers become wider; with twice one of 8 answers becomes narrower.
+# Log of the probability beyond all layers, less log delta: less than a unit of delta.
 NEGLIGIBLE_REST = -37.0
-# Log delta that is assumed where nothing is known of it. Neither half nor twice of it changes any
-# of 5 answers.
+# Log delta that is assumed where nothing is known of it.
 _FIRST_GUESS = -30.0
-# How often a guess at log delta is improved. Neither half nor twice of it changes any of 5 answers.
+# How often a guess at log delta is improved.
 _GUESSES = 4
-# How far an estimate of log delta may lie below the guess that the cuts were chosen for. Neither
-# half nor twice of it changes any of 5 answers.
+# How far an estimate of log delta may lie below the guess that the cuts were chosen for.
 _GUESSED = 3.0
-# Complex multiplications that a trimmed contour may take: it is meant to be cheap. With half or
-# twice of it one of 9 answers becomes narrower.
+# Complex multiplications that a trimmed contour may take: it is meant to be cheap.
 _TRIMMED_WORK = 4e6
-# Layers of a law at most. With few of them, small losses are left without a contour. Neither half
-# nor twice of it changes any of 5 answers.
+# Layers of a law at most. With few of them, small losses are left without a contour.
 _MOST_LAYERS = 24
-# Complex multiplications for each layer at most, times the root of the number of losses. Neither
-# half nor twice of it changes any of 5 answers.
+# Complex multiplications for each layer at most, times the root of the number of losses.
 _LAYER_WORK = 3e7
 # Share of the number of losses that takes the place of its root where it is more: so many losses
-# have no cheaper way. Neither half nor twice of it changes any of 5 answers.
+# have no cheaper way.
 _SHARE_OF_MANY = 0.1
 # Quadrature points in all layers together, which bound the memory to a few hundred megabytes: half
-# of them leave a thousand losses of which some are large without a lower end. Neither half nor
-# twice of it changes any of 5 answers.
+# of them leave a thousand losses of which some are large without a lower end.
 _LAYER_POINTS = 4e6
 # The largest loss that a contour for all that is left may see, in standard deviations of the rest:
-# larger ones are rare jumps, and a law with rare jumps has no short contour. With half of it
-# nothing changes; with twice the lower end of one of 5 answers changes.
+# larger ones are rare jumps, and a law with rare jumps has no short contour.
 _RARE_JUMPS = 20.0
 # A layer without a contour is bounded where it is this much smaller than the rest, in logarithms:
-# the bounds are then up to exp(-5) apart. Neither half nor twice of it changes any of 5 answers.
+# the bounds are then up to exp(-5) apart.
 _BOUNDED = 5.0
 # A cut is sought in the valley of the integrand at these multiples of the saddle. Without the
-# second, one answer in fifty has an upper end that is a fifth larger in log delta. Neither half nor
-# twice of it changes any of 9 answers.
+# second, one answer in fifty has an upper end that is a fifth larger in log delta.
 _VALLEYS = (1.0, 8.0)
-# Log of a relative error of a closed form above which it is no guess. Neither half nor twice of it
-# changes any of 4 answers.
+# Log of a relative error of a closed form above which it is no guess.
 _GUESS_ERROR = 1.0
 
 

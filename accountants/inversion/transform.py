@@ -50,22 +50,16 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 # Largest number of parts into which a unit is cut, to make it that of several lattices. With more,
 # a period takes more nodes than a contour that cuts off; with half as many, some ratios are missed.
-# Neither half nor twice of it changes any of 15 answers.
 _FINEST = 1000
 # More distinct losses than this are many. One evaluation of their law takes as many quadratures, so
-# that fewer ways of inverting it are tried. Twice as many double the longest times. Neither half
-# nor twice of it changes any of 16 answers.
+# that fewer ways of inverting it are tried.
 MANY_LOSSES = 24
 # A law of more distinct losses than this is searched on a subset of them, each counted as often as
-# several. A law of fewer is searched as fast by itself. Neither half nor twice of it changes any of
-# 18 answers.
+# several. A law of fewer is searched as fast by itself.
 _SUBSET_FROM = 100
-# About as many losses are in such a subset; half of them are a worse guess. Neither half nor twice
-# of it changes any of 18 answers.
+# About as many losses are in such a subset; half of them are a worse guess.
 _SUBSET_SIZE = 16
-# Nodes of a contour at which errors are computed; between them they are bounded. Half as many
-# loosen the bounds by a few units. With half or twice of it 6 of 15 answers change in the last
-# digits.
+# Nodes of a contour at which errors are computed; between them they are bounded.
 _ERROR_NODES = 12
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]

@@ -38,14 +38,11 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
-# Log of a mass that is summed as it is, and not as 1 and a change. Neither half nor twice of it
-# changes any of 9 answers.
+# Log of a mass that is summed as it is, and not as 1 and a change.
 _PLAIN = -0.7
-# Terms of the exact convolution of a lattice law with itself, at most. Neither half nor twice of it
-# changes any of 21 answers.
+# Terms of the exact convolution of a lattice law with itself, at most.
 _MAX_TERMS = 4096
-# Relative error of a value that is the logarithm of few operations on positive numbers. With half
-# or twice of it one of 4 answers changes in the last digits.
+# Relative error of a value that is the logarithm of few operations on positive numbers.
 ROUNDING = 10 * UNIT
 
 

@@ -49,11 +49,9 @@ Complexes = NDArray[np.complex128]
 Mixture = tuple[tuple[float, float], ...]
 
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
-# With half of it nothing changes; with twice one of 3 answers changes by up to 0.1.
 _MAX_POINTS = 400_000
 # Standard deviations from the origin beyond which no closed form is sought: log delta is then below
-# -500,000, and what its rounding leaves is no better than a bound by moments. Neither half nor
-# twice of it changes any of 2 answers.
+# -500,000, and what its rounding leaves is no better than a bound by moments.
 _FARTHEST = 1e3
 
 

@@ -40,14 +40,13 @@ Complexes = NDArray[np.complex128]
 # 4 are too low, by up to 2e-3, and with twice of them too high.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Largest product of tilt and half-width up to which these nodes integrate an exponential density to
-# rounding. Neither half nor twice of it changes any of 12 answers.
+# rounding.
 _SMOOTH = 25.0
 # Largest phase, in radians over half of the interval, that 64 nodes of Gauss and Legendre integrate
-# to rounding; beyond it the closed form loses no digits. Neither half nor twice of it changes any
-# of 8 answers.
+# to rounding; beyond it the closed form loses no digits.
 _PHASE = 30.0
 # Multiple of 1 / tilt from its end beyond which an exponential density is left out: exp(-45) is
-# 3e-20, below a rounding. Neither half nor twice of it changes any of 8 answers.
+# 3e-20, below a rounding.
 _REACH = 45.0
 
 

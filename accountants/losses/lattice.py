@@ -38,32 +38,22 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Log of what the rule may miss, relative to terms of second order in the loss. At 1e-19 the error
-# is a thousandth of a unit in the last place. With half as many digits 7 of 30 answers are too low,
-# by up to 4e-11, and 7 too high; with twice as many 8 of 15 moved by 5e-13, and all took a tenth
-# longer.
+# is a thousandth of a unit in the last place.
 LOG_TOLERANCE = math.log(1e-19)
-# Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21. At
-# half of it 22 of 28 answers are too low, by up to 6e-5; at twice of it none of 14 changed, and all
-# took 7 percent longer.
+# Half-width of the range in standard deviations of the noise: beyond it a normal law has 2e-21.
 RANGE = 9.5
 # Largest angle of a shifted line, in radians of the argument of the density ratio. The strip ends
-# at pi, and the rule's error is bounded at twice the angle. At half of it 2 of 14 answers were
-# twice as narrow, and all took 30 percent longer; at twice of it the angle leaves the strip: 8 of
-# 14 were wider, and 5 of 28 are too low, by up to 5e-4.
+# at pi, and the rule's error is bounded at twice the angle.
 LARGEST_ANGLE = 1.5
 # Growth of an integrand up to the far edge of the strip, at which the strip is narrow enough: the
-# bound on the rule's error has room for a factor of exp(4). Neither half nor twice of it changes
-# any of 13 answers.
+# bound on the rule's error has room for a factor of exp(4).
 _MAX_GROWTH = 8.0
-# How often a strip is made narrower by a factor of sqrt(2), at most. Neither half nor twice of it
-# changes any of 13 answers.
+# How often a strip is made narrower by a factor of sqrt(2), at most.
 _MOST_NARROWED = 60
 # Log of a weight that a probability does not feel: exp(-200) is far below a unit in the last place.
-# Neither half nor twice of it changes any of 12 answers.
 _NO_WEIGHT = -200.0
 # Probabilities of the events to which a law is restricted when its decay is bounded: the more of
-# them, the sharper the bound, at a table look-up each. With half of it 2 of 11 answers change in
-# the last digits; with twice the lower end of one of 11 answers changes.
+# them, the sharper the bound, at a table look-up each.
 _SHARES = np.array([0.6, 0.75, 0.85, 0.93, 0.97, 0.99, 0.999, 0.9999, 1.0])
 
 

@@ -22,20 +22,15 @@ from dpcal.accountants.losses.base import Lattice, OutOfReach, Tilt
 
 __all__ = ["QuadratureTilt", "TwoParts", "argument_sizes", "complex_log1p", "exponents_of"]
 
-# A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass. Neither
-# half nor twice of it changes any of 13 answers.
+# A time, in 1 / nats, after which a law that has not decayed is taken to have a point mass.
 _NEVER = 1e200
 # Most steps of Newton's method towards a time: many more than it takes, so that the loop ends.
-# Neither half nor twice of it changes any of 3 answers.
 _MOST_STEPS = 100
 # Absolute change of a characteristic function that merged points may make: below its rounding.
-# Neither half nor twice of it changes any of 14 answers.
 _MERGED_TOLERANCE = 1e-17
-# Number of points with small phases from which on a series for them is worth its overhead. With
-# half or twice of it one of 14 answers changes in the last digits.
+# Number of points with small phases from which on a series for them is worth its overhead.
 _FEW = 64
-# Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0. Neither half
-# nor twice of it changes any of 3 answers.
+# Stands for log 0, in nats: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 
 Reals = NDArray[np.float64]

@@ -30,7 +30,7 @@ Complexes = NDArray[np.complex128]
 
 # Angle of the line on which decay is bounded, times sigma. On a line nearer to the real one,
 # weights are smaller and fall more slowly: half of it bounds late times worse, twice of it early
-# ones. Neither half nor twice of it changes any of 3 answers.
+# ones.
 _NEARER = 0.6
 
 

@@ -41,12 +41,9 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Points of a rule without limits of its own: 2 MB for each array. With more, one evaluation takes
-# longer than a whole answer may; with half as many, small noise is refused an exact answer. Neither
-# half nor twice of it changes any of 9 answers.
+# longer than a whole answer may; with half as many, small noise is refused an exact answer.
 _MAX_POINTS = 1 << 18
-# Smallest power up to which a rule serves: a search for a saddle begins below it. Half of it makes
-# such searches build several rules; twice of it makes all rules longer. Neither half nor twice of
-# it changes any of 14 answers.
+# Smallest power up to which a rule serves: a search for a saddle begins below it.
 _LEAST_POWER = 8.0
 
 

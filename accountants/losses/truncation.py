@@ -64,65 +64,50 @@ Complexes = NDArray[np.complex128]
 # it cuts off: at twice of it 2 of 10 answers were wider and rose by up to 4e-4; at half, 2 were
 # narrower, and all took 30 percent longer.
 _WIDE_SIGMAS = 0.5
-# Width of a wide cut at most, in sigma^2, over which the exponent of w moves by one. Neither half
-# nor twice of it changes any of 10 answers.
+# Width of a wide cut at most, in sigma^2, over which the exponent of w moves by one.
 _WIDE_SQUARES = 0.7
 # Width of a sharp cut at most, in sigma. It is sharp since a tilt multiplies the tail of a cut by
-# the exponential of the loss there. Neither half nor twice of it changes any of 4 answers.
+# the exponential of the loss there.
 _SHARP_SIGMAS = 0.4
-# Width of a sharp cut at most, in the distance over which the normal density falls. Neither half
-# nor twice of it changes any of 4 answers.
+# Width of a sharp cut at most, in the distance over which the normal density falls.
 _SHARP_DENSITIES = 0.7
-# Width of a sharp cut at most, in the distance over which the loss grows. Neither half nor twice of
-# it changes any of 4 answers.
+# Width of a sharp cut at most, in the distance over which the loss grows.
 _SHARP_LOSSES = 0.08
-# Distance of the shifted line from the real one for wide cuts, in widths of the narrowest cut. With
-# half of it one of 9 answers becomes narrower; with twice one of 9 answers becomes wider.
+# Distance of the shifted line from the real one for wide cuts, in widths of the narrowest cut.
 _WIDE_SHIFT = 1.0
 # Distance of the shifted line for sharp cuts, in widths of the narrowest cut. It is large, as what
 # is left of a part far out on a contour falls with it; a share grows up to the line by exp(shift^2
-# / 2), here 90-fold, which costs the same factor in rounding. Neither half nor twice of it changes
-# any of 10 answers.
+# / 2), here 90-fold, which costs the same factor in rounding.
 _SHARP_SHIFT = 3.0
 # Points of the rule of a trimmed law at most. Such a law is meant to be cheap: one that takes more
-# is cut elsewhere. Neither half nor twice of it changes any of 10 answers.
+# is cut elsewhere.
 _TRIMMED_POINTS = 12_000
-# Points of the rule of a layer at most. With half of it nothing changes; with twice one of 6
-# answers changes in the last digits.
+# Points of the rule of a layer at most.
 _LAYER_POINTS = 40_000
 # A rule serves powers that are larger than asked for by this factor, so that a search for a saddle
 # that moves on within it builds no new rule. A fourth more of the powers takes about a fourth more
-# points. With half or twice of it one of 10 answers becomes narrower.
+# points.
 _HEADROOM = 1.25
-# Widths below its lower cut at which a part begins: there the share is 8e-45. Neither half nor
-# twice of it changes any of 10 answers.
+# Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
 # Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
-# With half of it 3 of 15 answers are too low, by up to 2e-11; with twice none changes.
 _NOTHING = LOG_TOLERANCE - 8.0
-# Widths at which the tail of a wide cut may end. With half of it one of 9 answers becomes narrower;
-# with twice nothing changes.
+# Widths at which the tail of a wide cut may end.
 _WIDE_TAIL = np.linspace(0.0, 40.0, 161)
 # Widths at which the tail of a sharp cut may end. The rest beyond the first of them, 1e-19 of each
-# point, is not told from what the cut above it takes. Neither half nor twice of it changes any of
-# 10 answers.
+# point, is not told from what the cut above it takes.
 _SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
-# taken from a point beyond the end of a part, relative to the mass that stays. With half or twice
-# of it one of 9 answers changes, and meets the one before.
+# taken from a point beyond the end of a part, relative to the mass that stays.
 SURPLUS = 1e-18
-# Largest correction of a mass for what is cut off that is worth the digits it takes. Neither half
-# nor twice of it changes any of 7 answers.
+# Largest correction of a mass for what is cut off that is worth the digits it takes.
 _MOST_CORRECTED = 0.2
-# Size of log M from which its difference from 0 has no more digits than log M has. With half of it
-# nothing changes; with twice one of 7 answers changes in the last digits.
+# Size of log M from which its difference from 0 has no more digits than log M has.
 _FAR = 0.3
-# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1. Neither half
-# nor twice of it changes any of 2 answers.
+# Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1.
 _HUGE = 100.0
 # Largest disagreement between the masses on the real and on the shifted line that a part may show:
-# more says that the rule misses some of the part. Neither half nor twice of it changes any of 7
-# answers.
+# more says that the rule misses some of the part.
 _DISAGREEMENT = 1e-9
 
 

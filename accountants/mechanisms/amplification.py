@@ -30,11 +30,9 @@ Reals = NDArray[np.float64]
 
 # Number of intervals into which the density of a Laplace loss is cut. Ten steps at q = 0.1 and
 # scale 1 cost 2e-7 of epsilon by rounding up, 1e-6 with half as many intervals; twice as many take
-# half as long again. With half of it the one answer that reads it changes by up to 7e-7; with twice
-# it changes by up to 2e-7.
+# half as long again.
 _INTERVALS = 1024
 # Losses, in nats, from which on q exp(l) is so large that 1 - q beside it is a correction to it.
-# Neither half nor twice of it changes any of 2 answers.
 _LARGE = 500.0
 
 Pair = tuple[PrivacyLoss, PrivacyLoss]

@@ -54,35 +54,25 @@ __all__ = ["best_run_laws", "log_inverse_gamma"]
 Reals = NDArray[np.float64]
 
 # Log of the delta down to which profiles are followed. The rest counts as an infinite loss, so that
-# smaller deltas than this, times the mean number of runs, are left to Renyi divergences. With half
-# of it all 5 answers change by up to 1e-4; with twice all 5 answers change by up to 7e-4.
+# smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
 _LOG_FLOOR = -75.0
-# Log of the delta below which the Chernoff bound is good enough: no contour is asked there. With
-# half of it all 5 answers change by up to 0.08; with twice all 5 answers change by up to 2e-11.
+# Log of the delta below which the Chernoff bound is good enough: no contour is asked there.
 _LOG_FAR = -45.0
 # Largest epsilon that is looked at: its exponential and those of somewhat larger ones are doubles.
-# With half or twice of it all 5 answers change by up to 2e-4.
 _LARGEST = 300.0
 # Points of a profile. Between two of them it is taken to be linear in e^epsilon, which costs 1e-4
-# of epsilon at delta 1e-6 of a Gaussian mechanism, and four times that with half of them. With half
-# of it all 5 answers change by up to 1e-3; with twice all 5 answers change by up to 3e-4.
+# of epsilon at delta 1e-6 of a Gaussian mechanism, and four times that with half of them.
 _POINTS = 384
 # Levels b of which the maximum is taken, evenly spaced in log b. A pair of neighbors may cost up to
-# their distance, 2e-3 here for fifty runs. With half of it all 5 answers change by up to 0.01; with
-# twice all 5 answers change by up to 6e-3.
+# their distance, 2e-3 here for fifty runs.
 _LEVELS = 8000
-# Smallest level over the one at which g starts to fall. Below it g is 1 but for this. With half of
-# it all 5 answers change by up to 1e-3; with twice all 5 answers change by up to 9e-4.
+# Smallest level over the one at which g starts to fall. Below it g is 1 but for this.
 _SMALLEST_LEVEL = 1e-3
-# Distance in log x within which terms of the sum are gathered at the smallest of them. With half of
-# it all 5 answers change by up to 4e-4; with twice all 5 answers change by up to 7e-4.
+# Distance in log x within which terms of the sum are gathered at the smallest of them.
 _GATHERED = 1e-3
-# Relative slack on every bound, far above the rounding of the sums here. With half of it all 5
-# answers change by up to 2e-11; with twice all 5 answers change by up to 4e-11.
+# Relative slack on every bound, far above the rounding of the sums here.
 _SLACK = 1e-11
-# Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1. With a tenth of
-# it, the rounding of log(1 / gamma) upward would no longer be covered. With half of it 3 of 5
-# answers change by up to 2e-8; with twice 3 of 5 answers change by up to 4e-8.
+# Relative error of 1 / gamma - 1, in units of log(1 / gamma) where that is above 1.
 _GAMMA = 4e-9
 
 

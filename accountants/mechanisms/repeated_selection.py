@@ -32,11 +32,9 @@ __all__ = ["RepeatedSelection"]
 
 Reals = NDArray[np.float64]
 
-# Smallest c of the free Renyi order 1 + c of a repetition that is tried. With half of it one of 4
-# answers changes by up to 1e-12; with twice one of 4 answers changes by up to 5e-13.
+# Smallest c of the free Renyi order 1 + c of a repetition that is tried.
 _SMALLEST = 1e-3
-# Largest c of the free Renyi order 1 + c of a repetition that is tried. With half of it one of 4
-# answers changes by up to 6e-13; with twice one of 4 answers changes in the last digits.
+# Largest c of the free Renyi order 1 + c of a repetition that is tried.
 _LARGEST = 1e4
 
 

@@ -34,15 +34,13 @@ __all__ = ["poisson", "truncated_poisson", "with_replacement", "without_replacem
 
 Pairs = tuple[PrivacyLoss, PrivacyLoss]
 
-# Stands for a probability below the range of a double. Neither half nor twice of it changes any of
-# 4 answers.
+# Stands for a probability below the range of a double.
 _SMALLEST = 1e-300
 # Relative error that binomial probabilities may have; those of scipy 1.17 are within 2e-10 of sums
-# at 40 digits, for up to 1e7 trials. With half or twice of it all 3 answers change by up to 2e-9.
+# at 40 digits, for up to 1e7 trials.
 _MARGIN = 1e-9
 # Probability, per step, of so many draws of one record that the step counts as a failure, with an
-# infinite loss. It adds to delta: a larger value would be seen at small deltas. Neither half nor
-# twice of it changes the one answer that reads it.
+# infinite loss. It adds to delta: a larger value would be seen at small deltas.
 _FAILURE = 1e-18
 
 

@@ -48,11 +48,9 @@ __all__ = ["dominating_pairs", "refuse"]
 Rule = Callable[[Any, str], Pairs]
 
 # Least sampling probability > 0: its sixth power is still a normal double, and moments need that.
-# Neither half nor twice of it changes any of 3 answers.
 _LEAST_SAMPLING = 1e-50
 # Largest loss, in nats, of a discrete Laplace mechanism. Moments take its fourth power, which stays
-# far below the range of a double; a loss near that range was answered with infinity. Neither half
-# nor twice of it changes any of 18 answers.
+# far below the range of a double; a loss near that range was answered with infinity.
 _LARGEST_LOSS = 1e12
 
 

@@ -1,6 +1,6 @@
 """What changes if a numeric constant is halved or doubled? Each in turn, in a process of its own.
 
-    python -m benchmarks.constants [--only WORD ...] [--file FILE] [--table]
+    python -m benchmarks.constants [--only WORD ...] [--file FILE] [--page PAGE]
 
 Constants are the numbers (tuples and arrays of numbers) that modules of ``dpcal.accountants``, and
 those of ``dpcal.calibrate`` that make plans, give an upper-case name. The questions are those of
@@ -326,28 +326,70 @@ class Study:
             self.row(label, factor, **numbers)
 
 
-def table(rows):
-    """Print the rows of constants that changed something as Markdown."""
-    print("| constant | times | answers | wrong or apart | ends lost | wider | changed | time |")
-    print("|---|---|---|---|---|---|---|---|")
+# -- the page
+
+HEADING = "## Each constant\n"
+EFFECTS = (
+    ("wrong", "fail"),
+    ("apart", "share no point with the answer before"),
+    ("lost", "lose an end"),
+    ("wider", "become wider"),
+)
+
+
+def effect(row):
+    """Return what a row says, in words."""
+    if not row["answers"]:
+        return "not asked"
+    found = [f"{row[key]} {words}" for key, words in EFFECTS if row[key] > 0]
+    if not found and row["changed"]:
+        found = [f"{row['changed']} change by up to {row['moved']:.0e}"]
+    return f"of {row['answers']}: {', '.join(found)}" if found else "nothing changes"
+
+
+def effects(rows):
+    """Return for each constant what half and twice of it do, and on how many answers."""
+    found = {}
     for row in rows:
-        if row["changed"] or row["wrong"]:
-            cells = (row["answers"], row["wrong"] + row["apart"], row["lost"], row["wider"])
-            print(
-                f"| `{row['constant']}` | {row['times']:g} | "
-                f"{' | '.join(map(str, cells))} | {row['changed']} | {row['time']:.2f} |"
-            )
+        half, twice, answers = found.get(row["constant"], ("", "", 0))
+        half, twice = (effect(row), twice) if row["times"] < 1 else (half, effect(row))
+        found[row["constant"]] = half, twice, max(answers, row["answers"])
+    return found
+
+
+def page(found):
+    """Return the part of the page below its heading: those that change answers, and the others."""
+    nothing = ("nothing changes", "not asked", "")
+    quiet = {label: each for label, each in found.items() if {*each[:2]} <= {*nothing}}
+    lines = ["| constant | half of it | twice of it |", "|---|---|---|"]
+    for label, (half, twice, _) in sorted(found.items()):
+        if label not in quiet:
+            lines.append(f"| `{label}` | {half} | {twice} |")
+    lines += ["", "Neither half nor twice of these changes an answer (in brackets: of how many):", ""]
+    rooms = {}
+    for label, (*_, answers) in sorted(quiet.items()):
+        module, _, name = label.rpartition(".")
+        rooms.setdefault(module, []).append(f"`{name}` ({answers})")
+    lines += [f"* `{module}`: {', '.join(names)}" for module, names in rooms.items()]
+    return "\n".join([*lines, ""])
+
+
+def write(path, rows):
+    """Write the rows into a page, below the heading that it has or gets."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    above = text.partition(HEADING)[0]
+    path.write_text(f"{above}{HEADING}\n{page(effects(rows))}", encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m benchmarks.constants", description=__doc__)
     parser.add_argument("--only", nargs="*", metavar="WORD", help="parts of names to be asked")
     parser.add_argument("--file", default="constants.jsonl", help="rows, one a line; to go on")
-    parser.add_argument("--table", action="store_true", help="print the rows of the file")
+    parser.add_argument("--page", metavar="PAGE", help="write the rows of the file into a page")
     given = parser.parse_args()
     study = Study(Path(given.file))
-    if given.table:
-        table(study.rows)
+    if given.page:
+        write(Path(given.page), study.rows)
         return
     # Libraries are loaded once; a child loads dpcal itself.
     for name in ("scipy.special", "scipy.optimize", "scipy.signal", "scipy.stats", "scipy.linalg",
