@@ -26,7 +26,7 @@ from dpcal.accountants.inversion.failure import epsilon_with_failures, log_delta
 from dpcal.accountants.inversion.far_means import narrowed
 from dpcal.accountants.inversion.inversion import Inversion
 from dpcal.accountants.inversion.solve import bracketed, epsilon_on_contours
-from dpcal.accountants.inversion.strategy import has_many_losses, invert
+from dpcal.accountants.inversion.strategy import invert
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.losses.discrete import LatticeLoss, convolve
@@ -154,7 +154,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
 
 def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
     """The bounds, or an upper bound at a smaller epsilon if it is smaller, as delta falls."""
-    if math.isfinite(total.upper) and not has_many_losses(total):
+    if math.isfinite(total.upper) and not total.is_many:
         for share in _FURTHER_INSIDE:
             with contextlib.suppress(OutOfReach):
                 found = invert(total, share * epsilon).log_bounds(share * epsilon)

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.answers import Bounds
+from dpcal.accountants.inversion.limits import CONTOUR
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, ProductLine
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
@@ -38,50 +39,17 @@ __all__ = ["FURTHEST", "Contour", "log_complement", "log_complements"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Largest relative error that aliasing and truncation may each contribute: about ten units. The
-# rounding of most answers is as large, so that less of it adds nodes for nothing, and more widens
-# answers.
-_TOLERANCE = 2e-15
-# Relative error that is enough where only the size of a small part matters, since it is added to a
-# much larger one.
-_CRUDEST = 1e-2
 # Distance of the furthest trial tilt from the saddle, in widths of the peak.
 FURTHEST = 20.0
 # Distances of all trial tilts from the saddle, in widths of the peak. Chernoff bounds at these
 # tilts say how small the aliases are. For a normal law the best lies at sqrt(2 log(1 / tolerance))
 # = 8 widths; laws of rare jumps need nearer ones, others further ones.
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
-# On a line of more points than this, fewer trial tilts are used: a trial costs more there than it
-# saves in nodes.
-_MANY_POINTS = 5_000
-# Distances of the trial tilts on such a line, in widths of the peak.
+# Distances of the trial tilts on a line of many points, in widths of the peak.
 _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
-# Remainder, relative to the value, at the last affordable node that is taken as it is. The
-# transform of a density with jumps falls like a power of t, and smoothing would cost more than
-# this.
-_ALGEBRAIC = 1e-7
-# Remainder, relative to the value, at which a law of many losses whose remainder falls like a power
-# of t has enough nodes: more of them would cost time, and gain less than rounding leaves of the
-# digits.
-_ENOUGH = 1e-11
-# Nodes of one contour at most.
-_MAX_NODES = 1 << 19
-# Complex multiplications of one contour at most, about 0.1 s.
-_MAX_WORK = 3e7
-# Nodes that any composition may have, as long as they take no more than `_MOST_WORK`.
-_MIN_BUDGET = 1 << 14
-# Complex multiplications of such a contour at most.
-_MOST_WORK = 1.5e8
-# Fewest nodes that a contour is smoothed for: below this, smoothing says little.
-_FEWEST = 1 << 10
 # Ratio of neighboring times between which the decay is bounded. Closer times find the last node
 # more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
-# Logarithm of this ratio, from which the length of the grid follows.
-_LOG_RATIO = math.log(_GRID_RATIO)
-# Grid times between two checks whether the rest is negligible: fewer compute less beyond the last
-# node, and more take fewer calls.
-_CHUNK = 32
 # Shifts at which the smoothed delta bounds the plain one from below, as logarithms of the
 # probability that the added loss exceeds the shift. Each is twice the one before: closer ones gain
 # little.
@@ -136,11 +104,13 @@ class Contour:
         *,
         excess: float = 0.0,
         spread: float = 0.0,
-        work: float = _MAX_WORK,
+        work: float = CONTOUR.work,
         smooth: bool = True,
     ) -> None:
         self.c = c
-        self._log_tolerance = min(math.log(_TOLERANCE) + excess, math.log(_CRUDEST))
+        self._log_tolerance = min(
+            math.log(CONTOUR.error) + excess, math.log(CONTOUR.error_of_parts)
+        )
         self.line = measure.line(c)
         self.log_mgf, self.mean = self.line.log_mass, self.line.mean
         curvature = self.line.variance + 1 / c**2 + 1 / (1 + c) ** 2
@@ -170,7 +140,7 @@ class Contour:
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
-        spreads = _SPREADS if self.line.points < _MANY_POINTS else _FEWER_SPREADS
+        spreads = _SPREADS if self.line.points < CONTOUR.points else _FEWER_SPREADS
         left, right = c - w * spreads, c + w * spreads
         trials = np.concatenate([[left_end], left[left >= left_end], right[right <= right_end]])
         if c < 0:
@@ -209,20 +179,23 @@ class Contour:
         """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
         h = self.step
         # Compositions of many distinct losses, each with its points, get fewer nodes.
-        least = min(_MIN_BUDGET, max(_FEWEST, _MOST_WORK / self.line.points)) if smooth else 1.0
-        budget = int(min(_MAX_NODES, max(least, work / self.line.points)))
+        granted = max(CONTOUR.smoothed, CONTOUR.granted_work / self.line.points)
+        least = min(CONTOUR.granted, granted) if smooth else 1.0
+        budget = int(min(CONTOUR.nodes, max(least, work / self.line.points)))
         if not self.line.decays:
             # Only smoothing ends such a contour, and little is gained by less of it.
             budget = int(max(least, 1.0))
         log_sum = -math.log(_curvature_factor(self.width)) - math.log(h / math.pi)
         target = log_sum + self._log_tolerance
-        grid = h * _GRID_RATIO ** np.arange(math.ceil(math.log(budget) / _LOG_RATIO) + 1.0)
+        grid = h * _GRID_RATIO ** np.arange(
+            math.ceil(math.log(budget) / math.log(_GRID_RATIO)) + 1.0
+        )
         remainders = self._remainders(grid, target)
         node = _first_below(remainders, target)
-        if node is None and remainders[-1] < log_sum + math.log(_ALGEBRAIC):
+        if node is None and remainders[-1] < log_sum + math.log(CONTOUR.error_of_jumps):
             self.coarse = True
             if isinstance(self.line, ProductLine) and len(self.line.tilts) > MANY_LOSSES:
-                node = _first_below(remainders, log_sum + math.log(_ENOUGH))
+                node = _first_below(remainders, log_sum + math.log(CONTOUR.error_of_many))
             node = len(grid) - 1 if node is None else node
         if node is None:
             if not smooth:
@@ -241,10 +214,10 @@ class Contour:
         poles = 0.5 * (np.log1p((grid / c) ** 2) + np.log1p((grid / (1 + c)) ** 2))
         counts = np.log(grid * (_GRID_RATIO - 1) / h + 1)
         pieces = np.empty(len(grid))
-        for start in range(0, len(grid), _CHUNK):
-            rows = slice(start, start + _CHUNK)
+        for start in range(0, len(grid), CONTOUR.check):
+            rows = slice(start, start + CONTOUR.check)
             pieces[rows] = self._log_decay(grid[rows], _GRID_RATIO) - poles[rows] + counts[rows]
-            last = min(start + _CHUNK, len(grid)) - 1
+            last = min(start + CONTOUR.check, len(grid)) - 1
             # The integrand further out is bounded by no less than its last piece is.
             if pieces[last] >= target - 3 and last < len(grid) - 1:
                 continue

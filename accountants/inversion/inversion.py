@@ -17,9 +17,14 @@ from dpcal.accountants.inversion.contour import FURTHEST, Contour
 from dpcal.accountants.inversion.tilts import ChernoffBounds
 from dpcal.accountants.rounding import UNIT
 
-__all__ = ["Inversion"]
+__all__ = ["NEGLIGIBLE", "TIGHT", "Inversion"]
 
 Reals = NDArray[np.float64]
+# Width of bounds on log delta at which an inversion is taken without a further try: six digits.
+TIGHT = 1e-6
+# A part whose logarithm is this far below the other is bounded instead of computed: exp(-45) is a
+# tenth of a thousandth of a unit.
+NEGLIGIBLE = 45.0
 
 
 class Inversion:

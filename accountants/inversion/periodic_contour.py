@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal.accountants.inversion.contour import Contour, log_complement
+from dpcal.accountants.inversion.limits import LATTICE
 from dpcal.accountants.inversion.transform import Measure
 from dpcal.accountants.losses.base import Lattice, OutOfReach
 
@@ -35,11 +36,6 @@ __all__ = ["LatticeContour"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Nodes on half a period at most. Longer periods are left to contours that are cut off, which say
-# less of atoms.
-_MAX_NODES = 1 << 19
-# Complex multiplications spent on these nodes at most, about 0.2 s.
-_MAX_WORK = 6e7
 # Log of the ratio of neighboring times between which the decay is bounded.
 _LOG_RATIO = math.log(1.12)
 # Below this log of a bound, relative to the real node, the rest of the nodes is left out: it is a
@@ -105,7 +101,7 @@ class LatticeContour(Contour):
             if len(small):
                 self.nodes = int(grid[small[0]] / self.step) + 2
                 self._remainder = float(rest[small[0]])
-        if self.nodes > _MAX_NODES or self.work > _MAX_WORK:
+        if self.nodes > LATTICE.nodes or self.work > LATTICE.work:
             raise OutOfReach
 
     def _gap(self, epsilon: float) -> float:

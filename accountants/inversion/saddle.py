@@ -15,17 +15,14 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal.accountants.inversion.limits import SADDLE
 from dpcal.accountants.losses.base import OutOfReach
 
-__all__ = ["COARSE", "MAX_TILT", "MOST_EVALUATIONS", "increasing_root", "log_chernoff", "root_of"]
+__all__ = ["COARSE", "increasing_root", "log_chernoff", "root_of"]
 
 Reals = NDArray[np.float64]
 M = TypeVar("M")
 
-# A saddle beyond this tilt is not searched for: a loss of 1e-12 is nowhere told from 0.
-MAX_TILT = 1e12
-# Evaluations of a law in search of a root: a search that takes more does not converge.
-MOST_EVALUATIONS = 200
 # How close to a root is close enough for a contour: every bound holds on any contour, and this one
 # has a peak within a factor of exp(5e-5) of the smallest.
 COARSE = 0.01
@@ -56,7 +53,7 @@ def root_of(
     high: float,
     guess: float,
     tolerance: float = COARSE,
-    evaluations: int = MOST_EVALUATIONS,
+    evaluations: int = SADDLE.evaluations,
 ) -> float:
     """Return a root in (low, high) of an increasing equation in the tilt of a measure.
 
@@ -95,7 +92,7 @@ def increasing_root(
     high: float,
     guess: float,
     tolerance: float = COARSE,
-    evaluations: int = MOST_EVALUATIONS,
+    evaluations: int = SADDLE.evaluations,
 ) -> float:
     """Root in (low, high) of an increasing function, by safeguarded Newton steps.
 
@@ -106,7 +103,7 @@ def increasing_root(
     at the tolerance t the function is within t^2 / 2 of its minimum. A coarse root is enough for a
     contour: every bound holds on any, the saddle only makes it cheap.
     """
-    c, far, before = guess, MAX_TILT, math.inf
+    c, far, before = guess, SADDLE.tilt, math.inf
     for _ in range(evaluations):
         try:
             value, slope = equation(c)

@@ -10,20 +10,22 @@ import contextlib
 import math
 from collections.abc import Callable
 
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.accountants.answers import Bounds
-from dpcal.accountants.inversion.inversion import Inversion
+from dpcal.accountants.inversion.inversion import TIGHT, Inversion
+from dpcal.accountants.inversion.layered import (
+    NEGLIGIBLE_REST,
+    invert_in_layers,
+    single_step_log_delta,
+)
+from dpcal.accountants.inversion.limits import BRACKET, EPSILON
 from dpcal.accountants.inversion.rare_losses import Layers, trimmed
 from dpcal.accountants.inversion.strategy import (
-    NEGLIGIBLE_REST,
-    TIGHT,
-    has_many_losses,
     invert,
     invert_as_split,
-    invert_in_layers,
     invert_on_one_contour,
     invert_trimmed,
     is_cheap,
-    single_step_log_delta,
     trims_of,
 )
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
@@ -38,41 +40,17 @@ Invert = Callable[[float], Inversion]
 # A contour whose bounds on log delta are this close at the root is good enough for epsilon: nine
 # digits.
 _ACCEPTED_WIDTH = 5e-10
-# New inversions around a root that lies far from where the last one had its saddle.
-_INVERSIONS = 3
-# Steps of Newton's method on one inversion, at most.
-_NEWTON_STEPS = 60
-# Steps of Newton's method after which a bracket is halved instead.
-_BEFORE_HALVING = 12
 # Correction of log delta at which Newton's method ends: the next is of the order of its square.
 _CONVERGED = 1e-7
-# Steps outward from a root until the bounds prove an end: each doubles the last.
-_OUTWARD_STEPS = 60
-# Steps of a search for epsilon at most, each with new layers.
-_STEPS = 16
 # Distance from the target, in log delta, that is close enough for Newton's method.
 _NEAR = 4.0
 # Largest step of such a search, in log epsilon.
 _FARTHEST = 2.5
-# Smallest epsilon that is told from 0.
-_SMALLEST = 1e-12
 # How often the guess of a subset is corrected by how far off it was.
 _CORRECTIONS = 3
 # Width of the bounds on log delta beyond which an inversion of many losses says too little for
 # another to be tried nearby, which would lack the same contours.
 _LEAST_SAID = 1.0
-# Largest epsilon of a first guess.
-_LARGEST_GUESS = 1e6
-# Halvings of the logarithm of a first guess: 30 leave eight digits.
-_HALVINGS = 30
-# Points at which a bracketing search may ask where they are cheap.
-_CHEAP_POINTS = 120
-# Points at which a bracketing search may ask where they take contours.
-_COSTLY_POINTS = 6
-# Points at which it may ask where they take contours of more than `_SOME_LOSSES` losses.
-_FEW_POINTS = 4
-# Number of distinct losses beyond which a bracketing search asks at few points.
-_SOME_LOSSES = 8
 # How far below the answer of a search lower ends are tried, where the search found none nearby.
 _JUST_BELOW = (1e-9, 1e-5)
 # Share of a bracket at its ends where no point is asked.
@@ -98,7 +76,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     """
     if total.log_delta_bound + 8 * UNIT <= log_delta:
         return Bounds(0.0, 0.0, "sampling")
-    epsilon, many = None, has_many_losses(total)
+    epsilon, many = None, total.is_many
     with contextlib.suppress(OutOfReach):
         epsilon = max(0.0, epsilon_estimate(total, log_delta))
         plain = invert_on_one_contour(total, epsilon)
@@ -166,7 +144,7 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
     target = log_delta
     for _ in range(_CORRECTIONS):
         near = _epsilon_on_layers(subset, target)
-        if near is None or near.upper < _SMALLEST:
+        if near is None or near.upper < EPSILON.least:
             break
         inversion = at(near.upper)
         if inversion.width(near.upper) > _LEAST_SAID:
@@ -181,7 +159,7 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
 def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
     """Newton's method on logarithms, with a new inversion at every step until it is close."""
     low, high = 0.0, math.inf
-    for _ in range(_STEPS):
+    for _ in range(EPSILON.layered):
         inversion = at(epsilon)
         value, slope = inversion.slopes(epsilon)
         if not math.isfinite(value) or slope >= 0:
@@ -197,19 +175,19 @@ def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
         if not low < step < high:
             step = math.sqrt(low * high) if low > 0 else high / math.exp(_FARTHEST)
         epsilon = step
-        if epsilon < _SMALLEST:
+        if epsilon < EPSILON.least:
             break
     return None
 
 
 def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
     """The epsilon at which the deltas of single steps add up to the given one, or nearly 0."""
-    low, high = math.log(_SMALLEST), math.log(_LARGEST_GUESS)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        above = single_step_log_delta(total, math.exp(middle)) > log_delta
-        low, high = (middle, high) if above else (low, middle)
-    return math.exp(low)
+
+    def meets(log_epsilon: float) -> bool:
+        return single_step_log_delta(total, math.exp(log_epsilon)) <= log_delta
+
+    sides = Sides(meet=math.log(EPSILON.most), miss=math.log(EPSILON.least))
+    return math.exp(bisect(meets, sides, Stop(absolute=5e-8)).miss)
 
 
 def _solved(
@@ -220,7 +198,7 @@ def _solved(
     accepted: float = _ACCEPTED_WIDTH,
 ) -> Bounds | None:
     """Solve on the nodes around epsilon, and anew around the root; None if it runs away."""
-    for _ in range(_INVERSIONS):
+    for _ in range(EPSILON.inversions):
         inversion = inversion or at(epsilon)
         found = _newton(inversion, epsilon, log_delta)
         if found is None:
@@ -240,7 +218,7 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
     inside the bracket of the points seen so far.
     """
     low, high = 0.0, math.inf
-    for iteration in range(_NEWTON_STEPS):
+    for iteration in range(EPSILON.newton):
         value, slope = inversion.slopes(epsilon)
         if not (math.isfinite(value) and slope < 0):
             return None
@@ -248,7 +226,7 @@ def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | N
         if abs((step - epsilon) * slope) < _CONVERGED or step == epsilon:
             return step
         low, high = (max(low, epsilon), high) if value > log_delta else (low, min(high, epsilon))
-        if math.isfinite(high) and (iteration > _BEFORE_HALVING or not low <= step <= high):
+        if math.isfinite(high) and (iteration > EPSILON.unsafe or not low <= step <= high):
             step = (low + high) / 2
         epsilon = step
     return None
@@ -262,7 +240,7 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     upper = epsilon
     if bounds.upper > log_delta:
         gap = margin + (bounds.upper - log_delta) / -slope * (1 + 1e-9)
-        for _ in range(_OUTWARD_STEPS):
+        for _ in range(EPSILON.outward):
             upper = epsilon + gap
             if inversion.log_bounds(upper).upper <= log_delta:
                 break
@@ -272,7 +250,7 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     lower = epsilon
     if bounds.lower < log_delta:
         gap = margin + (log_delta - bounds.lower) / -slope * (1 + 1e-9)
-        for _ in range(_OUTWARD_STEPS):
+        for _ in range(EPSILON.outward):
             lower = max(0.0, epsilon - gap)
             if lower == 0.0 or inversion.log_bounds(lower).lower >= log_delta:
                 break
@@ -306,15 +284,15 @@ def bracketed(
         return max(asked[epsilon].upper, -1e300) - log_delta
 
     meet, method = first.upper, first.method
-    if has_many_losses(total):
+    if total.is_many:
         # Two more evaluations of many losses would seldom say more.
         return Bounds(0.0, meet, method)
     miss, at_miss = 0.0, excess(0.0)
     if at_miss <= 0:
         return Bounds(0.0, 0.0, asked[0.0].method)
     at_meet = min(excess(meet), 0.0)
-    costly = _FEW_POINTS if len(total.parts) > _SOME_LOSSES else _COSTLY_POINTS
-    while len(asked) < (_CHEAP_POINTS if _cheap(asked) else costly):
+    costly = BRACKET.few if len(total.parts) > BRACKET.losses else BRACKET.costly
+    while len(asked) < (BRACKET.cheap if _cheap(asked) else costly):
         # This point is the secant's, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.inversion.saddle import COARSE, MAX_TILT, MOST_EVALUATIONS, root_of
+from dpcal.accountants.inversion.limits import SADDLE
+from dpcal.accountants.inversion.saddle import COARSE, root_of
 from dpcal.accountants.inversion.transform import MANY_LOSSES, Measure, Product
 from dpcal.accountants.losses.base import OutOfReach
 
@@ -26,16 +27,11 @@ Reals = NDArray[np.float64]
 
 # Range of first guesses at a tilt that a quadrature can reach; Newton's method moves on from there.
 _FIRST_TILTS = 1e-9, 8.0
-# Evaluations of the whole law of many losses in search of a saddle. Where the law changes from one
-# peak to another, a search takes many and finds no tilt of use; others take fewer than this.
-_EVALUATIONS_OF_MANY = 28
 # How close to the saddle of many losses is close enough: one more evaluation would cost more than a
 # peak that is up to exp(0.05) higher.
 _COARSE_OF_MANY = 0.3
 # Tilts, over the saddle, at which a small measure is bounded: good for every epsilon nearby.
 _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
-# Tilts that are tried where a saddle is out of reach.
-_TRIALS = 24
 
 
 def _first_tilt(guess: float) -> float:
@@ -46,7 +42,7 @@ def _first_tilt(guess: float) -> float:
 def _evaluations(measure: Measure) -> int:
     """How often a law may be evaluated in search of its saddle."""
     many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
-    return _EVALUATIONS_OF_MANY if many else MOST_EVALUATIONS
+    return SADDLE.of_many if many else SADDLE.evaluations
 
 
 def _spread(measure: Measure) -> tuple[float, float]:
@@ -161,9 +157,9 @@ class ChernoffBounds:
         """
         with contextlib.suppress(OutOfReach):
             return cls.at_saddle(measure, epsilon)
-        c = min(1.0 / max(epsilon, 1 / MAX_TILT), MAX_TILT)
+        c = min(1.0 / max(epsilon, 1 / SADDLE.tilt), SADDLE.tilt)
         reached: list[tuple[float, float]] = []
-        for _ in range(_TRIALS):
+        for _ in range(SADDLE.trials):
             try:
                 reached.append((c, float(measure.log_chernoff(np.array([c]))[0])))
                 c *= 2.0

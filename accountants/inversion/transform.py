@@ -338,6 +338,11 @@ class Total(Product):
         some = subset_of(self.parts)
         return Total(tuple(some)) if some else None  # type: ignore[arg-type]
 
+    @property
+    def is_many(self) -> bool:
+        """Whether the distinct losses are so many that few ways of inverting the law are tried."""
+        return len(self.parts) > MANY_LOSSES
+
     def mass_rounding(self, c: Reals) -> float:
         """Return 0: no loss is truncated."""
         return 0.0

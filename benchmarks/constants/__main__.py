@@ -27,6 +27,7 @@ row is appended to ``--file`` at once, and constants that stand there are not as
 
 import argparse
 import ast
+import dataclasses
 import importlib.machinery
 import importlib.util
 import json
@@ -37,6 +38,7 @@ import resource
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +75,13 @@ def scaled(value, factor):
     return value * factor
 
 
+def changed(factor, value, field):
+    """Return a constant times a factor; of a record, the one with this field times the factor."""
+    if not field:
+        return scaled(value, factor)
+    return dataclasses.replace(value, **{field: scaled(getattr(value, field), factor)})
+
+
 # -- a child process
 
 
@@ -86,15 +95,16 @@ class Changed(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname):
         """Return the module's code, compiled from the changed source whatever is cached."""
         tree = ast.parse(self.get_data(self.path))
-        text = f"{self.constant} = __import__('builtins').__scaled__({self.constant})"
+        name, _, field = self.constant.partition(".")
+        text = f"{name} = __import__('builtins').__scaled__({name}, {field!r})"
         for index, node in enumerate(tree.body):
-            if self.constant in assigned(ast.Module([node], [])):
+            if name in assigned(ast.Module([node], [])):
                 inserted = ast.parse(text).body[0]
                 for each in ast.walk(inserted):
                     ast.copy_location(each, node)
                 tree.body.insert(index + 1, inserted)
                 break
-        sys.modules["builtins"].__scaled__ = lambda value: scaled(value, self.factor)
+        sys.modules["builtins"].__scaled__ = partial(changed, self.factor)
         return compile(tree, self.path, "exec", dont_inherit=True)
 
 
@@ -365,7 +375,7 @@ def page(found):
     for label, (half, twice, _) in sorted(found.items()):
         if label not in quiet:
             lines.append(f"| `{label}` | {half} | {twice} |")
-    lines += ["", "Neither half nor twice of these changes an answer (in brackets: of how many):", ""]
+    lines += ["", "Those that change nothing (in brackets: of how many answers):", ""]
     rooms = {}
     for label, (*_, answers) in sorted(quiet.items()):
         module, _, name = label.rpartition(".")
@@ -403,7 +413,9 @@ def main():
     for module, name in numeric(modules):
         if given.only and not any(word in f"{module}.{name}" for word in given.only):
             continue
-        relevant = {each: taken for each, taken, ran in seen if ran & reads[module, name]}
+        relevant = {
+            each: taken for each, taken, ran in seen if ran & reads[module, name.partition(".")[0]]
+        }
         study.constant(module, name, relevant)
 
 
@@ -414,8 +426,13 @@ def numeric(modules):
         for module, (_, tree) in modules.items():
             loaded = importlib.import_module(module)
             for name in assigned(tree):
-                if is_numeric(getattr(loaded, name, None)):
+                value = getattr(loaded, name, None)
+                if is_numeric(value):
                     yield module, name
+                elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+                    for field in dataclasses.fields(value):
+                        if is_numeric(getattr(value, field.name)):
+                            yield module, f"{name}.{field.name}"
 
     return in_a_child(task, 60.0)
 

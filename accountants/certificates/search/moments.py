@@ -26,7 +26,8 @@ from dpcal.accountants.certificates.search.grids import (
 )
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, first_output
 from dpcal.accountants.certificates.search.threshold import TableOfOutputs
-from dpcal.accountants.inversion.saddle import MAX_TILT, log_chernoff
+from dpcal.accountants.inversion.limits import SADDLE
+from dpcal.accountants.inversion.saddle import log_chernoff
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 
@@ -161,6 +162,6 @@ def choose_convexity(parts: Parts, epsilon: float) -> ConvexityProof:
     """
     check_covered(parts)
     total = Total(parts)
-    tilts = np.geomspace(1e-6, MAX_TILT, 400)
+    tilts = np.geomspace(1e-6, SADDLE.tilt, 400)
     sizes = [total.log_mgf_bound(float(c)) - c * epsilon + float(log_chernoff(c)) for c in tilts]
     return ConvexityProof(float(tilts[int(np.argmin(sizes))]))
