@@ -52,9 +52,6 @@ _ACCEPTED_ERRORS: dict[type, float] = {
 }
 # Relative error of an exact sum above which it is no answer.
 _MOST_LOST = 0.5
-# Shares of epsilon at which delta is asked where it is out of reach: close to the largest loss no
-# contour may reach where one does further inside.
-_FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Relative width of an epsilon that Renyi's bound, which takes a search of its own, cannot improve.
 _CLOSE = 1e-6
 
@@ -149,18 +146,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
     except OutOfReach:
         # Renyi's bound, which has moments in closed form where no others are affordable.
         unknown = Bounds(-math.inf, 0.0, "no bound")
-        return _best(_before(total, epsilon, unknown), direction, epsilon), None
-
-
-def _before(total: Total, epsilon: float, bounds: Bounds) -> Bounds:
-    """The bounds, or an upper bound at a smaller epsilon if it is smaller, as delta falls."""
-    if math.isfinite(total.upper) and not total.is_many:
-        for share in _FURTHER_INSIDE:
-            with contextlib.suppress(OutOfReach):
-                found = invert(total, share * epsilon).log_bounds(share * epsilon)
-                if found.upper < bounds.upper:
-                    return Bounds(bounds.lower, found.upper, found.method)
-    return bounds
+        return _best(unknown, direction, epsilon), None
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:

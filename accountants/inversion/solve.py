@@ -51,8 +51,8 @@ _CORRECTIONS = 3
 # Width of the bounds on log delta beyond which an inversion of many losses says too little for
 # another to be tried nearby, which would lack the same contours.
 _LEAST_SAID = 1.0
-# How far below the answer of a search lower ends are tried, where the search found none nearby.
-_JUST_BELOW = (1e-9, 1e-5)
+# Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
+_BELOW_AN_ATOM = (1e-9, 1e-5)
 # Share of a bracket at its ends where no point is asked.
 _AWAY_FROM_ENDS = 0.02
 # Width of a bracket, relative to epsilon, at which a search ends.
@@ -305,8 +305,8 @@ def bracketed(
         else:
             meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
     proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
-    # Close to the end of a law with an atom there, delta stays large until it falls to 0.
-    for share in _JUST_BELOW if math.isfinite(total.upper) else ():
+    # Near the end of a law with an atom there, delta stays large until it falls to 0.
+    for share in _BELOW_AN_ATOM if math.isfinite(total.upper) else ():
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
             proved += [below] if ask(below).lower >= log_delta else []
