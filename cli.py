@@ -105,8 +105,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         )
         module.add_arguments(options)
         options.add_argument("--json", action="store_true", help="print one JSON document instead")
-        own_bar = bool(getattr(module, "SHOWS_PROGRESS", False))
-        options.set_defaults(run=module.run, shows_progress=own_bar)
+        options.set_defaults(run=module.run)
         flags = [flag for action in options._actions for flag in action.option_strings]
         # Words that the command does not know are refused by the parser of all commands.
         options.known = parser.known = tuple(flags)
@@ -171,8 +170,6 @@ def _run(parser: argparse.ArgumentParser, words: list[str]) -> int:
         return ANSWERED
     if options.command is None:
         parser.error(f"a command is needed: {', '.join(COMMANDS)}")
-    if options.shows_progress:
-        return int(options.run(options))
     with Progress(options.command) as progress:
         options.progress = progress
         return int(options.run(options))

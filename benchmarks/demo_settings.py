@@ -26,7 +26,7 @@ FOLDS, SEEDS = 5, 20
 
 def folds():
     """Return (objective on the other folds, records and labels of the fold) for each fold."""
-    task, _ = breast_cancer()
+    task = breast_cancer()
     X, y = task.X_train, task.y_train
     for held_out in np.array_split(np.random.default_rng(1).permutation(len(y)), FOLDS):
         others = np.setdiff1d(np.arange(len(y)), held_out)

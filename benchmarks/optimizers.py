@@ -103,7 +103,7 @@ def table(name, loss, X, y, *, seed=0):
 def cancer():
     from dpcal.commands.training.breast_cancer import breast_cancer
 
-    task, _ = breast_cancer()
+    task = breast_cancer()
     X = np.concatenate([task.X_train, task.X_test])
     return table("breast cancer", optim.Logistic, X, np.concatenate([task.y_train, task.y_test]))
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import dpcal
+
+if TYPE_CHECKING:
+    from dpcal.tables import Source
 
 __all__ = [
     "add_accountant",
     "add_backends",
+    "add_file",
     "add_output",
     "add_relation",
     "add_table",
@@ -18,6 +25,7 @@ __all__ = [
     "names_of",
     "number",
     "required",
+    "source_of",
     "whole",
 ]
 
@@ -68,6 +76,37 @@ def add_table(group: Any) -> None:
     group.add_argument("--separator", metavar="S", help="of cells (default: found in the file)")
     group.add_argument("--encoding", metavar="E", help="of text (default: UTF-8)")
     group.add_argument("--decimal-comma", action="store_true", help="numbers look like 3,14")
+
+
+def source_of(
+    options: Namespace, *, table: Path | None = None, missing_values: Collection[str] = ()
+) -> Source:
+    """Open the table that a command was given.
+
+    Parameters
+    ----------
+    options
+        Those of :func:`add_table`.
+    table
+        The file, where it is not ``options.table``.
+    missing_values
+        Texts that stand for a missing cell.
+    """
+    return dpcal.tables.Source(
+        table or options.table,
+        separator=options.separator,
+        encoding=options.encoding,
+        decimal_comma=options.decimal_comma,
+        missing_values=missing_values,
+    )
+
+
+def add_file(parser: ArgumentParser, *, metavar: str) -> None:
+    """Declare a file to be written in place of the screen."""
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar=metavar, help="file to write (default: the screen)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def add_target(parser: ArgumentParser, *, needed: bool) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import sys
-import time
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import dpcal
+from dpcal.commands.checking.progress import stage
 
 EXAMPLE = "kl_condition --explain EP1"
 EXAMPLES = (
@@ -17,7 +15,6 @@ EXAMPLES = (
 )
 FORMATS = ("table", "json", "markdown", "latex", "html")
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
-SECONDS_BEFORE_PROGRESS = 2.0
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -41,25 +38,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
 
 
-class _Progress:
-    """Writes how far a long audit is to standard error: once, or again and again on a terminal."""
-
-    def __init__(self) -> None:
-        self.next = time.monotonic() + SECONDS_BEFORE_PROGRESS
-
-    def __call__(self, done: int, total: int) -> None:
-        """Write a line after two seconds, and on a terminal every two seconds."""
-        if time.monotonic() >= self.next:
-            print(f"{done} of {total} claims decided", file=sys.stderr, flush=True)
-            wait = SECONDS_BEFORE_PROGRESS if sys.stderr.isatty() else math.inf
-            self.next = time.monotonic() + wait
-
-
 def run(options: Namespace) -> int:
     """Print the report or one explanation; the status is 1 when a verdict is not as expected."""
     if options.explain and not options.paper:
         raise ValueError("--explain needs a paper, as in: dpcal audit kl_condition --explain EP1.")
-    report = dpcal.calibrate.audit(options.paper, only=options.explain, progress=_Progress())
+    decided = stage(options, "deciding", unit="claim").reach
+    report = dpcal.calibrate.audit(options.paper, only=options.explain, progress=decided)
     if options.json or not options.explain:
         text = report.render("json" if options.json else options.format)
     else:

@@ -13,9 +13,6 @@ EXAMPLES = (
     "-o demo-report --json",
 )
 
-# A bar of its own.
-SHOWS_PROGRESS = True
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the output folder."""

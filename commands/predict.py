@@ -1,12 +1,20 @@
-"""``dpcal predict``: what a private model says of the records in a table."""
+"""``dpcal predict``: answers of a private model to a table's records, in their order."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dpcal.commands import training
-from dpcal.commands._options import add_table
+import dpcal
+from dpcal.commands._options import add_file, add_table, source_of
+from dpcal.commands._output import check_new, present
+
+if TYPE_CHECKING:
+    from dpcal.tables import Model, Source
 
 EXAMPLE = "dpcal-report/model.json new.csv -o scores.csv"
 EXAMPLES = (
@@ -21,12 +29,57 @@ def add_arguments(parser: ArgumentParser) -> None:
         "model", type=Path, metavar="MODEL", help="model.json of a report, or the report's folder"
     )
     add_table(parser)
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="CSV", help="file to write (default: the screen)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    add_file(parser, metavar="CSV")
 
 
 def run(options: Namespace) -> int:
     """Write a row for each record."""
-    return training.predict_table(options)
+    if options.table is None:
+        raise ValueError("predict needs a table: dpcal predict MODEL FILE.")
+    if options.output is not None:
+        check_new(options.output, force=options.force)
+    model = dpcal.load_model(options.model)
+    source = source_of(options, missing_values=model.schema.missing_values)
+    for column in model.coding.columns:
+        if column.name not in source.columns:
+            raise ValueError(
+                f"table must have a column {column.name!r}, as the model's schema says."
+            )
+    try:
+        rows = _answers(model, source, as_text=False)
+    except dpcal.tables.NotANumber:
+        rows = _answers(model, source, as_text=True)
+    buffer = io.StringIO()
+    names = ["prediction", *([f"probability of {model.labels[1]}"] if model.labels else [])]
+    csv.writer(buffer, lineterminator="\n").writerows([names, *rows])
+    left_out = sum(not row[0] for row in rows)
+    document = {"records": len(rows), "left_out": left_out, "output": str(options.output or "")}
+    if options.output is None:
+        present(options, document, buffer.getvalue().rstrip("\n"))
+        return 0
+    dpcal.report.replace_file(options.output, buffer.getvalue().encode())
+    plural = "s" * (len(rows) != 1)
+    lines = [f"{len(rows)} record{plural} answered, written to {options.output}"]
+    if left_out:
+        lines.append(f"{left_out} of them without an answer, for the schema leaves them out")
+    present(options, document, "\n".join(lines))
+    return 0
+
+
+def _answers(model: Model, source: Source, *, as_text: bool) -> list[tuple[str, ...]]:
+    """Return the row of each record; its texts are empty where the schema leaves it out."""
+    columns = [column.name for column in model.coding.columns]
+    numbers = [column.name for column in model.coding.columns if column.type == "number"]
+    rows: list[tuple[str, ...]] = []
+    for batch in source.batches(numbers=numbers, columns=columns, as_text=as_text):
+        scores = model.decision(batch, first_row=len(rows) + 2)
+        found = model.answers(scores).tolist()
+        if not model.labels:
+            rows += [("",) if math.isnan(value) else (repr(value),) for value in found]
+            continue
+        shares = model.probability(scores).tolist()
+        rows += [
+            ("", "") if label is None else (label, f"{share:.6g}")
+            for label, share in zip(found, shares, strict=True)
+        ]
+    return rows

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
-from dpcal.commands import training
-from dpcal.commands._options import add_table
+import dpcal
+from dpcal.commands._options import add_file, add_table, source_of
+from dpcal.commands._output import check_new, present
 
 EXAMPLE = "patients.csv -o schema.toml"
 EXAMPLES = (
@@ -14,17 +14,50 @@ EXAMPLES = (
     "patients.csv --target sick",
 )
 
+HEAD = """\
+# What is public about {name}: a draft.
+#
+# What a column lists under 'copied' was read off the records, and a model tells it without noise.
+# Replace each such value by what is known without a look at the records, and take it off the list;
+# what stays on the list is named in every statement.
+#
+# type = "number": range = [low, high], clamped to. "category": one of categories; coding =
+# "one-hot" or "ordinal". "class": what is predicted, one of classes; weights = [1, 5] makes a
+# record of the second class count five times. "person": whose row it is. "drop": not read.
+# missing = "refuse", "drop-row", or impute = a value. unknown = "refuse", "drop-row" or "ignore",
+# for a text that is no category.
+# n = 10000 at the top says that the number of records is public; group_size = 3 how many rows a
+# person has at most.
+
+"""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the table and the file of its schema."""
     add_table(parser)
     parser.add_argument("--target", metavar="COLUMN", help="what is to be predicted")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="TOML", help="file to write (default: the screen)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
+    add_file(parser, metavar="TOML")
 
 
 def run(options: Namespace) -> int:
-    """Write the draft, and say what it copied from the records."""
-    return training.draft_schema(options)
+    """Write the draft, and list what it copied from the records."""
+    if options.table is None:
+        raise ValueError("schema needs a table: dpcal schema FILE.")
+    if options.output is not None:
+        check_new(options.output, force=options.force)
+    schema, comments = dpcal.tables.draft(source_of(options), target=options.target)
+    text = HEAD.format(name=options.table.name) + schema.to_toml(comments)
+    assert dpcal.tables.Schema.from_toml(text) == schema
+    document = {"schema": schema.to_dict(), "copied": schema.copied(), "comments": comments}
+    if options.output is None:
+        present(options, document, text.rstrip("\n"))
+        return 0
+    dpcal.report.replace_file(options.output, text.encode())
+    dropped = [column.name for column in schema.columns if column.type == "drop"]
+    lines = [f"schema of {len(schema.columns)} columns written to {options.output}"]
+    if schema.copied():
+        lines.append(f"copied from the records, to be replaced: {', '.join(schema.copied())}")
+    if dropped:
+        lines.append(f"not described, and dropped: {', '.join(dropped)}")
+    present(options, document, "\n".join(lines))
+    return 0

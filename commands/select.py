@@ -26,9 +26,6 @@ EXAMPLES = (
 )
 METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
 
-# A bar of its own, while the table is read.
-SHOWS_PROGRESS = True
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the holdout, the candidates and the test."""

@@ -47,9 +47,6 @@ Fit a private linear model to a table of your own, and report what it claims.
 examples:
 """
 
-# A bar of its own.
-SHOWS_PROGRESS = True
-
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the table, the target, the model and its training."""

@@ -5,10 +5,12 @@ from dpcal.report.files import (
     read as read,
     replace_file as replace_file,
     replacing as replacing,
+    write_report as write_report,
 )
 from dpcal.report.page import statement_page as statement_page
 from dpcal.report.saving import (
     composed_by_silo as composed_by_silo,
+    document_of as document_of,
     runs_of as runs_of,
     save as save,
 )

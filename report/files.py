@@ -13,14 +13,21 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dpcal.errors import reason_of
 
-__all__ = ["FORMAT", "check_replaceable", "read", "replace_file", "replacing"]
+__all__ = [
+    "FORMAT",
+    "check_replaceable",
+    "read",
+    "replace_file",
+    "replacing",
+    "write_report",
+]
 
 FORMAT = "dpcal-report"
 # Reports consist of these files, former reports included. Anything else in a report's folder is
@@ -106,6 +113,23 @@ def replacing(folder: Path, *, force: bool = False) -> Iterator[Path]:
         _swap(temporary, folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_report(folder: Path, files: Mapping[str, str], *, force: bool = False) -> None:
+    """Write a report whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        Where it stands.
+    files
+        Texts of its files, by file name.
+    force
+        Whether an earlier report there is replaced.
+    """
+    with replacing(folder, force=force) as temporary:
+        for name, text in files.items():
+            (temporary / name).write_text(text, encoding="utf-8")
 
 
 def _swap(new: Path, folder: Path) -> None:

@@ -33,11 +33,11 @@ from typing import Any, Protocol
 from dpcal.optim import Result
 from dpcal.optim.silos import ONE_OF_A_SILO
 from dpcal.report.composition import composed_reports
-from dpcal.report.files import FORMAT, check_replaceable, replacing
+from dpcal.report.files import FORMAT, check_replaceable, write_report
 from dpcal.report.statement import privacy_statement, released, software
 from dpcal.report.verification import composed_epsilon
 
-__all__ = ["composed_by_silo", "runs_of", "save"]
+__all__ = ["composed_by_silo", "document_of", "runs_of", "save"]
 
 
 class Reported(Protocol):
@@ -89,6 +89,51 @@ def composed_by_silo(result: Reported, delta: float) -> dict[str, Any]:
     return max(prices, key=lambda price: float(price["epsilon"]["upper"]))
 
 
+def document_of(
+    result: Reported,
+    *,
+    unit: str | None = None,
+    outside: Iterable[str] = (),
+    before: Iterable[Mapping[str, Any]] = (),
+    sections: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the document of a report, as :func:`save` writes it.
+
+    Parameters
+    ----------
+    result, unit, outside, before, sections
+        Those of :func:`save`.
+
+    Raises
+    ------
+    ValueError
+        If there are runs ``before`` a result of several silos.
+    LedgerMismatch
+        If a ledger is not within its plan.
+    """
+    silos, runs, earlier = result.by_silo, runs_of(result), [*before]
+    if earlier and len(silos) > 1:
+        raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
+    if unit is None and len(silos) > 1:
+        unit = ONE_OF_A_SILO
+    delta = max(run["delta"] for run in [*earlier, *runs])
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": 1,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "privacy": privacy_statement(silos[0][-1], unit=unit, outside=outside),
+        "runs": [*earlier, *runs],
+        "everything": composed_by_silo(result, delta),
+        "software": software(),
+        **(sections or {}),
+    }
+    if earlier:
+        price = composed_reports([document], delta)
+        count = len(document["runs"])
+        document["everything"] = {"runs": count, "delta": delta, "epsilon": price.to_dict()}
+    return document
+
+
 def save(
     folder: str | os.PathLike[str],
     result: Reported,
@@ -135,28 +180,7 @@ def save(
     """
     path = Path(folder)
     check_replaceable(path, force=force)
-    silos, runs, earlier = result.by_silo, runs_of(result), [*before]
-    if earlier and len(silos) > 1:
-        raise ValueError(f"before must be empty for several silos, got {len(earlier)} runs.")
-    last = silos[0][-1]
-    if unit is None and len(silos) > 1:
-        unit = ONE_OF_A_SILO
-    delta = max(run["delta"] for run in [*earlier, *runs])
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "version": 1,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "privacy": privacy_statement(last, unit=unit, outside=outside),
-        "runs": [*earlier, *runs],
-        "everything": composed_by_silo(result, delta),
-        "software": software(),
-        **(sections or {}),
-    }
-    if earlier:
-        price = composed_reports([document], delta)
-        count = len(document["runs"])
-        document["everything"] = {"runs": count, "delta": delta, "epsilon": price.to_dict()}
-    with replacing(path, force=force) as temporary:
-        text = json.dumps(document, indent=2, allow_nan=False)
-        (temporary / "report.json").write_text(text + "\n")
+    document = document_of(result, unit=unit, outside=outside, before=before, sections=sections)
+    text = json.dumps(document, indent=2, allow_nan=False)
+    write_report(path, {"report.json": text + "\n"}, force=force)
     return path

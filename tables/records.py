@@ -80,6 +80,12 @@ class Records:
         """How many records there are."""
         return self.read - self.left_out - self.beyond
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows were read, left out, and, of persons, beyond the group size."""
+        found = {"rows": self.read, "left_out": self.left_out}
+        return found if self.schema.person is None else {**found, "beyond_group_size": self.beyond}
+
     def add(self, frame: Any, *, classification: bool) -> None:
         """Take in a part of the table; blank lines are no records."""
         pl = polars()

@@ -1,6 +1,6 @@
-"""A sign of life: beyond two seconds, a line on standard error says what a command is at.
+"""A sign of life: beyond two seconds, standard error shows what a command does.
 
-On a terminal the line is drawn again each second, and erased at the end. Elsewhere, in a log for
+On a terminal it is a bar, drawn again each second and erased at the end. Elsewhere, in a log for
 instance, one plain line is written, once.
 
 >>> with Progress("compare", after=60.0) as progress:
@@ -15,19 +15,18 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from types import TracebackType
+from contextlib import suppress
 from typing import Self, TextIO
 
-__all__ = ["AFTER", "Progress", "stage"]
+__all__ = ["Progress", "stage"]
 
-# Seconds of silence that nobody wonders about. Half of it would flicker at many answers.
-AFTER = 2.0
-# Seconds between two drawings.
-_EVERY = 1.0
+AFTER = 2.0  # seconds of silence before the first drawing
+_EVERY = 1.0  # seconds between two drawings
+_COUNTED = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 
 
 class Progress:
-    """Draws what a command is at, while it is at it.
+    """Draws what a command does, while it does it.
 
     Parameters
     ----------
@@ -40,6 +39,8 @@ class Progress:
 
     Attributes
     ----------
+    done
+        Units of the stage that are done.
     drawn
         How often the line was drawn.
     """
@@ -47,60 +48,67 @@ class Progress:
     def __init__(self, command: str, *, after: float = AFTER, stream: TextIO | None = None) -> None:
         self._command, self._after = command, after
         self._stream = sys.stderr if stream is None else stream
-        self._stage = ""
         self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+        draw = self._bar if self._stream.isatty() else self._line
+        self._thread = threading.Thread(target=draw, daemon=True)
         self.drawn = 0
+        self.stage("")
 
-    def stage(self, text: str) -> None:
-        """Say what is done from now on."""
-        self._stage = text
+    def stage(self, text: str, *, total: int | None = None, unit: str = "") -> None:
+        """Name what is done from now on, and how many units it is of, if that is known."""
+        self._text, self._total, self._unit = text, total, unit
+        self._began, self.done = time.time(), 0
+
+    def update(self, count: int = 1) -> None:
+        """Add to the units that are done."""
+        self.done += count
+
+    def reach(self, done: int, total: int) -> None:
+        """Set how many units are done, of how many."""
+        self.done, self._total = done, total
 
     def __enter__(self) -> Self:
-        draw = self._draw if self._stream.isatty() else self._tell
-        self._thread = threading.Thread(target=draw, daemon=True)
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        if self.drawn and self._stream.isatty():
-            self._write("\r\x1b[K")
+        self._thread.join()
 
-    def _tell(self) -> None:
-        """Write one plain line, if the command takes that long."""
+    def _words(self) -> str:
+        words = f"dpcal {self._command}" + (f": {self._text}" if self._text else "")
+        count = f"{self.done} of {self._total}" if self._total else str(self.done)
+        return words + (f", {count} {self._unit}s" if self._unit else "")
+
+    def _line(self) -> None:
         if not self._ended.wait(self._after):
-            self._write(f"dpcal {self._at()}, which takes more than {self._after:g} s ...\n")
-            self.drawn += 1
-
-    def _at(self) -> str:
-        return f"{self._command}: {self._stage}" if self._stage else self._command
-
-    def _draw(self) -> None:
-        began, wait = time.monotonic(), self._after
-        while not self._ended.wait(wait):
-            self._write(f"\r\x1b[Kdpcal {self._at()}, {time.monotonic() - began:.0f} s")
-            self.drawn += 1
-            wait = _EVERY
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
+            self._stream.write(f"{self._words()}, which takes more than {self._after:g} s ...\n")
             self._stream.flush()
-        except (OSError, ValueError):
-            # The terminal is gone; there is nobody to tell.
-            self._ended.set()
+            self.drawn += 1
+
+    def _bar(self) -> None:
+        if self._ended.wait(self._after):
+            return
+        from tqdm import tqdm
+
+        # A terminal that is gone shows nothing.
+        with suppress(OSError, ValueError), tqdm(file=self._stream, leave=False, delay=1e-9) as bar:
+            while not bar.disable:
+                bar.total, bar.n, bar.start_t, bar.desc = (
+                    self._total,
+                    self.done,
+                    self._began,
+                    self._words(),
+                )
+                bar.bar_format = _COUNTED if self._total else "{desc}, {elapsed}"
+                bar.refresh()
+                self.drawn += 1
+                if self._ended.wait(_EVERY):
+                    break
 
 
-def stage(options: Namespace, text: str) -> None:
-    """Say what the command of these options is at."""
-    progress = getattr(options, "progress", None)
-    if progress is not None:
-        progress.stage(text)
+def stage(options: Namespace, text: str, *, total: int | None = None, unit: str = "") -> Progress:
+    """Name what the command of these options does from now on, and return its progress."""
+    progress: Progress = getattr(options, "progress", None) or Progress("")
+    progress.stage(text, total=total, unit=unit)
+    return progress

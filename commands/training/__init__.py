@@ -1,40 +1,18 @@
-"""What ``dpcal train`` and ``dpcal demo`` do with their options: read, calibrate, train, report.
+"""What ``dpcal train``, ``dpcal select`` and ``dpcal demo`` do, apart from declaring their options.
 
-The commands' own modules declare options and load quickly; what is here needs numpy and the rooms,
-and is imported when a command runs.
+The options of ``dpcal train`` go one way. ``fitting`` calls five steps; each is given what the step
+before it returned, and nothing is changed on the way:
 
-``draft_schema``
-    What a table's columns are, as a file to be filled in.
-``predict_table``
-    What a private model says of a table's records.
-``fit_table``
-    A private linear model of a table of one's own.
-``select_model``
-    The first of several models that passes a private test of second order.
-``demonstrate``
-    The whole way on scikit-learn's breast-cancer records.
+1. ``request``: options -> a frozen :class:`Request`, checked before a record is read, with the help
+   of ``minimax``, ``silos`` and ``constants``. No other module sees the options.
+2. ``data``: request -> records, coded by the schema and split, as a task.
+3. ``plans``: request and task -> a calibrated plan.
+4. ``task``: plan and task -> a run. It sees no request any more, and neither does what follows.
+5. ``evaluation`` and ``documents``: run -> scores and the report.
+
+``selection`` makes a smaller request, and shares steps 2 and 5.
 """
-
-from typing import TYPE_CHECKING
 
 from dpcal import _lazy
 
-if TYPE_CHECKING:
-    from dpcal.commands.training.demonstration import demonstrate
-    from dpcal.commands.training.own_table import fit_table
-    from dpcal.commands.training.prediction import predict_table
-    from dpcal.commands.training.schema import draft_schema
-    from dpcal.commands.training.selection import select_model
-
-__all__ = ["demonstrate", "draft_schema", "fit_table", "predict_table", "select_model"]
-
-__getattr__, __dir__ = _lazy.attributes(
-    __name__,
-    {
-        "demonstrate": "dpcal.commands.training.demonstration",
-        "draft_schema": "dpcal.commands.training.schema",
-        "fit_table": "dpcal.commands.training.own_table",
-        "predict_table": "dpcal.commands.training.prediction",
-        "select_model": "dpcal.commands.training.selection",
-    },
-)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -6,13 +6,16 @@ They are written here as constants, taken as public, and not read off the record
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from dpcal.commands.training.tables import Ranges, split
+import numpy as np
+from numpy.typing import NDArray
+
 from dpcal.commands.training.task import Task
 from dpcal.errors import MissingExtra
+from dpcal.tables import REACH
 
-__all__ = ["HELD_OUT", "RANGES", "breast_cancer"]
+__all__ = ["HELD_OUT", "RANGES", "breast_cancer", "scaled", "scaling", "split"]
 
 HELD_OUT = 114
 RANGES = {
@@ -49,8 +52,8 @@ RANGES = {
 }
 
 
-def breast_cancer() -> tuple[Task, Ranges]:
-    """Return the task, 455 records to train on and 114 held out, and the ranges that scale it."""
+def breast_cancer() -> Task:
+    """Return the task, 455 records to train on and 114 held out."""
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError as error:
@@ -58,11 +61,9 @@ def breast_cancer() -> tuple[Task, Ranges]:
             "The demonstration needs scikit-learn: pip install 'dpcal[demo]'."
         ) from error
     table = load_breast_cancer()
-    ends = np.array([RANGES[str(name)] for name in table.feature_names], dtype=float)
-    ranges = Ranges(ends[:, 0], ends[:, 1])
-    X, y = ranges.scale(table.data), table.target_names[table.target]
+    X, y = scaled(table.data), table.target_names[table.target]
     training, held_out = split(len(y), HELD_OUT)
-    task = Task(
+    return Task(
         loss="logistic",
         X_train=X[training],
         y_train=y[training],
@@ -71,4 +72,23 @@ def breast_cancer() -> tuple[Task, Ranges]:
         # scikit-learn's default, C = 1, in these units: a function of n, which is told.
         l2=1 / len(training),
     )
-    return task, ranges
+
+
+def scaled(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return records with each value clamped to its range, which is mapped to [-4, 4]."""
+    low, high = np.array(list(RANGES.values()), dtype=float).T
+    return np.asarray(REACH * (2 * ((np.clip(X, low, high) - low) / (high - low)) - 1))
+
+
+def scaling() -> dict[str, Any]:
+    """Return what was done to the records, as JSON values."""
+    return {
+        "map": "clamp to the range, then [low, high] -> [-4, 4] by position^1",
+        "ranges": {name: [float(low), float(high)] for name, (low, high) in RANGES.items()},
+    }
+
+
+def split(n: int, test: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return row numbers for training and for testing: a fixed shuffle that sees only n."""
+    order = np.random.default_rng(0).permutation(n)
+    return np.sort(order[: n - test]), np.sort(order[n - test :])

@@ -9,14 +9,20 @@ from typing import Any
 from dpcal import calibrate, plot
 from dpcal.accountants import events
 from dpcal.calibrate import Needs, Plan
-from dpcal.commands._output import at_most, duration, interval, present
-from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cancer
-from dpcal.commands.training.documents import add_pages, opening, risk, write
+from dpcal.commands._output import at_most, dump, duration, interval, present
+from dpcal.commands.checking.progress import Progress, stage
+from dpcal.commands.training.breast_cancer import HELD_OUT, RANGES, breast_cancer, scaling
+from dpcal.commands.training.documents import about_data, add_pages, risk, sentence_on_reading
 from dpcal.commands.training.plans import default_sizes
-from dpcal.commands.training.tables import Ranges
-from dpcal.commands.training.task import AVERAGING, Run, Task, progress_bar, train
+from dpcal.commands.training.task import AVERAGING, Run, Task, train
 from dpcal.plot import Point
-from dpcal.report import check_replaceable, composed_epsilon, released, software
+from dpcal.report import (
+    check_replaceable,
+    composed_epsilon,
+    document_of,
+    released,
+    write_report,
+)
 
 __all__ = ["accuracy_table", "calibration_table", "demonstrate", "tuning_text"]
 
@@ -47,11 +53,12 @@ READ = ("number of records", "classes")
 def demonstrate(options: Namespace) -> int:
     """Calibrate, train, and write the report; return the exit status."""
     check_replaceable(options.output, force=options.force)
-    task, ranges = breast_cancer()
-    sizes = default_sizes(task.objective.n, {})
+    progress = stage(options, "")
+    task = breast_cancer()
+    sizes = default_sizes(task.n, {})
     plans = [
         calibrate.dpsgd(
-            n=task.objective.n,
+            n=task.n,
             epsilon=epsilon,
             delta=DELTA,
             neighboring_relation=RELATION,
@@ -59,21 +66,21 @@ def demonstrate(options: Namespace) -> int:
         )
         for epsilon in EPSILONS
     ]
-    needs = _calibrate(plans)
+    needs = _calibrate(plans, progress)
     tuning = _tuning(plans)
     if not options.json:
         print(calibration_table(needs, sizes))
         print(f"\n{tuning_text(tuning)}")
-    runs = _train(task, plans)
+    runs = _train(task, plans, progress)
     points = _points(task, runs)
     optimum = task.score(task.objective.minimize())
     if not options.json:
         print(f"\n{accuracy_table(points, optimum)}")
-    document = _document(task, ranges, needs, runs, points, optimum)
+    document = _document(task, needs, runs, points, optimum)
     document["training"] |= {**sizes, "tuning": tuning}
-    write(options.output, document, force=options.force)
+    write_report(options.output, {"report.json": dump(document) + "\n"}, force=options.force)
     pictures = {
-        "privacy-profile.svg": lambda: plot.profile(_curves(plans)),
+        "privacy-profile.svg": lambda: plot.profile(_curves(plans, progress)),
         "accuracy.svg": lambda: plot.utility(
             points, optimum=optimum, chance=_larger_class(task), title=TITLE
         ),
@@ -86,29 +93,29 @@ def demonstrate(options: Namespace) -> int:
 # -- calibrate
 
 
-def _calibrate(plans: list[Plan]) -> list[Needs]:
-    """Ask every accountant for the noise that each plan's target needs."""
+def _calibrate(plans: list[Plan], progress: Progress) -> list[Needs]:
+    """Return the noise that each plan's target needs, by every accountant."""
+    progress.stage("calibrating", total=len(plans), unit="target")
     needs = []
-    with progress_bar(len(plans), "calibrating", unit="target") as bar:
-        for plan in plans:
-            query = plan.query("gradient")
+    for plan in plans:
+        query = plan.query("gradient")
 
-            def event(sigma: float, query: Any = query) -> events.DpEvent:
-                return events.dpsgd(
-                    sampling_probability=query.sampling_probability,
-                    noise_multiplier=sigma,
-                    steps=query.count,
-                )
-
-            needs.append(
-                calibrate.compare(
-                    event,
-                    epsilon=plan.epsilon,
-                    delta=plan.delta,
-                    neighboring_relation=plan.neighboring_relation,
-                )
+        def event(sigma: float, query: Any = query) -> events.DpEvent:
+            return events.dpsgd(
+                sampling_probability=query.sampling_probability,
+                noise_multiplier=sigma,
+                steps=query.count,
             )
-            bar.update()
+
+        needs.append(
+            calibrate.compare(
+                event,
+                epsilon=plan.epsilon,
+                delta=plan.delta,
+                neighboring_relation=plan.neighboring_relation,
+            )
+        )
+        progress.update()
     return needs
 
 
@@ -173,13 +180,13 @@ def tuning_text(tuning: Mapping[str, Any]) -> str:
 # -- train
 
 
-def _train(task: Task, plans: list[Plan]) -> list[list[Run]]:
+def _train(task: Task, plans: list[Plan], progress: Progress) -> list[list[Run]]:
     """Run every plan with every seed."""
     total = sum(plan.query("gradient").count for plan in plans) * len(SEEDS)
-    with progress_bar(total, "training") as bar:
-        return [
-            [train(task, plan, seed=seed, advance=bar.update) for seed in SEEDS] for plan in plans
-        ]
+    progress.stage("training", total=total, unit="step")
+    return [
+        [train(task, plan, seed=seed, advance=progress.update) for seed in SEEDS] for plan in plans
+    ]
 
 
 def _points(task: Task, runs: list[list[Run]]) -> list[Point]:
@@ -216,23 +223,21 @@ def _larger_class(task: Task) -> float:
 
 def _document(
     task: Task,
-    ranges: Ranges,
     needs: list[Needs],
     runs: list[list[Run]],
     points: list[Point],
     optimum: float,
 ) -> dict[str, Any]:
-    """Everything that ``report.json`` says."""
+    """Return the content of ``report.json``."""
     flat = [run for group in runs for run in group]
-    seeds = list(SEEDS) * len(runs)
-    return {
-        **opening(
-            flat[0].result,
+    results = [run.result for run in flat]
+    sections = {
+        "data": about_data(
+            results[0],
             task,
-            outside=OUTSIDE,
             name="Wisconsin diagnostic breast cancer, as shipped by scikit-learn",
-            features=list(RANGES),
-            scaling=ranges.to_dict(list(RANGES)),
+            features=len(RANGES),
+            scaling=scaling(),
             read_from_data=READ,
         ),
         "training": {
@@ -249,26 +254,27 @@ def _document(
         "non_private_optimum": optimum,
         "runs": [
             {**released(run.result), "seed": seed, "accuracy": task.score(run.result.w)}
-            for run, seed in zip(flat, seeds, strict=True)
+            for run, seed in zip(flat, list(SEEDS) * len(runs), strict=True)
         ],
-        "everything": composed_epsilon([run.result for run in flat], DELTA),
-        "risk": risk([run.result for run in flat]),
-        "software": software(),
+        "everything": composed_epsilon(results, DELTA),
+        "risk": risk(results),
     }
+    outside = [*OUTSIDE, *sentence_on_reading(READ)]
+    return document_of(results[0], outside=outside, sections=sections)
 
 
-def _curves(plans: list[Plan]) -> list[plot.Curve]:
-    """The privacy profile of every plan."""
+def _curves(plans: list[Plan], progress: Progress) -> list[plot.Curve]:
+    """Return the privacy profile of every plan."""
+    progress.stage("drawing", total=len(plans), unit="curve")
     curves = []
-    with progress_bar(len(plans), "drawing", unit="curve") as bar:
-        for plan in plans:
-            curves.append(
-                plot.Curve.of(
-                    plan.event,
-                    f"{plan.epsilon:g}",
-                    target=(plan.epsilon, plan.delta),
-                    neighboring_relation=plan.neighboring_relation,
-                )
+    for plan in plans:
+        curves.append(
+            plot.Curve.of(
+                plan.event,
+                f"{plan.epsilon:g}",
+                target=(plan.epsilon, plan.delta),
+                neighboring_relation=plan.neighboring_relation,
             )
-            bar.update()
+        )
+        progress.update()
     return curves

@@ -1,126 +1,95 @@
-"""What the reports of all trainings have in common: how they begin, and how they are written."""
+"""Parts that the reports of all trainings share, and how these are written and drawn."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from dpcal import plot
 from dpcal.accountants import events, true_positive_rate
-from dpcal.commands._output import dump
 from dpcal.commands.training.task import Task
 from dpcal.errors import DrawsCannotTell, UnsupportedEvent
 from dpcal.optim import Result
-from dpcal.report import (
-    FORMAT,
-    composed_epsilon,
-    fingerprint,
-    privacy_statement,
-    replace_file,
-    replacing,
-    statement_page,
-)
+from dpcal.report import composed_epsilon, fingerprint, replace_file, statement_page
 
-__all__ = ["add_pages", "claim_of", "opening", "risk", "write", "write_secret"]
+__all__ = ["about_data", "about_model", "add_pages", "risk", "sentence_on_reading"]
 
 
-def opening(
+def sentence_on_reading(read_from_data: Sequence[str]) -> list[str]:
+    """Return the sentence on what was read off the records, if anything was."""
+    if not read_from_data:
+        return []
+    listed = ", ".join(read_from_data)
+    return [f"Read from the data, and not covered by the claim: {listed}."]
+
+
+def about_data(
     result: Result,
     task: Task,
     *,
-    outside: Iterable[str],
     name: str,
-    features: list[str],
+    features: int,
     scaling: Mapping[str, Any],
+    read_from_data: Sequence[str],
     key: bytes | None = None,
-    read_from_data: Sequence[str] = (),
     counts: Mapping[str, int] | None = None,
-    unit: str | None = None,
 ) -> dict[str, Any]:
-    """Return the first entries of ``report.json``: its format, its claim, and its data.
+    """Return the section ``data`` of a report.
 
     Parameters
     ----------
     result, task
         A run, and the records that it was trained on.
-    outside
-        Sentences on what the claim leaves out.
-    name
-        Of the table.
-    features
-        Names of its columns, without the target.
+    name, features
+        Of the table, and how many features its records have.
     scaling
         What was done to the records, as JSON values.
+    read_from_data
+        What was read off the records: the claim does not cover it.
     key
         Secret of the fingerprint, needed unless the records are public.
-    read_from_data
-        What was read off the records, beside their number: the claim does not cover it.
     counts
         How many rows were read, and why some of them are no records.
-    unit
-        What the claim is about, where the plan does not say it.
     """
-    if read_from_data:
-        listed = ", ".join(read_from_data)
-        outside = [*outside, f"Read from the data, and not covered by the claim: {listed}."]
-    return {
-        "format": FORMAT,
-        "version": 1,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "privacy": privacy_statement(result, outside=outside, unit=unit),
-        "data": {
-            "name": name,
-            **_sizes(result, task, counts or {}),
-            "features": len(features),
-            "scaling": scaling,
-            "read_from_data": list(read_from_data),
-            "fingerprint": fingerprint(
-                [task.X_train, task.y_train, task.X_test, task.y_test], key=key
-            ),
-        },
-    }
-
-
-def _sizes(result: Result, task: Task, counts: Mapping[str, int]) -> dict[str, int]:
-    """Return how many records there are, unless a public number stands for theirs."""
-    if result.plan.public_n:
-        return {"public_training_records": result.plan.n}
-    return {
-        **counts,
+    sizes = {
+        **(counts or {}),
         "training_records": task.objective.n,
         "held_out_records": len(task.y_test),
     }
+    if result.plan.public_n:  # a public number stands for theirs
+        sizes = {"public_training_records": result.plan.n}
+    arrays = [task.X_train, task.y_train, task.X_test, task.y_test]
+    return {
+        "name": name,
+        **sizes,
+        "features": features,
+        "scaling": scaling,
+        "read_from_data": list(read_from_data),
+        "fingerprint": fingerprint(arrays, key=key),
+    }
 
 
-def write(
-    folder: Path,
-    document: Mapping[str, Any],
-    *,
-    files: Mapping[str, str] | None = None,
-    force: bool = False,
-) -> None:
-    """Write a report whole or not at all.
+def about_model(document: Mapping[str, Any], paid: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a model's file holds of its report.
 
     Parameters
     ----------
-    folder
-        Where it stands.
     document
-        What ``report.json`` says.
-    files
-        Texts of other files, by file name.
-    force
-        Whether an earlier report there is replaced.
+        The content of ``report.json``.
+    paid
+        The run, or all of them together, whose price is the model's.
     """
-    with replacing(folder, force=force) as temporary:
-        (temporary / "report.json").write_text(dump(document) + "\n")
-        for name, text in (files or {}).items():
-            (temporary / name).write_text(text, encoding="utf-8")
+    privacy = document["privacy"]
+    claim = {
+        "epsilon": paid["epsilon"]["upper"],
+        "delta": paid["delta"],
+        "neighboring_relation": privacy["neighboring_relation"],
+        "unit": privacy["unit"],
+    }
+    return {"claim": claim, "written": document["written"], "software": document["software"]}
 
 
 def add_pages(
@@ -133,40 +102,20 @@ def add_pages(
     folder
         Where the report stands.
     document
-        What ``report.json`` says.
+        The content of ``report.json``.
     pictures
-        What draws each of them, by file name.
+        Functions that draw, by file name.
     """
     drawn: dict[str, str] = {}
-    about = _about(document)
     for name, draw in pictures.items():
         title = name.removesuffix(".svg").replace("-", " ").capitalize()
         try:
-            drawn[title] = text = plot.svg(draw(), title=title, description=about)
+            drawn[title] = text = plot.svg(draw(), title=title, description=_about(document))
             replace_file(folder / name, text.encode())
         except Exception as error:
             print(f"dpcal: warning: {name} could not be drawn: {error}.", file=sys.stderr)
     page = statement_page(document, pictures=drawn)
     replace_file(folder / "statement.html", page.encode())
-
-
-def claim_of(document: Mapping[str, Any], paid: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the claim that a model's file holds.
-
-    Parameters
-    ----------
-    document
-        What ``report.json`` says.
-    paid
-        The run, or all of them together, whose price is the model's.
-    """
-    privacy = document["privacy"]
-    return {
-        "epsilon": paid["epsilon"]["upper"],
-        "delta": paid["delta"],
-        "neighboring_relation": privacy["neighboring_relation"],
-        "unit": privacy["unit"],
-    }
 
 
 def _about(document: Mapping[str, Any]) -> str:
@@ -195,7 +144,7 @@ def _span(values: Sequence[float]) -> str:
 
 
 def risk(results: Sequence[Result]) -> dict[str, float]:
-    """Return what an attacker finds who is wrong about one in a hundred of those who are not there.
+    """Return the power of an attacker who accuses one in a hundred of those who are not there.
 
     Parameters
     ----------
@@ -217,14 +166,3 @@ def risk(results: Sequence[Result]) -> dict[str, float]:
         least = min(math.exp(price) * rate + plan.delta, 1.0)
         power = min(least, 1 - math.exp(-price) * (1 - plan.delta - rate))
     return {"false_positive_rate": rate, "true_positive_rate": power}
-
-
-def write_secret(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{token_hex(4)}")
-    try:
-        temporary.touch(mode=0o600, exist_ok=False)
-        temporary.write_text(text)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

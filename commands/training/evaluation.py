@@ -1,4 +1,4 @@
-"""How good is the model on held-out records, and what do these pay for being asked?
+"""How good is the model on held-out records, and what do these records pay for the answer?
 
 ``noisy``: one noisy table of counts, priced like the run, about records that the run never saw.
 ``unprotected``: the same without noise, which the report says. ``none``: held-out records stay
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import Namespace
 from dataclasses import replace
 from typing import Any
 
@@ -33,50 +32,51 @@ _WEAK_EPSILON = 20.0
 Vector = NDArray[np.float64]
 
 
-def evaluate(options: Namespace, data: Data, run: Run, book: Store) -> dict[str, Any]:
+def evaluate(
+    data: Data, run: Run, *, how: str | None, seed: int | None, book: Store
+) -> dict[str, Any]:
     """Return the section ``evaluation`` of a report.
 
     Parameters
     ----------
-    options
-        ``held_out`` and ``seed`` of the command.
     data, run
         What was trained on, and what came of it.
+    how
+        ``"noisy"``, ``"unprotected"`` or ``"none"``; when None, noisy unless there is a book.
+    seed
+        That of the training.
     book
         What the noisy answer is charged to, if anything.
     """
-    how = options.held_out or ("none" if book is not None else "noisy")
+    records, left_out = data.records, {"held_out": "left out", "covered_by_the_claim": True}
+    how = how or ("none" if book is not None else "noisy")
     if how == "none" or not len(data.task.y_test):
-        return {"held_out": "left out", "covered_by_the_claim": True}
-    if not data.labels and how == "noisy" and data.target.range is None:
-        return {
-            "held_out": "left out",
-            "covered_by_the_claim": True,
-            "reason": "errors of a target without a range have no bound to scale noise by",
-        }
+        return left_out
+    if not records.labels and how == "noisy" and records.target.range is None:
+        reason = "errors of a target without a range have no bound to scale noise by"
+        return {**left_out, "reason": reason}
     rows, bound = _contributions(data, run.result.w)
     if how == "unprotected":
         found, noise = rows.sum(axis=0), 0.0
         told: dict[str, Any] = {"held_out": how, "covered_by_the_claim": False}
     else:
+        group = records.schema.group_size
         try:
-            found, noise, told = _noisy(options, run, rows, bound, book)
+            found, noise, told = _noisy(run, rows, bound, group=group, seed=seed, book=book)
         except BudgetExceeded as error:
             # The run is paid and released; its scores are what the book has no room for.
-            return {"held_out": "left out", "covered_by_the_claim": True, "reason": str(error)}
-    if data.labels:
-        told |= metrics(found.reshape(2, BINS), data.labels, noise=noise)
-    else:
-        n = run.result.plan.n if run.result.plan.public_n else len(rows)
-        told |= _errors(found, len(rows) if how == "unprotected" else n, data.task.unit)
-    return told
+            return {**left_out, "reason": str(error)}
+    if records.labels:
+        return told | metrics(found.reshape(2, BINS), records.labels, noise=noise)
+    n = run.result.plan.n if run.result.plan.public_n and how == "noisy" else len(rows)
+    return told | _errors(found, n, data.task.unit)
 
 
 def _contributions(data: Data, w: Vector) -> tuple[Vector, float]:
     """Return what each held-out record adds to the sums, and the bound on its norm."""
     task = data.task
     scores = task.objective.decision(task.X_test, w)
-    if data.labels:
+    if data.records.labels:
         with np.errstate(over="ignore"):
             probability = 1 / (1 + np.exp(-scores))
         rows = np.zeros((len(scores), 2 * BINS))
@@ -89,11 +89,10 @@ def _contributions(data: Data, w: Vector) -> tuple[Vector, float]:
 
 
 def _noisy(
-    options: Namespace, run: Run, rows: Vector, bound: float, book: Store
+    run: Run, rows: Vector, bound: float, *, group: int, seed: int | None, book: Store
 ) -> tuple[Vector, float, dict[str, Any]]:
-    """Ask for the sums as an answer of an oracle, with a plan and a ledger of its own."""
+    """Return the sums as an answer of an oracle, with a plan and a ledger of its own."""
     trained = run.result.plan
-    group = options.group_size or 1
     sigma = noise_multiplier(
         lambda value: rows_of_one_person(noise_multiplier=value, group_size=group),
         epsilon=trained.epsilon,
@@ -123,8 +122,8 @@ def _noisy(
         lambda _, which: rows[which], n=len(rows), dimension=rows.shape[1], block=1 << 14
     )
     # A seed serves once: the scores take a child of the one that training took.
-    seed = None if options.seed is None else np.random.SeedSequence(options.seed, spawn_key=(1,))
-    oracle = oracle_of(records, plan, seed, book)
+    child = None if seed is None else np.random.SeedSequence(seed, spawn_key=(1,))
+    oracle = oracle_of(records, plan, child, book)
     answer = oracle.gradient(np.zeros(rows.shape[1]), "scores") * plan.n
     if hasattr(oracle, "close"):
         oracle.close()
@@ -152,17 +151,17 @@ def _errors(sums: Vector, n: int, unit: float) -> dict[str, Any]:
     }
 
 
-def warn_before(options: Namespace, n: int) -> list[str]:
-    """Return warnings about a target that promises little, for n records."""
+def warn_before(plan: Plan) -> list[str]:
+    """Return warnings about a target that promises little, for the plan's number of records."""
     found = []
-    if options.delta > 1 / n:
+    if plan.delta > 1 / plan.n:
         found.append(
-            f"delta = {options.delta:g} exceeds 1/n = {1 / n:.2g}: publishing one whole record at "
-            "random would meet such a claim"
+            f"delta = {plan.delta:g} exceeds 1/n = {1 / plan.n:.2g}: publishing one whole record "
+            "at random would meet such a claim"
         )
-    if options.epsilon > _WEAK_EPSILON:
+    if plan.epsilon > _WEAK_EPSILON:
         found.append(
-            f"epsilon = {options.epsilon:g} is above {_WEAK_EPSILON:g}: an attacker may be all but "
+            f"epsilon = {plan.epsilon:g} is above {_WEAK_EPSILON:g}: an attacker may be all but "
             "certain of a record"
         )
     return found
@@ -188,8 +187,8 @@ def warn_after(evaluation: dict[str, Any], data: Data) -> list[str]:
                 f"against {constant:.4g}"
             )
     found = list(found)  # What follows looked at the records, and is no part of the report.
-    for name, (low, high) in data.reached.items():
-        ends = data.schema.column(name).range
+    for name, (low, high) in data.records.reached.items():
+        ends = data.records.schema.column(name).range
         if ends is not None and not np.isnan(low):
             middle = ends[0] / 2 + ends[1] / 2
             unused = ends[1] if high < middle else ends[0] if low > middle else None

@@ -6,9 +6,9 @@ the lower and the upper half of a number's public range.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,174 +17,206 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal.calibrate import Constants
-from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import PROBLEMS
 from dpcal.optim import minimax
 from dpcal.optim.registry import Optimizer
-from dpcal.tables import REACH
+from dpcal.tables import REACH, Column
 
-__all__ = ["MinimaxTask", "minimax_constants", "posed"]
+__all__ = ["MinimaxTask", "Problem"]
 
-# Each problem is about this loss.
+Vector = NDArray[np.float64]
+
+# Of each problem: the loss that it is about, and what is measured on held-out records.
 LOSSES = {"fair": "logistic", "robust": "squared", "auc": "logistic"}
+METRICS = {
+    "fair": "accuracy in the worst group",
+    "robust": "root mean squared error",
+    "auc": "area under the ROC curve",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A minimax problem of a table, as it is asked for.
+
+    Parameters
+    ----------
+    name
+        ``"fair"``, ``"robust"`` or ``"auc"``.
+    group
+        The column whose categories are groups, for ``"fair"``.
+    dual_l2
+        Regulariser > 0 of the dual variable, for ``"fair"`` and ``"robust"``.
+    positive_share
+        Public guess in (0, 1) of the share of the second class, for ``"auc"``.
+    """
+
+    name: str
+    group: str | None
+    dual_l2: float
+    positive_share: float
+
+    @classmethod
+    def asked(cls, options: Namespace, row: Optimizer) -> Problem | None:
+        """Return the problem of the command's options; None for other optimizers.
+
+        Raises
+        ------
+        ValueError
+            If the optimizer and the problem do not go together, or a number is out of range.
+        """
+        name, group = options.problem, options.group
+        if not row.blocks:
+            if name is not None or group is not None:
+                raise ValueError(f"--problem and --group are not for --optimizer {row.name}.")
+            return None
+        if name is None:
+            raise ValueError(
+                f"--optimizer {row.name} needs --problem: one of {', '.join(PROBLEMS)}."
+            )
+        if (group is not None) != (name == "fair"):
+            raise ValueError("--group goes with --problem fair, and with it alone.")
+        return cls(
+            name=name,
+            group=group,
+            dual_l2=_validate.positive(dual_l2=options.dual_l2),
+            positive_share=_validate.probability(positive_share=options.positive_share),
+        )
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether a model may have an intercept: in the area under the curve it would cancel."""
+        return self.name != "auc"
+
+    def check(self, loss: str, target: Column, features: list[str]) -> None:
+        """Raise ``ValueError`` if the table's loss, target or features are not the problem's."""
+        if loss != LOSSES[self.name]:
+            raise ValueError(f"--problem {self.name} needs --loss {LOSSES[self.name]}.")
+        if target.weights:
+            raise ValueError(
+                f"Class weights are not for --problem {self.name}, which weights records itself."
+            )
+        self.places(features)
+
+    def places(self, features: list[str]) -> list[int]:
+        """Return the places of the group's features."""
+        group = self.group
+        found = [
+            place
+            for place, name in enumerate(features)
+            if group is not None and (name == group or name.startswith(f"{group}="))
+        ]
+        if group is not None and not found:
+            raise ValueError(f"--group must be a column among the features, got {group!r}.")
+        return found
+
+    def groups(self, features: list[str]) -> int:
+        """Return how many groups there are."""
+        return max(2, len(self.places(features)))
+
+    def task(self, features: list[str], given: Mapping[str, Any]) -> MinimaxTask:
+        """Return the task of coded and split records."""
+        places = self.places(features)
+        return MinimaxTask(
+            problem=self,
+            groups=self.groups(features),
+            group_of=(_groups(given["X_train"][:, places]), _groups(given["X_test"][:, places]))
+            if places
+            else None,
+            **given,
+        )
+
+    def constants(self, row_norm: float, features: list[str]) -> Constants:
+        """Return what public ranges imply for weights of norm at most 1; no record is read.
+
+        Parameters
+        ----------
+        row_norm
+            Bound on the norm of a record, with the 1 of its intercept.
+        features
+            Names of the features.
+        """
+        share = self.positive_share
+        concavity = 2 * share * (1 - share) if self.name == "auc" else self.dual_l2
+        if math.isinf(row_norm):
+            infinite = math.inf
+            return Constants(lipschitz=infinite, smoothness=infinite, strong_concavity=concavity)
+        if self.name == "auc":
+            return minimax.AUCMaximization.constants_for(row_norm=row_norm, positive_share=share)
+        if self.name == "fair":
+            return minimax.FairClassification.constants_for(
+                row_norm=row_norm, dual_l2=self.dual_l2, smallest_share=1 / self.groups(features)
+            )
+        return minimax.CovariateShift.constants_for(
+            row_norm=row_norm, target_bound=REACH, dual_l2=self.dual_l2
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MinimaxTask(Task):
     """Records of a minimax problem; the first parameters of its x are the weights.
 
-    ``groups_train`` and ``groups_test`` are numbers of groups, for the problem ``"fair"``.
+    ``group_of`` are the numbers of the groups of the records that are trained on, and of those that
+    are held out, for the problem ``"fair"``.
     """
 
-    problem: str
-    dual_l2: float = 1.0
-    positive_share: float = 0.5
-    groups_train: NDArray[np.intp] | None = None
-    groups_test: NDArray[np.intp] | None = None
-    groups: int = 1
+    problem: Problem
+    groups: int
+    group_of: tuple[NDArray[np.intp], NDArray[np.intp]] | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "objective", self._posed())
-
-    def _posed(self) -> minimax.MinimaxObjective:
+    def of(self, X: Vector, y: NDArray[Any]) -> minimax.MinimaxObjective:
+        """Return the problem of the records that are trained on."""
+        problem = self.problem
         shared: dict[str, Any] = {"primal_l2": self.l2}
-        if self.problem == "auc":
+        if problem.name == "auc":
             return minimax.AUCMaximization(
-                self.X_train,
-                self.y_train,
-                positive_share=self.positive_share,
+                X,
+                y,
+                positive_share=problem.positive_share,
                 class_labels=self.classes,
                 **shared,
             )
-        shared |= {"dual_l2": self.dual_l2, "fit_intercept": self.intercept}
-        if self.problem == "robust":
-            norm = REACH * math.sqrt(self.X_train.shape[1])
-            return minimax.CovariateShift(self.X_train, self.y_train, tilt_norm=norm, **shared)
+        shared |= {"dual_l2": problem.dual_l2, "fit_intercept": self.intercept}
+        if problem.name == "robust":
+            norm = REACH * math.sqrt(X.shape[1])
+            return minimax.CovariateShift(X, y, tilt_norm=norm, **shared)
         return minimax.FairClassification(
-            self.X_train,
-            self.y_train,
-            self.groups_train if self.groups_train is not None else (),
+            X,
+            y,
+            () if self.group_of is None else self.group_of[0],
             shares=np.full(self.groups, 1 / self.groups),
             class_labels=self.classes,
             **shared,
         )
 
     @property
+    def sizes(self) -> dict[str, Any]:
+        """What a plan builder must know of the records beside their number."""
+        return {"dimensions": self.objective.dimensions}
+
+    @property
     def metric(self) -> str:
         """What :meth:`score` measures on the held-out records."""
-        return {
-            "fair": "accuracy in the worst group",
-            "robust": "root mean squared error",
-            "auc": "area under the ROC curve",
-        }[self.problem]
+        return METRICS[self.problem.name]
 
-    def score(self, w: NDArray[np.float64]) -> float:
+    def score(self, w: Vector) -> float:
         """Return the held-out score of parameters; NaN where a class or all groups are missing."""
         columns = self.X_test.shape[1]
-        scores = self.X_test @ w[:columns]
-        if self.problem == "auc":
-            positive = self.y_test == (self.classes or (0.0, 1.0))[1]
+        scores = self.X_test @ w[:columns] + (w[columns] if self.intercept else 0.0)
+        if self.problem.name == "robust":
+            return self.unit * float(np.sqrt(((scores - self.y_test) ** 2).mean()))
+        positive = self.y_test == (self.classes or (0.0, 1.0))[1]
+        if self.problem.name == "auc":
             if positive.all() or not positive.any():
                 return math.nan
-            objective: Any = self.objective
-            return float(objective.auc(self.X_test, positive, w))
-        scores = scores + (w[columns] if self.intercept else 0.0)
-        if self.problem == "robust":
-            return self.unit * float(np.sqrt(((scores - self.y_test) ** 2).mean()))
-        right = (scores > 0) == (self.y_test == (self.classes or (0.0, 1.0))[1])
-        assert self.groups_test is not None
-        return min(float(right[self.groups_test == g].mean()) for g in np.unique(self.groups_test))
+            return float(self.objective.auc(self.X_test, positive, w))
+        assert self.group_of is not None
+        right, groups = (scores > 0) == positive, self.group_of[1]
+        return min(float(right[groups == group].mean()) for group in np.unique(groups))
 
 
-def posed(options: Namespace, row: Optimizer, data: Data) -> Data:
-    """Return the data with the task of the problem that was asked for, if any.
-
-    Raises
-    ------
-    ValueError
-        If the optimizer and the problem do not go together, or the group is no feature.
-    """
-    if not row.blocks:
-        if options.problem is not None or options.group is not None:
-            raise ValueError(f"--problem and --group are not for --optimizer {row.name}.")
-        return data
-    if options.problem is None:
-        raise ValueError(f"--optimizer {row.name} needs --problem: one of {', '.join(PROBLEMS)}.")
-    if options.loss != LOSSES[options.problem]:
-        raise ValueError(f"--problem {options.problem} needs --loss {LOSSES[options.problem]}.")
-    if data.target.weights:
-        raise ValueError(
-            f"Class weights are not for --problem {options.problem}, which weights records itself."
-        )
-    if (options.group is not None) != (options.problem == "fair"):
-        raise ValueError("--group goes with --problem fair, and with it alone.")
-    given = {
-        each.name: getattr(data.task, each.name)
-        for each in dataclasses.fields(data.task)
-        if each.init
-    }
-    if options.problem == "auc":
-        given["intercept"] = False  # it would cancel
-    if options.problem == "fair":
-        columns = _columns(data.features, options.group)
-        given["groups_train"] = _groups(data.task.X_train[:, columns])
-        given["groups_test"] = _groups(data.task.X_test[:, columns])
-        given["groups"] = max(2, len(columns))
-    task = MinimaxTask(
-        problem=options.problem,
-        dual_l2=_validate.positive(dual_l2=options.dual_l2),
-        positive_share=_validate.probability(positive_share=options.positive_share),
-        **given,
-    )
-    return dataclasses.replace(data, task=task)
-
-
-def minimax_constants(options: Namespace, data: Data) -> Constants:
-    """Return what public ranges imply for weights of norm at most 1; nothing is read off records.
-
-    Parameters
-    ----------
-    options
-        Of the command, of which ``smoothness`` and ``gap`` take the place of what is implied.
-    data
-        Whose task is a :class:`MinimaxTask`.
-    """
-    task = data.task
-    assert isinstance(task, MinimaxTask)
-    row_norm = math.sqrt(data.coding.square_bound + task.intercept)
-    if math.isinf(row_norm):
-        implied = Constants(lipschitz=math.inf, smoothness=math.inf)
-    elif task.problem == "auc":
-        implied = minimax.AUCMaximization.constants_for(
-            row_norm=row_norm, positive_share=task.positive_share
-        )
-    elif task.problem == "fair":
-        implied = minimax.FairClassification.constants_for(
-            row_norm=row_norm, dual_l2=task.dual_l2, smallest_share=1 / task.groups
-        )
-    else:
-        implied = minimax.CovariateShift.constants_for(
-            row_norm=row_norm, target_bound=REACH, dual_l2=task.dual_l2
-        )
-    share = task.positive_share
-    concavity = 2 * share * (1 - share) if task.problem == "auc" else task.dual_l2
-    changes: dict[str, Any] = {"strong_concavity": concavity}
-    for name in ("smoothness", "gap"):
-        if getattr(options, name) is not None:
-            changes[name] = _validate.positive(**{name: getattr(options, name)})
-    return dataclasses.replace(implied, **changes)
-
-
-def _columns(features: list[str], group: str) -> list[int]:
-    """Return the places of a column's features."""
-    found = [i for i, name in enumerate(features) if name == group or name.startswith(f"{group}=")]
-    if not found:
-        raise ValueError(f"--group must be a column among the features, got {group!r}.")
-    return found
-
-
-def _groups(coded: NDArray[np.float64]) -> NDArray[np.intp]:
+def _groups(coded: Vector) -> NDArray[np.intp]:
     """Return each record's group, from the features of one column."""
     if coded.shape[1] == 1:
         return (coded[:, 0] > 0).astype(np.intp)

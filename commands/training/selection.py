@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import calibrate, optim
-from dpcal.calibrate import Plan
-from dpcal.commands._options import required
-from dpcal.commands._output import answer, present, warnings_printed
+from dpcal.commands._options import required, source_of
+from dpcal.commands._output import answer, dump, present, warnings_printed
+from dpcal.commands.checking.progress import stage
 from dpcal.commands.training.data import Data, read
-from dpcal.commands.training.documents import add_pages, claim_of
+from dpcal.commands.training.documents import about_model, add_pages
 from dpcal.commands.training.evaluation import print_warnings, warn_before
-from dpcal.commands.training.plans import public_constants
+from dpcal.commands.training.request import Learning
 from dpcal.errors import reason_of
 from dpcal.optim import Selection
 from dpcal.optim.registry import SELECTIONS
-from dpcal.report import check_replaceable, read as read_report, replace_file, save
+from dpcal.report import check_replaceable, document_of, read as read_report, write_report
 from dpcal.tables import Model, Schema, load_model
 
 __all__ = ["select_model"]
@@ -75,30 +75,42 @@ def select_model(options: Namespace) -> int:
     if options.same_records and options.other_records:
         raise ValueError("--same-records and --other-records exclude each other.")
     check_replaceable(options.output, force=options.force)
-    candidates = _candidates(options)
-    _complete(options, candidates)
+    candidates = _candidates(options.candidates, intercept=options.intercept)
+    asked = _asked(options, candidates)
     training = _training(options, candidates)
-    relation = _relation(options, training)
-    data = read(options)
-    points = _sized(candidates, data)
-    plan = _plan(options, data, len(points), relation)
-    print_warnings(warn_before(options, plan.n))
+    relation = _relation(options.neighboring_relation, training)
+    _check_sizes(candidates, asked)
+    data = read(asked, stage(options, ""))
+    task = data.task
+    with warnings_printed():
+        plan = calibrate.select_point(
+            asked.constants(ROW),
+            n=task.n,
+            **task.sizes,
+            candidates=len(candidates.points),
+            accuracy=options.accuracy,
+            method=options.method,
+            failure_probability=options.failure_probability,
+            rank=1,  # of a linear model's Hessians
+            epsilon=options.epsilon,
+            delta=options.delta,
+            neighboring_relation=relation,
+        )
+    print_warnings(warn_before(plan))
     selection = optim.select_point(
-        data.task.objective, points, plan, seed=options.seed, overlap="ignore"
+        task.objective, candidates.points, plan, seed=options.seed, overlap="ignore"
     )
-    return _told(options, data, candidates, selection, training)
+    return _written(options, data, candidates, selection, training)
 
 
-def _candidates(options: Namespace) -> Candidates:
+def _candidates(paths: Iterable[Path], *, intercept: bool) -> Candidates:
     """Read every file of candidates."""
     found = Candidates(points=[], names=[], models=[], reports={})
-    for path in options.candidates:
+    for path in paths:
         points = None if path.is_dir() else _points(path)
         if points is None:
             model = load_model(path)
-            points = [
-                np.append(model.weights, model.intercept)[: None if options.intercept else -1]
-            ]
+            points = [np.append(model.weights, model.intercept)[: None if intercept else -1]]
             found.models.append(model)
             folder = path if path.is_dir() else path.parent
             if (folder / "report.json").is_file():
@@ -133,11 +145,11 @@ def _points(path: Path) -> list[Vector] | None:
     return points
 
 
-def _complete(options: Namespace, candidates: Candidates) -> None:
-    """Settle what the table is read by: the models' schema, or the one that was given."""
+def _asked(options: Namespace, candidates: Candidates) -> Learning:
+    """Return what the table is read by: the models' schema, or the one that was given."""
     if not candidates.models:
         required(options, "schema", "target")
-        schema = Schema.read(options.schema)
+        schema, target = Schema.read(options.schema), options.target
     else:
         first = candidates.models[0]
         if options.schema is not None or options.target is not None:
@@ -150,29 +162,24 @@ def _complete(options: Namespace, candidates: Candidates) -> None:
                 "candidates must be models of logistic losses: others have no Hessian whose change "
                 "is bounded, or a constant one."
             )
-        schema, options.target = first.schema.with_column(first.target), first.target.name
+        schema, target = first.schema.with_column(first.target), first.target.name
     if schema.group_size > 1:
         raise ValueError(f"select is for one row a person, the schema says {schema.group_size}.")
-    for column in schema.features(options.target):
+    schema.column(target)
+    for column in schema.features(target):
         if column.type == "number" and column.range is None:
             raise ValueError(
                 f"select needs a range for every number of the schema, {column.name!r} has none: "
                 "they bound one record's gradient and Hessian."
             )
-    given: dict[str, Any] = {
-        "given_schema": schema,
-        "loss": "logistic",
-        "test_fraction": 0.0,
-        "n": None,
-        "bounds": None,
-        "target_bounds": None,
-        "classes": None,
-        "class_weights": None,
-        "smoothness": None,
-        "gap": None,
-        "max_norm": None,
-    }
-    vars(options).update(given)
+    return Learning(
+        source=source_of(options, missing_values=schema.missing_values),
+        schema=schema,
+        target=target,
+        l2=options.l2,
+        intercept=options.intercept,
+        seed=options.seed,
+    )
 
 
 def _training(options: Namespace, candidates: Candidates) -> list[dict[str, Any]]:
@@ -209,10 +216,10 @@ def _training(options: Namespace, candidates: Candidates) -> list[dict[str, Any]
     return runs
 
 
-def _relation(options: Namespace, training: list[dict[str, Any]]) -> str:
+def _relation(given: str | None, training: list[dict[str, Any]]) -> str:
     """Return the neighboring relation: the one that was given, or that of the training's runs."""
     known = {run["plan"]["neighboring_relation"] for run in training}
-    wanted = options.neighboring_relation or (known.pop() if len(known) == 1 else "replace-special")
+    wanted = given or (known.pop() if len(known) == 1 else "replace-special")
     if known - {wanted}:
         raise ValueError(
             "--same-records needs one neighboring relation for all runs, got "
@@ -226,40 +233,20 @@ def _relation(options: Namespace, training: list[dict[str, Any]]) -> str:
     return str(wanted)
 
 
-def _sized(candidates: Candidates, data: Data) -> list[Vector]:
-    """Return the points, if they are as long as the table's coding says."""
-    d = data.task.objective.dimension
+def _check_sizes(candidates: Candidates, asked: Learning) -> None:
+    """Refuse points that are not as long as the table's coding says."""
+    features = asked.coding.names
+    d = len(features) + asked.intercept
     for name, point in zip(candidates.names, candidates.points, strict=True):
         if len(point) != d:
-            features = ", ".join(data.features)
-            more = " and the intercept" if data.task.intercept else ""
+            more = " and the intercept" if asked.intercept else ""
             raise ValueError(
-                f"candidates must be points of {d} numbers, for {features}{more}; got {len(point)} "
-                f"in {name}."
+                f"candidates must be points of {d} numbers, for {', '.join(features)}{more}; got "
+                f"{len(point)} in {name}."
             )
-    return candidates.points
 
 
-def _plan(options: Namespace, data: Data, count: int, relation: str) -> Plan:
-    """Calibrate the test. A linear model's Hessians have rank one."""
-    objective = data.task.objective
-    with warnings_printed():
-        return calibrate.select_point(
-            public_constants(options, data, ROW),
-            n=objective.n,
-            dimension=objective.dimension,
-            candidates=count,
-            accuracy=options.accuracy,
-            method=options.method,
-            failure_probability=options.failure_probability,
-            rank=1,
-            epsilon=options.epsilon,
-            delta=options.delta,
-            neighboring_relation=relation,
-        )
-
-
-def _told(
+def _written(
     options: Namespace,
     data: Data,
     candidates: Candidates,
@@ -283,19 +270,18 @@ def _told(
         "features": len(data.features),
         "read_from_data": data.read_from_data,
     }
-    folder = save(
-        options.output,
+    document = document_of(
         selection,
         unit="one record of the table that candidates are tested on",
         outside=OUTSIDE,
         before=training,
         sections={"data": about, "selection": told},
-        force=options.force,
     )
-    document = read_report(folder)
+    folder, files = options.output, {"report.json": dump(document) + "\n"}
     if selection.w is not None:
-        text = _model(data, selection, document).to_json()
-        replace_file(folder / "model.json", text.encode())
+        released = about_model(document, document["everything"])
+        files["model.json"] = data.model(selection.w, {**released, "selection": told}).to_json()
+    write_report(folder, files, force=options.force)
     add_pages(folder, document, {})
     price = selection.epsilon(options.delta)
     lines = [f"no candidate passed, {selection.tested} tested"]
@@ -312,25 +298,3 @@ def _told(
         )
     present(options, document, "\n".join([*lines, f"report written to {folder}/"]))
     return NONE_PASSED if chosen is None else 0
-
-
-def _model(data: Data, selection: Selection, document: dict[str, Any]) -> Model:
-    """The chosen model with the claim of the report."""
-    assert selection.w is not None
-    weights, intercept = selection.w, 0.0
-    if data.task.intercept:
-        weights, intercept = selection.w[:-1], float(selection.w[-1])
-    return Model(
-        schema=data.schema,
-        target=data.target,
-        labels=data.labels,
-        weights=weights,
-        intercept=intercept,
-        about={
-            "loss": data.task.loss,
-            "claim": claim_of(document, document["everything"]),
-            "selection": document["selection"],
-            "written": document["written"],
-            "software": document["software"],
-        },
-    )

@@ -6,20 +6,20 @@ feature: an indicator that is constant in a silo is an intercept of the silo's o
 
 from __future__ import annotations
 
-import dataclasses
-from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.commands.training.data import Data
 from dpcal.commands.training.task import Task
 from dpcal.optim import Silo
 from dpcal.optim.registry import Optimizer
+from dpcal.tables import Schema
 
-__all__ = ["SiloTask", "check_silos", "in_silos"]
+__all__ = ["SiloTask", "check_silos"]
 
 # The optimizers that average the answers of silos.
 _OVER_SILOS = ("distributed_psgd",)
@@ -37,6 +37,27 @@ class SiloTask(Task):
     names: tuple[str, ...]
     rows: tuple[NDArray[np.intp], ...]
 
+    @classmethod
+    def of_column(
+        cls, column: str, names: tuple[str, ...], features: list[str], given: Mapping[str, Any]
+    ) -> Self:
+        """Return the task of coded and split records, by the categories of a column.
+
+        Raises
+        ------
+        ValueError
+            If a silo has no training record.
+        """
+        places = [features.index(f"{column}={name}") for name in names]
+        numbers = given["X_train"][:, places].argmax(axis=1)
+        rows = tuple(np.flatnonzero(numbers == place) for place in range(len(names)))
+        for name, own in zip(names, rows, strict=True):
+            if not len(own):
+                raise ValueError(
+                    f"--silos: every silo must hold a training record, {name!r} has none."
+                )
+        return cls(column=column, names=names, rows=rows, **given)
+
     @property
     def n(self) -> int:
         """Number of training records of the smallest silo, which a plan is made for."""
@@ -44,8 +65,8 @@ class SiloTask(Task):
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What a plan builder must know of the silos."""
-        return {"silos": len(self.names)}
+        """What a plan builder must know of the records beside their number."""
+        return {**super().sizes, "silos": len(self.names)}
 
     @property
     def asked(self) -> Any:
@@ -57,13 +78,18 @@ class SiloTask(Task):
         """Each row of a table is a record, and belongs to one silo: two may well look alike."""
         return {"overlap": "ignore"}
 
+    @property
+    def read_from_data(self) -> list[str]:
+        """What was read off the records for the silos."""
+        return [f"number of records of each {self.column!r}"]
+
     def told(self) -> dict[str, Any]:
         """Return what a report says of the silos: their sizes are public."""
         sizes = dict(zip(self.names, map(len, self.rows), strict=True))
         return {"silos": {"column": self.column, "training_records": sizes}}
 
 
-def check_silos(options: Namespace, row: Optimizer) -> None:
+def check_silos(name: str, row: Optimizer, schema: Schema | None, *, book: Path | None) -> None:
     """Refuse ``--silos`` where it cannot be answered, before a record is read.
 
     Raises
@@ -71,15 +97,13 @@ def check_silos(options: Namespace, row: Optimizer) -> None:
     ValueError
         If the optimizer knows no silos, the column is no category of a schema, or a book is kept.
     """
-    if options.silos is None:
-        return
     if row.name not in _OVER_SILOS:
         raise ValueError(f"--silos is for --optimizer {_OVER_SILOS[0]}, got {row.name}.")
-    if options.budget is not None:
+    if book is not None:
         raise ValueError("--budget is for one data set, and with --silos each silo has its own.")
-    if options.given_schema is None:
+    if schema is None:
         raise ValueError("--silos needs a --schema, which lists the silos in public.")
-    column = options.given_schema.column(options.silos)
+    column = schema.column(name)
     if column.type != "category" or column.coding != "one-hot":
         raise ValueError(
             f"--silos must be a column of type 'category' with coding 'one-hot', got "
@@ -90,30 +114,3 @@ def check_silos(options: Namespace, row: Optimizer) -> None:
             f"--silos needs a silo for each record, and the schema ignores what is no category of "
             f"{column.name!r}: give unknown = 'refuse' or 'drop-row'."
         )
-
-
-def in_silos(options: Namespace, data: Data) -> Data:
-    """Return the data with its training records in the silos that were asked for, if any.
-
-    Raises
-    ------
-    ValueError
-        If a silo has no training record.
-    """
-    if options.silos is None:
-        return data
-    names = data.schema.column(options.silos).categories
-    places = [data.features.index(f"{options.silos}={name}") for name in names]
-    numbers = data.task.X_train[:, places].argmax(axis=1)
-    rows = tuple(np.flatnonzero(numbers == place) for place in range(len(names)))
-    for name, own in zip(names, rows, strict=True):
-        if not len(own):
-            raise ValueError(f"--silos: every silo must hold a training record, {name!r} has none.")
-    given = {
-        each.name: getattr(data.task, each.name)
-        for each in dataclasses.fields(data.task)
-        if each.init
-    }
-    task = SiloTask(column=options.silos, names=names, rows=rows, **given)
-    told = f"number of records of each {options.silos!r}"
-    return dataclasses.replace(data, task=task, read_from_data=[*data.read_from_data, told])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import current_thread, main_thread
@@ -13,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.commands.checking.progress import AFTER
-from dpcal.errors import MissingExtra
 from dpcal.optim import Logistic, Result, Squared
 from dpcal.optim.boundary.access import Store
 from dpcal.optim.registry import find
@@ -23,13 +19,11 @@ if TYPE_CHECKING:
     from dpcal.calibrate import Plan
     from dpcal.optim.driver import Progress
 
-__all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "progress_bar", "train"]
+__all__ = ["AVERAGING", "LOSSES", "Run", "Task", "averaging", "train"]
 
 LOSSES = {"logistic": Logistic, "squared": Squared}
 # The mean of the last half of the iterates: as private as the last one, and less noisy.
 AVERAGING = "tail"
-# Seconds before a bar is shown: those that :mod:`dpcal.commands.checking.progress` waits.
-SILENT = AFTER
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,8 +64,8 @@ class Task:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What else a plan builder must know of the records."""
-        return {}
+        """What a plan builder must know of the records beside their number."""
+        return {"dimension": self.objective.dimension}
 
     @property
     def asked(self) -> Any:
@@ -82,6 +76,11 @@ class Task:
     def options(self) -> dict[str, Any]:
         """Return what else an optimizer is told of the records."""
         return {}
+
+    @property
+    def read_from_data(self) -> list[str]:
+        """What was read off the records to pose the task."""
+        return []
 
     def told(self) -> dict[str, Any]:
         """Return what else a report says of the training."""
@@ -114,7 +113,7 @@ def train(
     plan: Plan,
     *,
     seed: int | None,
-    advance: Callable[[int], object],
+    advance: Callable[[int], object] = lambda steps: None,
     store: Store = None,
     scored: bool = True,
 ) -> Run:
@@ -127,7 +126,7 @@ def train(
     seed
         An integer >= 0, or None for fresh entropy.
     advance
-        Told the number of steps since it was last called.
+        Called with the number of steps since it was last called.
     scored
         Whether held-out scores are taken along the run, without noise.
     store
@@ -181,54 +180,3 @@ class Interrupt:
 def averaging(optimizer: str) -> str:
     """Return how the iterates of an optimizer are averaged here."""
     return AVERAGING if optimizer == "dpsgd" else "none"
-
-
-class PlainBar:
-    """A bar for logs: one line, once the work takes longer than anybody wonders about.
-
-    Parameters
-    ----------
-    total
-        Units of work, if they are known.
-    description, unit
-        What is done, and in which units.
-
-    Attributes
-    ----------
-    n
-        Units that are done.
-    """
-
-    def __init__(self, total: int | None, description: str, unit: str) -> None:
-        self.n = 0
-        self._of = "" if total is None else f" of {total}"
-        self._about, self._unit = description, unit
-        self._began: float | None = time.monotonic()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._began = None
-
-    def update(self, count: int = 1) -> None:
-        """Note that so many units more are done."""
-        self.n += count
-        if self._began is not None and time.monotonic() - self._began >= SILENT:
-            self._began = None
-            line = f"dpcal: {self._about}, {self.n}{self._of} {self._unit}s ..."
-            print(line, file=sys.stderr, flush=True)
-
-
-def progress_bar(total: int | None, description: str, *, unit: str = "step") -> Any:
-    """Return a progress bar over ``total`` units, if they are known, on standard error.
-
-    It is drawn after two seconds; where that is no terminal, one plain line is written.
-    """
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise MissingExtra("The progress bar needs tqdm: pip install 'dpcal[train]'.") from error
-    if not sys.stderr.isatty():
-        return PlainBar(total, description, unit)
-    return tqdm(total=total, desc=description, unit=f" {unit}s", leave=False, delay=SILENT)

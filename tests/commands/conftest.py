@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpcal.commands.training import own_table
+from dpcal.commands.training import fitting
 from dpcal.commands.training.documents import add_pages
 
 
@@ -13,4 +13,4 @@ def without_pictures(monkeypatch):
     def pages(folder, document, pictures):
         add_pages(folder, document, {})
 
-    monkeypatch.setattr(own_table, "add_pages", pages)
+    monkeypatch.setattr(fitting, "add_pages", pages)

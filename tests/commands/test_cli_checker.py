@@ -3,7 +3,6 @@
 import io
 import json
 import math
-import sys
 import time
 from fractions import Fraction
 
@@ -16,7 +15,6 @@ from scipy.stats import norm
 from dpcal.cli import main
 from dpcal.commands.checking.mechanism import SAMPLERS, fraction, rate_of
 from dpcal.commands.checking.progress import Progress
-from dpcal.commands.training import task
 
 RUN = ["--n", "6000", "--batch-size", "600", "--epochs", "3"]
 RATE = ["--sampling-probability", "0.1", "--steps", "9"]
@@ -288,7 +286,7 @@ def test_progress_is_drawn_on_a_terminal_after_a_while_and_erased():
         while not progress.drawn and time.monotonic() < deadline:
             time.sleep(0.005)
     assert "compare: poisson" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert terminal.getvalue().endswith(" \r")
     for stream in (Terminal(), io.StringIO()):
         with Progress("compare", after=60.0, stream=stream):
             pass
@@ -305,12 +303,16 @@ def test_progress_is_one_plain_line_in_a_log():
     assert log.getvalue() == "dpcal compare: poisson, which takes more than 0.2 s ...\n"
 
 
-def test_a_bar_is_one_plain_line_in_a_log(monkeypatch):
-    log = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", log)
-    monkeypatch.setattr(task, "SILENT", 0.0)
-    with task.progress_bar(10, "training") as bar:
-        for _ in range(10):
-            bar.update(1)
-    assert bar.n == 10
-    assert log.getvalue() == "dpcal: training, 1 of 10 steps ...\n"
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_progress_counts_units(stream):
+    with Progress("train", after=0.05, stream=stream) as progress:
+        progress.stage("training", total=10, unit="step")
+        progress.update(4)
+        deadline = time.monotonic() + 10
+        while not progress.drawn and time.monotonic() < deadline:
+            time.sleep(0.005)
+    if stream.isatty():
+        assert "training, 4 of 10 steps  40%|" in stream.getvalue()
+    else:
+        expected = "dpcal train: training, 4 of 10 steps, which takes more than 0.05 s ...\n"
+        assert stream.getvalue() == expected

@@ -148,7 +148,8 @@ def test_a_vacuous_theorem_is_a_warning(capsys, table, tmp_path):
         ("jl_glm", ["--embedding-dimension", "2", "--l2", "1"], "l2"),
         ("recursive_regularization", ["--distance", "0"], "distance must be"),
         ("correlated_dpsgd", [], "needs --noise: one of"),
-        ("proximal_point", ["--loss", "squared"], "column 'answer'"),
+        ("proximal_point", ["--loss", "squared"], "needs lipschitz: give --max-norm"),
+        ("dpsgd", ["--loss", "squared"], "column 'answer'"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing(

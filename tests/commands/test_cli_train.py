@@ -15,7 +15,8 @@ from _patients import write_patients
 import dpcal
 from dpcal.cli import main
 from dpcal.commands import load
-from dpcal.commands.training import own_table
+from dpcal.commands.checking.progress import Progress
+from dpcal.commands.training import fitting, request
 from dpcal.tables import Schema
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
@@ -169,15 +170,13 @@ def asked_for(trained, folder, *words):
     return [*map(str, ["train", *table, *TARGET, "-o", folder, *words])]
 
 
-@pytest.mark.parametrize("package", ["polars", "matplotlib", "tqdm"])
+@pytest.mark.parametrize("package", ["polars", "matplotlib"])
 def test_extras_are_asked_for_before_a_record_is_read(
     trained, tmp_path, monkeypatch, capsys, package
 ):
-    found = own_table.find_spec
-    monkeypatch.setattr(
-        own_table, "find_spec", lambda name: None if name == package else found(name)
-    )
-    monkeypatch.setattr(own_table, "read", lambda options: pytest.fail("a record was read"))
+    found = request.find_spec
+    monkeypatch.setattr(request, "find_spec", lambda name: None if name == package else found(name))
+    monkeypatch.setattr(fitting, "read", lambda *_: pytest.fail("a record was read"))
     assert main(asked_for(trained, tmp_path / "report")) == 2
     message = capsys.readouterr().err
     assert package in message
@@ -200,14 +199,12 @@ def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
 
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_is_interrupted_leaves_what_it_spent(trained, tmp_path, monkeypatch, capsys):
-    bar_of = own_table.progress_bar
+    def interrupting(progress, count=1):
+        if progress._text == "training" and not progress.done:
+            progress.done += count
+            signal.raise_signal(signal.SIGINT)
 
-    def interrupting(total, description, **options):
-        bar = bar_of(total, description, **options)
-        bar.update = lambda steps: signal.raise_signal(signal.SIGINT) if bar.n == 0 else None
-        return bar
-
-    monkeypatch.setattr(own_table, "progress_bar", interrupting)
+    monkeypatch.setattr(Progress, "update", interrupting)
     before = signal.getsignal(signal.SIGINT)
     assert main(asked_for(trained, tmp_path / "report")) == 130
     assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,264 @@
+"""``dpcal train``: a private linear model of a table of one's own, and its report."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from dpcal import plot
+from dpcal.calibrate import Plan
+from dpcal.commands._output import dump, present
+from dpcal.commands.checking.progress import Progress, stage
+from dpcal.commands.training.booking import opened_book
+from dpcal.commands.training.data import Data, read
+from dpcal.commands.training.documents import (
+    about_data,
+    about_model,
+    add_pages,
+    risk,
+    sentence_on_reading,
+)
+from dpcal.commands.training.evaluation import evaluate, print_warnings, warn_after, warn_before
+from dpcal.commands.training.plans import calibrated
+from dpcal.commands.training.request import Request
+from dpcal.commands.training.summary import summary
+from dpcal.commands.training.task import Run, Task, averaging, train
+from dpcal.optim import BudgetBook, Ledger, Result
+from dpcal.optim.silos import ONE_OF_A_SILO
+from dpcal.report import (
+    check_replaceable,
+    composed_by_silo,
+    document_of,
+    privacy_statement,
+    write_report,
+)
+from dpcal.tables import Model
+
+__all__ = ["fit_table"]
+
+OUTSIDE = (
+    "The schema, or the ranges given with --bounds and --target-bounds, batch size, epochs, "
+    "clipping norm and the other options are taken as public, but for what is listed as read from "
+    "the data: the claim does not cover a choice that looked at records.",
+    "Each record is held out by a coin of its own, a keyed hash of it. Held-out records played no "
+    "part in the parameters; the section 'evaluation' says how they are protected, if at all.",
+    "The fingerprint is keyed; its key, in a file beside the report's folder, must not be "
+    "published: with it, guesses of a record can be tested.",
+)
+# Where a record has another value it may have another coin.
+SPLIT = (
+    "The split into training and held-out records is taken as fixed: a record's coin is a hash of "
+    "what it holds, and under replace-one the record in its place is taken to be on the same side.",
+)
+SILOS = (
+    "Which silo a record belongs to is taken as fixed and public, and so are the sizes of the "
+    "silos. Nothing is summed over silos: a person with records in several pays in each.",
+)
+# Exit statuses: a run that diverged did not do what was asked; 130 is what shells call Ctrl-C.
+DIVERGED, INTERRUPTED = 1, 130
+
+
+def fit_table(options: Namespace) -> int:
+    """Train on a table and write the report; return the exit status.
+
+    Five steps: a request of the options, its records, a plan, the run, the report.
+    """
+    progress = stage(options, "")
+    check_replaceable(options.output, force=options.force)
+    key = _key_file(options.output, force=options.force)
+    request = Request.of(options)
+    data = read(request, progress)
+    plan = calibrated(request, data.task)
+    print_warnings(warn_before(plan))
+    book = opened_book(request.budget, request.source.path, plan)
+    run = _trained(data.task, plan, book, request, progress)
+    evaluation = evaluate(data, run, how=request.held_out, seed=request.seed, book=book)
+    print_warnings(warn_after(evaluation, data))
+    model, document = _reported(data, run, evaluation, name=request.source.path.name)
+    _write_secret(key, data.key.hex() + "\n")
+    files = {"report.json": dump(document) + "\n", "model.json": model.to_json()}
+    write_report(request.output, files, force=request.force)
+    add_pages(request.output, document, _pictures(data.task, run))
+    lines = [
+        summary(data.task, run, evaluation),
+        f"report written to {request.output}/",
+        f"{key.name}, beside it, is the key of its fingerprint: keep it, do not publish it",
+    ]
+    present(options, document, "\n".join(lines))
+    if run.interrupted:
+        return INTERRUPTED
+    return 0 if run.result.complete else DIVERGED
+
+
+def _key_file(folder: Path, *, force: bool) -> Path:
+    """Return the file of the fingerprint's key: beside the folder, which one may mail."""
+    path = folder.absolute().with_name(f"{folder.absolute().name}.key")
+    if path.exists() and not (force and re.fullmatch(r"[0-9a-f]{64}\n", path.read_text()[:99])):
+        raise ValueError(
+            f"The key of the report's fingerprint goes to {str(path)!r}, which is there: choose "
+            "another --output, or --force if the file is the key of an earlier report."
+        )
+    return path
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.{token_hex(4)}")
+    try:
+        temporary.touch(mode=0o600, exist_ok=False)
+        temporary.write_text(text)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _trained(
+    task: Task, plan: Plan, book: BudgetBook | None, request: Request, progress: Progress
+) -> Run:
+    steps = plan.parameters.get("steps") or sum(query.count for query in plan.queries)
+    progress.stage("training", total=int(steps), unit="step")
+    with warnings.catch_warnings():
+        # The message of a run that diverged names it.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return train(
+            task,
+            plan,
+            seed=request.seed,
+            advance=progress.update,
+            store=book,
+            scored=request.held_out == "unprotected",
+        )
+
+
+def _reported(
+    data: Data, run: Run, evaluation: dict[str, Any], *, name: str
+) -> tuple[Model, dict[str, Any]]:
+    """Return the model with its claim, and the content of ``report.json``."""
+    task, result, records = data.task, run.result, data.records
+    everything = composed_by_silo(result, result.plan.delta)
+    if "epsilon" in evaluation:
+        # Each record pays for training or for scores: the larger price covers both.
+        prices = (everything["epsilon"], evaluation["epsilon"])
+        everything["epsilon"] = max(prices, key=lambda price: float(price["upper"]))
+    weights = records.target.weights
+    weighting = dict(zip(records.labels, weights, strict=True)) if weights else None
+    training = {
+        "optimizer": result.plan.optimizer,
+        "loss": task.loss,
+        "l2": task.l2,
+        "averaging": averaging(result.plan.optimizer),
+        **({} if weighting is None else {"class_weights": weighting}),
+        **task.told(),
+    }
+    model = data.model(result.w, {})
+    about = about_data(
+        result,
+        task,
+        name=name,
+        features=len(data.features),
+        scaling=data.scaling(),
+        read_from_data=data.read_from_data,
+        key=data.key,
+        counts=records.counts,
+    )
+    outside = [*_outside(result), *sentence_on_reading(data.read_from_data)]
+    sections = {
+        # Of the plan for all silos, whose number of records is the smallest of theirs.
+        "privacy": privacy_statement(result, unit=_unit(data, result), outside=outside),
+        "data": about,
+        "training": training,
+        "model": _parameters(model),
+        "risk": risk([result]),
+        "evaluation": evaluation,
+        "everything": everything,
+    }
+    document = document_of(result, sections=sections)
+    paid = max(document["runs"], key=lambda run: float(run["epsilon"]["upper"]))
+    released = {name: paid[name] for name in ("complete", "message", "plan")}
+    return replace(
+        model, about={**model.about, **about_model(document, paid), **released}
+    ), document
+
+
+def _outside(result: Result) -> list[str]:
+    """Return the sentences on what the claim leaves out."""
+    replaced = result.plan.neighboring_relation == "replace-one"
+    silos = len(result.by_silo) > 1
+    return [*OUTSIDE, *(SPLIT if replaced else ()), *(SILOS if silos else ())]
+
+
+def _unit(data: Data, result: Result) -> str | None:
+    """Return what the claim is about, where the plan does not say it: silos, people of one row."""
+    schema = data.records.schema
+    if len(result.by_silo) > 1:
+        return ONE_OF_A_SILO
+    if schema.person is None or schema.group_size > 1:
+        return None
+    return "one person, who has at most one training record (row of the table)"
+
+
+def _parameters(model: Model) -> dict[str, Any]:
+    """Return the released parameters, for scaled features, as JSON values."""
+    found = {
+        "weights": dict(zip(model.coding.names, model.weights.tolist(), strict=True)),
+        "intercept": model.intercept,
+        "for": "scaled features, as under data.scaling",
+    }
+    if model.labels:
+        found["classes"] = list(model.labels)
+        found["predicts"] = "the second class where <weights, features> + intercept > 0"
+    return found
+
+
+def _pictures(task: Task, run: Run) -> dict[str, Callable[[], Any]]:
+    """Return functions that draw the privacy profile, and the score along the run, if known."""
+    plan = run.result.plan
+    pictures: dict[str, Callable[[], Any]] = {}
+    if not any(query.correlation for query in plan.queries):
+        pictures["privacy-profile.svg"] = lambda: plot.profile([_curve(plan)])
+    if run.scores and _evenly(plan):
+        pictures["accuracy.svg"] = lambda: _along_run(task, run)
+    return pictures
+
+
+def _curve(plan: Plan) -> plot.Curve:
+    """Return the privacy profile of a plan."""
+    return plot.Curve.of(
+        plan.event,
+        f"epsilon = {plan.epsilon:g}",
+        target=(plan.epsilon, plan.delta) if plan.epsilon > 0 else None,
+        accountants=("characteristic", "renyi"),
+        neighboring_relation=plan.neighboring_relation,
+    )
+
+
+def _evenly(plan: Plan) -> bool:
+    """Whether every step costs the same answer, so that a cost along the run is known."""
+    query, *others = plan.queries
+    # Under correlated noise the first step costs as much as all of them.
+    plain = query.budget is None and query.correlation is None
+    return plain and not others and query.composition == "sequential"
+
+
+def _along_run(task: Task, run: Run) -> Any:
+    """Draw the held-out score along the run, against the epsilon spent until then."""
+    plan = run.result.plan
+    (query,) = plan.queries
+
+    def spent(steps: int) -> float:
+        entry = query.with_count(steps)
+        return Ledger(plan.n, plan.neighboring_relation, entries=[entry]).epsilon(plan.delta)
+
+    return plot.along_run(
+        [spent(steps) for steps, _ in run.scores],
+        [score for _, score in run.scores],
+        final=task.score(run.result.w),
+        ylabel=f"held-out {task.metric}",
+        share=task.loss == "logistic",
+    )

@@ -1,0 +1,419 @@
+"""What ``dpcal train`` and ``dpcal select`` are asked: frozen, and checked before a record is read.
+
+Of the table, no more than the names of its columns is looked at here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from dpcal import _validate
+from dpcal.calibrate import Constants
+from dpcal.commands._options import source_of
+from dpcal.commands.training.booking import check_book
+from dpcal.commands.training.constants import check_needs, public_constants
+from dpcal.commands.training.minimax import Problem
+from dpcal.commands.training.silos import SiloTask, check_silos
+from dpcal.commands.training.task import Task
+from dpcal.commands.training.tuning import NOISES, flag, given_tuning
+from dpcal.errors import MissingExtra, reason_of
+from dpcal.optim.registry import Optimizer, find
+from dpcal.tables import Coding, Column, Schema, Source
+
+__all__ = ["Learning", "Request"]
+
+EXTRAS = ("polars", "matplotlib")
+NOISE = ("noise", "decay", "bands", "sampler", "separation", "proved")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Learning:
+    """A linear model of a table, as it is asked for.
+
+    Parameters
+    ----------
+    source, schema, target
+        The table, what is known of its columns in public, and the column that is predicted.
+    described
+        Whether a schema was given; otherwise its columns were taken from the table.
+    loss, l2, intercept
+        ``"logistic"`` or ``"squared"``, its regulariser >= 0, and whether an intercept is fitted.
+    test_fraction
+        Chance in [0, 1) that a record is held out.
+    n
+        Public number of records; None to read it from the table.
+    seed
+        An integer >= 0, or None for fresh entropy.
+    bounds
+        Public constants of the loss that were given, by the field of
+        :class:`dpcal.calibrate.Constants` that they take the place of.
+    """
+
+    source: Source
+    schema: Schema
+    target: str
+    described: bool = True
+    loss: str = "logistic"
+    l2: float = 0.0
+    intercept: bool = True
+    test_fraction: float = 0.0
+    n: int | None = None
+    seed: int | None = None
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    coding: Coding = field(init=False)
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(l2=self.l2)
+        if not 0 <= self.test_fraction < 1:
+            got = self.test_fraction
+            raise ValueError(f"test_fraction must be a number in [0, 1), got {got}.")
+        object.__setattr__(self, "coding", Coding(self.schema.features(self.target)))
+
+    def task(self, **records: Any) -> Task:
+        """Return the task of coded and split records."""
+        return Task(loss=self.loss, l2=self.l2, intercept=self.intercept, **records)
+
+    def constants(self, row: Optimizer) -> Constants:
+        """Return the constants of a theorem that the public ranges imply, or that were given."""
+        return public_constants(
+            row,
+            square=self.coding.square_bound + self.intercept,
+            target=self.schema.column(self.target),
+            loss=self.loss,
+            l2=self.l2,
+            intercept=self.intercept,
+            given=self.bounds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Request(Learning):
+    """What ``dpcal train`` is asked.
+
+    Parameters
+    ----------
+    row
+        The optimizer.
+    epsilon, delta, relation
+        The target of privacy, and its neighboring relation.
+    tuning
+        Keywords of the plan builder that were given.
+    noise
+        What correlates the noise of the steps: the options of ``--noise``; empty for none.
+    problem
+        The minimax problem, if any.
+    silos
+        The column whose categories are silos, if any.
+    held_out
+        How held-out records are scored; None for the default.
+    budget, output, force
+        The budget book, if any; the report's folder; whether an earlier report is replaced.
+    """
+
+    row: Optimizer
+    epsilon: float
+    delta: float
+    relation: str
+    tuning: Mapping[str, Any]
+    noise: Mapping[str, Any]
+    problem: Problem | None
+    silos: str | None
+    held_out: str | None
+    budget: Path | None
+    output: Path
+    force: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.non_negative(epsilon=self.epsilon)
+        _validate.probability(delta=self.delta)
+        if self.problem is not None:
+            self.problem.check(self.loss, self.schema.column(self.target), self.coding.names)
+        if self.row.constants:
+            check_needs(self.row, self.constants(self.row), self.tuning)
+
+    @classmethod
+    def of(cls, options: Namespace) -> Request:
+        """Return the request that the options of the command make.
+
+        Raises
+        ------
+        MissingExtra
+            If a package that training needs is not installed.
+        ValueError
+            If an option is not what it must be, or does not go with the others.
+        """
+        table = _one_table(options.table, options.csv)
+        schema, tuning = _given_schema(options)
+        n = options.n if options.n is not None or schema is None else schema.n
+        row = _optimizer(options, tuning)
+        relation = _relation(options.neighboring_relation, row, n)
+        problem = Problem.asked(options, row)
+        if options.silos is not None:
+            check_silos(options.silos, row, schema, book=options.budget)
+        missing = [name for name in EXTRAS if find_spec(name) is None]
+        if missing:
+            raise MissingExtra(
+                f"train needs {' and '.join(missing)}: pip install 'dpcal[train]'. No record was "
+                "read."
+            )
+        check_book(options.budget, table)
+        missing_values = () if schema is None else schema.missing_values
+        source = source_of(options, table=table, missing_values=missing_values)
+        target = _target(options, schema)
+        described = _from_flags(options, source, target) if schema is None else schema
+        return cls(
+            source=source,
+            schema=_with_classes(options, described, target),
+            target=target,
+            described=schema is not None,
+            loss=options.loss,
+            l2=options.l2,
+            intercept=options.intercept and (problem is None or problem.has_intercept),
+            test_fraction=options.test_fraction,
+            n=n,
+            seed=options.seed,
+            bounds=_bounds(options, row),
+            row=row,
+            epsilon=options.epsilon,
+            delta=options.delta,
+            relation=relation,
+            tuning=tuning,
+            noise=_noise(options, row.name),
+            problem=problem,
+            silos=options.silos,
+            held_out=options.held_out,
+            budget=options.budget,
+            output=options.output,
+            force=options.force,
+        )
+
+    def task(self, **records: Any) -> Task:
+        """Return the task of coded and split records: of a minimax problem, or over silos, too."""
+        shared = {"loss": self.loss, "l2": self.l2, "intercept": self.intercept, **records}
+        if self.problem is not None:
+            return self.problem.task(self.coding.names, shared)
+        if self.silos is not None:
+            categories = self.schema.column(self.silos).categories
+            return SiloTask.of_column(self.silos, categories, self.coding.names, shared)
+        return Task(**shared)
+
+    def constants(self, row: Optimizer) -> Constants:
+        """Return the constants of a theorem that the public ranges imply, or that were given."""
+        if self.problem is None:
+            return super().constants(row)
+        row_norm = math.sqrt(self.coding.square_bound + self.intercept)
+        implied = self.problem.constants(row_norm, self.coding.names)
+        return replace(implied, **self.bounds)
+
+    @property
+    def trained_on(self) -> int | None:
+        """How many of the public number of records are trained on, on average."""
+        return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
+
+
+def _one_table(path: Path | None, csv: Path | None) -> Path:
+    """Return the one table that was named, as an argument or by ``--csv``."""
+    if (path is None) == (csv is None):
+        got = "none" if path is None else f"{str(path)!r} and --csv {str(csv)!r}"
+        raise ValueError(f"One table must be given, as FILE or as --csv FILE, got {got}.")
+    table = path or csv
+    assert table is not None
+    return table
+
+
+def _given_schema(options: Namespace) -> tuple[Schema | None, dict[str, Any]]:
+    """Return the schema that was given, and the tuning, with one group size for both."""
+    tuning, size = given_tuning(options), options.group_size
+    schema = None if options.schema is None else Schema.read(options.schema)
+    if schema is None:
+        if size not in (None, 1):
+            raise ValueError("--group-size needs a --schema with a column of type 'person'.")
+    elif size is not None:
+        schema = replace(schema, group_size=size)
+    elif schema.group_size > 1:
+        tuning["group_size"] = schema.group_size
+    return schema, tuning
+
+
+def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
+    """Return the optimizer that was asked for, if it takes what it was given."""
+    correlated = options.noise is not None and options.optimizer == "dpsgd"
+    row = find("correlated_dpsgd" if correlated else options.optimizer)
+    refused = [
+        name
+        for name in tuning
+        if name not in row.options and not (name == "max_norm" and row.constants)
+    ]
+    for name in ("smoothness", "gap"):
+        if getattr(options, name) is not None and not row.constants:
+            refused.append(name)
+    if refused:
+        raise ValueError(f"{flag(refused[0])} is not for --optimizer {row.name}.")
+    return row
+
+
+def _noise(options: Namespace, optimizer: str) -> dict[str, Any]:
+    """Return the options of correlated noise; refuse them where there is none."""
+    given = {name: getattr(options, name) for name in NOISE}
+    kind = given["noise"]
+    if kind is None and optimizer == "correlated_dpsgd":
+        raise ValueError(f"--optimizer {optimizer} needs --noise: one of {', '.join(NOISES)}.")
+    if kind is not None and optimizer != "correlated_dpsgd":
+        raise ValueError(f"--noise is not for --optimizer {optimizer}.")
+    if (given["decay"] is not None) != (kind == "lambda-cgd"):
+        lacks = given["decay"] is None
+        raise ValueError(
+            "--noise lambda-cgd needs --decay." if lacks else "--decay is for --noise lambda-cgd."
+        )
+    if given["bands"] is not None and kind not in ("banded", "bisr", "blt"):
+        raise ValueError("--bands is for --noise banded, bisr or blt.")
+    for name in ("sampler", "separation", "proved"):
+        if given[name] not in (None, False) and kind is None:
+            raise ValueError(f"--{name} goes with --noise.")
+    if kind is not None and options.epochs is not None and options.steps is not None:
+        raise ValueError("--epochs and --steps exclude each other.")
+    return {} if kind is None else given
+
+
+def _relation(given: str | None, row: Optimizer, n: int | None) -> str:
+    """Return the relation that fits where n comes from: read from the table, or given in public."""
+    if n is not None:
+        _validate.count(n=n)
+    if given is None:
+        wanted = "replace-special" if n is None else "add-or-remove-one"
+        return wanted if wanted in row.relations else row.relations[0]
+    if given == "add-or-remove-one" and n is None and given in row.relations:
+        raise ValueError(
+            "--neighboring-relation add-or-remove-one needs --n, a public number of records that "
+            "the table's own may differ from: that one is read from the data, and a record more "
+            "would change it. Without --n the relation is replace-special."
+        )
+    if given != "add-or-remove-one" and n is not None:
+        raise ValueError(f"--n is for --neighboring-relation add-or-remove-one, got {given}.")
+    if given not in row.relations:
+        raise ValueError(
+            f"--neighboring-relation must be {' or '.join(row.relations)} for --optimizer "
+            f"{row.name}, got {given!r}."
+        )
+    return given
+
+
+def _bounds(options: Namespace, row: Optimizer) -> dict[str, float]:
+    """Return the public constants that were given."""
+    found = {
+        name: _validate.positive(**{name: getattr(options, name)})
+        for name in ("smoothness", "gap")
+        if getattr(options, name) is not None
+    }
+    if options.max_norm is not None and "max_norm" not in row.options:
+        found["lipschitz"] = _validate.positive(max_norm=options.max_norm)
+    return found
+
+
+def _target(options: Namespace, schema: Schema | None) -> str:
+    """Return the column that is predicted."""
+    for name in ("bounds", "target_bounds"):
+        if schema is not None and getattr(options, name) is not None:
+            raise ValueError(f"{flag(name)} is for tables without --schema.")
+    target = options.target or (None if schema is None else schema.target)
+    if target is None:
+        why = "no --schema names it" if schema is None else "the schema names no target"
+        raise ValueError(f"--target is needed: {why}.")
+    return str(target)
+
+
+def _from_flags(options: Namespace, source: Source, target: str) -> Schema:
+    """Return a schema of numbers with the ranges that were given, for tables without a schema."""
+    if options.loss == "logistic" and options.target_bounds is not None:
+        raise ValueError("--target-bounds is for --loss squared.")
+    features = [name for name in source.columns if name != target]
+    ranges: dict[str, tuple[float, float]] = {}
+    if options.bounds is not None and features:
+        ranges = _ranges(options.bounds, features)
+    if options.target_bounds is not None:
+        ranges |= _ranges(options.target_bounds, [target], option="target_bounds")
+    columns = (Column(name=name, type="number", range=ranges.get(name)) for name in source.columns)
+    return Schema(columns=tuple(columns))
+
+
+def _with_classes(options: Namespace, schema: Schema, target: str) -> Schema:
+    """Return the schema with the classes of ``--classes`` and their weights, if any were given."""
+    for name in ("classes", "class_weights"):
+        if getattr(options, name) is not None and options.loss != "logistic":
+            raise ValueError(f"{flag(name)} is for --loss logistic.")
+    column = schema.column(target)
+    if options.classes is not None:
+        column = _class(column, tuple(text.strip() for text in options.classes.split(",")))
+    if options.class_weights is not None:
+        if not column.categories:
+            raise ValueError(
+                "--class-weights needs the order of the classes: --classes A,B, or a schema with "
+                "the target's classes."
+            )
+        weights = tuple(_weight(text) for text in options.class_weights.split(","))
+        known = _class(column, column.categories)
+        column = replace(known, weights=weights, copied=tuple({*column.copied} & {"categories"}))
+    return schema.with_column(column)
+
+
+def _class(column: Column, listed: tuple[str, ...]) -> Column:
+    """Return the target's column as a class, of these classes."""
+    missing = "refuse" if column.missing == "impute" else column.missing
+    same = column.type == "class" and column.categories == listed
+    weights = column.weights if same else ()
+    return Column(
+        name=column.name, type="class", categories=listed, missing=missing, weights=weights
+    )
+
+
+def _weight(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"--class-weights must be numbers with commas between them, got {text!r}."
+        ) from None
+
+
+def _ranges(
+    text: str, names: list[str], *, option: str = "bounds"
+) -> dict[str, tuple[float, float]]:
+    """Read ``LOW:HIGH``, for all columns, or a JSON file of ``{"column": [low, high], ...}``.
+
+    Raises
+    ------
+    ValueError
+        If neither can be read, a column is missing, or a range is not low < high.
+    """
+    low, colon, high = text.partition(":")
+    try:
+        pairs = {name: (float(low), float(high)) for name in names} if colon else {}
+    except ValueError:
+        pairs = {}
+    if not pairs:
+        try:
+            document = json.loads(Path(text).read_text())
+            pairs = {name: (float(document[name][0]), float(document[name][1])) for name in names}
+        except (OSError, ValueError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"{option} must be LOW:HIGH or a JSON file of column: [low, high], "
+                f"got {text!r}: {reason_of(error)}."
+            ) from error
+        except KeyError as error:
+            raise ValueError(
+                f"{option} must name every feature, {text!r} lacks {error}."
+            ) from error
+    for name, (least, most) in pairs.items():
+        if not (math.isfinite(least) and math.isfinite(most) and least < most):
+            raise ValueError(
+                f"{option} must have finite low < high, got {least:g}:{most:g} for column {name!r}."
+            )
+    return pairs
