@@ -3,7 +3,7 @@
 The options of ``dpcal train`` go one way. ``fitting`` calls five steps; each is given what the step
 before it returned, and nothing is changed on the way:
 
-1. ``request``: options -> a frozen :class:`Request`, checked before a record is read, with the help
+1. ``request``: options -> a frozen ``Request``, checked before a record is read, with the help
    of ``minimax``, ``silos`` and ``constants``. No other module sees the options.
 2. ``data``: request -> records, coded by the schema and split, as a task.
 3. ``plans``: request and task -> a calibrated plan.
