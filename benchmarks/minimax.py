@@ -23,6 +23,7 @@ from unittest import mock
 
 import numpy as np
 
+from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal.optim import minimax
 from dpcal.optim.boundary import noise as noise_module
@@ -389,7 +390,7 @@ class NoData(minimax.MinimaxObjective):
 
 def sensing_problem(rescale, norm):
     """Return the paper's instance, with the rescaling that it does not tell."""
-    return minimax.MatrixSensing.generated(
+    return MatrixSensing.generated(
         n=400, shape=(20, 20), rank=3, rescale=rescale, norm=norm, seed=0
     )
 

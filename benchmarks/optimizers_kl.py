@@ -3,7 +3,7 @@
 ``python -m benchmarks.optimizers_kl`` prints log-log slopes with 95 % intervals, and times. The
 functions return their data: rows of ``Point``, which :func:`slope` fits.
 
-Problems are :class:`dpcal.optim.problems.PowerNorm`, whose KL constants are exact; kappa = 1 is
+Problems are :class:`benchmarks.problems.kl.PowerNorm`, whose KL constants are exact; kappa = 1 is
 ``Softplus`` below. X = sqrt(d) / (n sqrt(rho)) is varied through n.
 """
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.problems.kl import PowerNorm, Tilted, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim import Logistic, PrivateOracle, adaptive_gd, kl_spider, noisy_gd, proximal_point
 from dpcal.optim.first_order.proximal_point import regularized_descent
-from dpcal.optim.problems import PowerNorm, _Tilted, balanced
 
 TARGET = {"public": True, "epsilon": 2.0, "delta": 1e-6}
 
@@ -37,7 +37,7 @@ class Point:
     promised: float | None = None
 
 
-class Softplus(_Tilted):
+class Softplus(Tilted):
     """``log(1 + exp(-w_1)) + |others|^2 / 2 - <x, w>``: KL with kappa = 1, infimum 0, no minimum.
 
     The others are kept at norm 1 at most, beyond which their part is linear. With r their norm,

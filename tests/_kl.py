@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from benchmarks.problems.kl import PowerNorm, Ripples, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
-from dpcal.optim.problems import PowerNorm, Ripples, balanced
 
 RELATIONS = ["add-or-remove-one", "replace-one", "replace-special"]
 TARGET = {"epsilon": 2.0, "delta": 1e-5}

@@ -6,7 +6,6 @@ from dpcal.optim.minimax.reweighted import (
     CovariateShift as CovariateShift,
     FairClassification as FairClassification,
 )
-from dpcal.optim.minimax.sensing import MatrixSensing as MatrixSensing
 from dpcal.optim.minimax.sets import (
     Ball as Ball,
     Box as Box,

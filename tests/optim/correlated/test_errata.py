@@ -2,6 +2,7 @@
 
 import math
 
+import closed_forms
 import numpy as np
 import pytest
 from _correlated_runs import plan_for
@@ -12,7 +13,6 @@ from dpcal.accountants import correlated, events
 from dpcal.accountants.matrix import (
     LambdaCGD,
 )
-from dpcal.calibrate import closed_forms
 from dpcal.calibrate.papers import load
 from dpcal.errors import (
     UnsupportedEvent,

@@ -11,6 +11,7 @@ from _kl import RELATIONS, TARGET, N, X, Y, big_plan, plan_for, power, start
 from _recording import check_promises, record
 from scipy import stats
 
+from benchmarks.problems.kl import Ripples, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.kl_problem import Problem
@@ -30,7 +31,6 @@ from dpcal.optim import (
 )
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.first_order.proximal_point import regularized_descent
-from dpcal.optim.problems import Ripples, balanced
 
 # -- promises
 

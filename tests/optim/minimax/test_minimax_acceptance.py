@@ -9,6 +9,7 @@ import pytest
 from _minimax import EXPERIMENT, START, acceptance
 from scipy import stats
 
+from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal.accountants import epsilon
 from dpcal.accountants.curves.tradeoff import true_positive_rate
@@ -16,7 +17,7 @@ from dpcal.calibrate.plans.minimax.theory import OnePass
 from dpcal.calibrate.plans.variance_reduction import Releases
 from dpcal.errors import BrokenObjective, VacuousSchedule
 from dpcal.optim import attacks
-from dpcal.optim.minimax import AveragedClip, MatrixSensing, Minimax, MinimaxObjective
+from dpcal.optim.minimax import AveragedClip, Minimax, MinimaxObjective
 
 quiet = pytest.mark.filterwarnings("ignore::dpcal.errors.VacuousSchedule")
 

@@ -5,8 +5,9 @@ import pytest
 from _minimax import noiseless, toy
 from _recording import check_promises
 
+from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
-from dpcal.optim.minimax import MatrixSensing, ToySaddle
+from dpcal.optim.minimax import ToySaddle
 
 LOOSE = {"lipschitz": 50.0, "smoothness": 50.0}
 TARGET = {"epsilon": 2.0, "delta": 1e-6}

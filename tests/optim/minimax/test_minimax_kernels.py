@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from _minimax import START, acceptance, toy
 
+from benchmarks.problems.sensing import MatrixSensing
 from dpcal import calibrate, optim
 from dpcal._ext.samples import drawn
 from dpcal.errors import BudgetExceeded, NonFiniteAnswer
@@ -17,7 +18,6 @@ from dpcal.optim.minimax import (
     AUCMaximization,
     CovariateShift,
     FairClassification,
-    MatrixSensing,
     Minimax,
     ToySaddle,
 )

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
+from benchmarks.problems.sensing import MatrixSensing
 from dpcal.optim.minimax import (
     AUCMaximization,
     Ball,
@@ -12,7 +13,6 @@ from dpcal.optim.minimax import (
     CovariateShift,
     Everywhere,
     FairClassification,
-    MatrixSensing,
     Minimax,
     Simplex,
     ToySaddle,

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.problems.walks import perturbed_descent, perturbed_spider
 from dpcal import calibrate, optim
 from dpcal.optim.problems import Trigonometric
-from dpcal.optim.second_order.baselines import perturbed_descent, perturbed_spider
 from dpcal.optim.second_order.estimators import Spider
 
 SADDLE = math.pi * np.eye(5)[0]

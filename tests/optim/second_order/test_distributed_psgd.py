@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.problems.kl import PowerNorm
 from dpcal import calibrate, optim, report
 from dpcal.calibrate.plans.second_order.gauss_psgd import errors_of
 from dpcal.cli import main
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
-from dpcal.optim.problems import PowerNorm, Trigonometric
+from dpcal.optim.problems import Trigonometric
 from dpcal.optim.silos import Silo, SiloLost, SiloOracle
 from dpcal.optim.silos.overlap import check_distinct
 

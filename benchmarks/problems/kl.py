@@ -1,0 +1,209 @@
+"""Losses whose KL constants and minima are known.
+
+One record's loss is ``H(w) - <x, w>``: a potential that all records share, tilted by each. The mean
+loss is the potential itself, up to the mean of the records, so that excess risks are exact:
+
+>>> import numpy as np
+>>> problem = PowerNorm(balanced(100, 3, seed=0), power=3.0)
+>>> w = np.array([0.5, 0.0, 0.0])
+>>> print(f"{problem.loss(w):.6f}")  # |w|^3 / 3
+0.041667
+>>> gamma, kappa = problem.kl
+>>> bool(np.isclose(problem.loss(w), (gamma * np.linalg.norm(problem.gradient(w))) ** kappa))
+True
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpcal import _validate
+from dpcal.calibrate.constants import Constants
+from dpcal.optim.objectives.arrays import (
+    Vector,
+    clipped_rows,
+    digest_of,
+    parameters,
+    prints_of_rows,
+    records,
+)
+from dpcal.optim.objectives.base import Objective
+
+__all__ = ["PowerNorm", "Ripples", "Tilted", "balanced"]
+
+
+def balanced(n: int, dimension: int, *, norm: float = 1.0, seed: int | None = None) -> Vector:
+    """Return records in opposite pairs, so that their mean is zero.
+
+    Parameters
+    ----------
+    n
+        An even number >= 2.
+    dimension
+        At least 1.
+    norm
+        L2 norm > 0 of every record.
+    seed
+        An integer >= 0, or None for fresh entropy.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n, dimension).
+    """
+    if _validate.count(n=n) % 2:
+        raise ValueError(f"n must be even, got {n}.")
+    half = np.random.default_rng(seed).standard_normal((n // 2, _validate.count(d=dimension)))
+    half *= _validate.positive(norm=norm) / np.linalg.norm(half, axis=1, keepdims=True)
+    return np.concatenate([half, -half])
+
+
+class Tilted(Objective):
+    """Mean of ``H(w) - <x, w>`` over the records x."""
+
+    def __init__(self, X: ArrayLike) -> None:
+        self._X = records(X)
+        self.n, self.dimension = self._X.shape
+        self.penalized = self.dimension
+        self._largest = float(np.linalg.norm(self._X, axis=1).max())
+        self._everyone = np.arange(self.n, dtype=np.intp)
+        self._whole = self._X.sum(axis=0)
+
+    def digest(self) -> bytes:
+        """See :meth:`Objective.digest`."""
+        return digest_of(self._X)
+
+    def fingerprints(self, key: bytes) -> list[bytes]:
+        """See :meth:`Objective.fingerprints`."""
+        return prints_of_rows(key, self._X)
+
+    @abstractmethod
+    def potential(self, w: Vector) -> float:
+        """Return H(w)."""
+
+    @abstractmethod
+    def slope(self, w: Vector) -> Vector:
+        """Return the gradient of H, shape (dimension,)."""
+
+    def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
+        """See :meth:`Objective.clipped_sum`."""
+        slope = self.slope(w)
+        if float(np.linalg.norm(slope)) + self._largest > max_norm * (1 - 1e-12):
+            return clipped_rows(slope - self._X[rows], max_norm)
+        whole = len(rows) == self.n and bool((rows == self._everyone).all())
+        total: Vector = self._whole if whole else self._X[rows].sum(axis=0)
+        return len(rows) * slope - total
+
+    def clipped_difference_sum(
+        self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
+    ) -> Vector:
+        """See :meth:`Objective.clipped_difference_sum`: every record's difference is the same."""
+        return len(rows) * clipped_rows((self.slope(w) - self.slope(v))[np.newaxis], max_norm)
+
+    def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
+        """See :meth:`Objective.clipped_loss_sum`."""
+        losses = self.potential(w) - self._X[rows] @ w
+        return float(np.clip(losses, -max_loss, max_loss).sum())
+
+    def loss(self, w: ArrayLike) -> float:
+        """Return the mean loss at ``w``, shape (dimension,). Not private."""
+        w = parameters(w, self.dimension)
+        return self.potential(w) - float(self._whole @ w) / self.n
+
+
+class PowerNorm(Tilted):
+    """``|w|^p / p - <x, w>``, and linear beyond a radius: KL with exponent p / (p - 1).
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), finite. For the constants to hold their mean is zero, as that of
+        :func:`balanced` records; then the minimum is 0, at the origin.
+    power
+        p > 1: kappa = p / (p - 1) is at most 2 for p >= 2, where the loss is smooth, and at least 2
+        for p <= 2, where it is not.
+    radius
+        Norm > 0 of w beyond which the potential goes on as a line, which makes it Lipschitz.
+    """
+
+    def __init__(self, X: ArrayLike, *, power: float, radius: float = 1.0) -> None:
+        if not _validate.positive(power=power) > 1:
+            raise ValueError(f"power must be greater than 1, got {power!r}.")
+        super().__init__(X)
+        self.power, self.radius = float(power), _validate.positive(radius=radius)
+
+    @property
+    def kl(self) -> tuple[float, float]:
+        """(gamma, kappa) within the radius, where the condition holds with equality."""
+        p = self.power
+        return float(p ** (-(p - 1) / p)), p / (p - 1)
+
+    @property
+    def constants(self) -> Constants:
+        """L0 = radius^(p - 1) + max |x|, L1 = (p - 1) radius^(p - 2) for p >= 2. Not private."""
+        p, r = self.power, self.radius
+        return Constants(
+            lipschitz=(r ** (p - 1) + self._largest) * (1 + 1e-9),
+            smoothness=(p - 1) * r ** (p - 2) * (1 + 1e-9) if p >= 2 else math.inf,
+            gap=r**p / p,
+            measured=True,
+        )
+
+    def potential(self, w: Vector) -> float:
+        """Return H(w)."""
+        p, norm = self.power, float(np.linalg.norm(w))
+        inside = min(norm, self.radius)
+        beyond = self.radius ** (p - 1) * (norm - inside)
+        return float(inside**p / p + beyond)
+
+    def slope(self, w: Vector) -> Vector:
+        """Return the gradient of H, shape (dimension,)."""
+        norm = float(np.linalg.norm(w))
+        if norm == 0:
+            return np.zeros(self.dimension)
+        slope: Vector = w * (min(norm, self.radius) ** (self.power - 1) / norm)
+        return slope
+
+
+class Ripples(Tilted):
+    """``sum_j (w_j^2 + 3 sin^2 w_j) - <x, w>``: not convex, and KL with exponent 2.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), finite. For the constants to hold their mean is zero, as that of
+        :func:`balanced` records; then the minimum is 0, at the origin.
+    radius
+        Norm > 0 of w within which the Lipschitz constant holds.
+    """
+
+    kl = (math.sqrt(2.8486), 2.0)  # the largest value of (t^2 + 3 sin^2 t) / (2 t + 3 sin 2t)^2
+
+    def __init__(self, X: ArrayLike, *, radius: float = 3.0) -> None:
+        super().__init__(X)
+        self.radius = _validate.positive(radius=radius)
+
+    @property
+    def constants(self) -> Constants:
+        """L0 = min(8 r, 2 r + 3 sqrt(d)) + max |x| in the ball of radius r, L1 = 8. Not private."""
+        r = self.radius
+        return Constants(
+            lipschitz=(min(8 * r, 2 * r + 3 * math.sqrt(self.dimension)) + self._largest)
+            * (1 + 1e-9),
+            smoothness=8.0,
+            gap=min(4 * r**2, r**2 + 3 * self.dimension),
+            measured=True,
+        )
+
+    def potential(self, w: Vector) -> float:
+        """Return H(w)."""
+        return float(w @ w + 3 * (np.sin(w) ** 2).sum())
+
+    def slope(self, w: Vector) -> Vector:
+        """Return the gradient of H, shape (dimension,)."""
+        slope: Vector = 2 * w + 3 * np.sin(2 * w)
+        return slope
