@@ -13,7 +13,7 @@ from dpcal.accountants.certificates.certify import (
     certify as certify,
     verify_certificate as verify_certificate,
 )
-from dpcal.accountants.curves.tradeoff import trade_off as trade_off
+from dpcal.accountants.curves.tradeoff import attack_risk as attack_risk, trade_off as trade_off
 from dpcal.accountants.interface import compare as compare, delta as delta, epsilon as epsilon
 from dpcal.calibrate.noise import (
     batch_size as batch_size,

@@ -30,6 +30,7 @@ from dpcal.accountants.curves.profile import (
 from dpcal.accountants.curves.tradeoff import (
     TradeOff as TradeOff,
     advantage as advantage,
+    attack_risk as attack_risk,
     bayes_success as bayes_success,
     gdp_mu as gdp_mu,
     trade_off as trade_off,

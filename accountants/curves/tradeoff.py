@@ -43,6 +43,7 @@ from dpcal.accountants.rounding import UNIT, exp_down, exp_up
 __all__ = [
     "TradeOff",
     "advantage",
+    "attack_risk",
     "bayes_success",
     "gdp_mu",
     "squared_gdp_mu",
@@ -407,6 +408,48 @@ def bayes_success(
     lower = (1 - rarer + rarer * test.delta(epsilon + margin).lower) * (1 - 4 * UNIT)
     upper = (1 - rarer + rarer * delta.upper) * (1 + 4 * UNIT)
     return _risk(Bounds(lower, min(1.0, upper), delta.method), neighboring_relation)
+
+
+def attack_risk(
+    event: DpEvent,
+    *,
+    false_positive_rate: float | None = None,
+    prior: float | None = None,
+    neighboring_relation: str = "add-or-remove-one",
+) -> Risk:
+    """Return the largest success of any attack on a record's membership, rounded up.
+
+    Parameters
+    ----------
+    event
+        Any nesting of compositions of supported mechanisms.
+    false_positive_rate
+        A number in (0, 1): the success is the true-positive rate of the best test at it. Without it
+        and a prior it is the best difference of true-positive and false-positive rates.
+    prior
+        Probability in (0, 1) that the record is present: the success is that of the best guess.
+    neighboring_relation
+        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+
+    Raises
+    ------
+    ValueError
+        If both a rate and a prior are given, or an argument is out of range.
+
+    >>> from dpcal.accountants.events import GaussianDpEvent
+    >>> found = [attack_risk(GaussianDpEvent(2.0), **how) for how in ({}, {"prior": 0.5})]
+    >>> print(*(f"{risk:.4f}" for risk in found))
+    0.1974 0.5987
+    """
+    relation = {"neighboring_relation": neighboring_relation}
+    if false_positive_rate is not None and prior is not None:
+        given = f"{false_positive_rate!r} and {prior!r}"
+        raise ValueError(f"false_positive_rate and prior exclude each other, got {given}.")
+    if false_positive_rate is not None:
+        return true_positive_rate(event, false_positive_rate=false_positive_rate, **relation)
+    if prior is not None:
+        return bayes_success(event, prior=prior, **relation)
+    return advantage(event, **relation)
 
 
 def squared_gdp_mu(direction: Direction) -> float | None:

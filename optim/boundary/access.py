@@ -136,7 +136,7 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
             return optimizer(*args, **options)
         except BaseException as error:
             if asked and released(error) is None:
-                vars(error)["ledger"] = asked[0].ledger
+                vars(error)["ledger"] = getattr(asked[0], "held", asked[0].ledger)
                 # The error may show what was answered; where the file cannot be written, it is
                 # the error that counts.
                 with suppress(OSError, sqlite3.Error, DpcalError):

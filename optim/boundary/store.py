@@ -167,6 +167,11 @@ class StoredOracle:
         return self._inner.ledger
 
     @property
+    def held(self) -> Ledger:
+        """All that was released: what the file holds, while the run has not caught up with it."""
+        return read_ledger(self._path) if self._position < self._stored else self.ledger
+
+    @property
     def public(self) -> np.random.Generator:
         """A generator for choices that are no secret."""
         return self._inner.public

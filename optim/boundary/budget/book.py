@@ -2,9 +2,8 @@
 
 A total (epsilon, delta) is written once. Every run asks the book before it asks the records: its
 whole plan is composed with the plans of all runs before it, and it is refused if that overruns the
-total. A run that is admitted has a row, on the disk, before its first answer; the row is completed
-by the run's ledger. A run that was killed, interrupted or diverged keeps its row, and its cost:
-that it stopped may be on account of what it had put out. Only a run that asked nothing is free.
+total. A run that is admitted has a row, on the disk, before its first answer. A run that was
+killed, interrupted or diverged keeps its row and its cost. Only a run that asked nothing is free.
 
 >>> import tempfile
 >>> from dpcal import optim
@@ -55,16 +54,20 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from dpcal import _validate
 from dpcal.accountants import Epsilon
 from dpcal.calibrate.plan import RELATIONS, Plan
 from dpcal.errors import LedgerMismatch, NoiseReused
 from dpcal.optim.boundary.budget.account import COMPOSITIONS, Account
 from dpcal.optim.boundary.budget.charge import Charge, read
-from dpcal.optim.boundary.budget.file import BookFile, Snapshot, Statement
+from dpcal.optim.boundary.budget.file import (
+    BookFile,
+    Records,
+    Snapshot,
+    Statement,
+    bytes_of,
+    name_of,
+)
 from dpcal.optim.boundary.budget.oracle import BookedOracle, StoredBookedOracle
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
@@ -73,8 +76,6 @@ from dpcal.optim.boundary.seeds import Seed, Streams
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["COMPOSITIONS", "BookedRun", "BudgetBook"]
-
-Records = str | os.PathLike[str] | ArrayLike
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -116,12 +117,8 @@ class BookedRun:
         if not self.charged:
             return "ended before its first answer, free"
         planned = sum(query.count for query in self.plan.queries)
-        given = sum(entry.count for entry in self.ledger.entries)
-        return (
-            f"all {planned} planned answers"
-            if given == planned
-            else (f"{given} of {planned} planned answers")
-        )
+        given = self.ledger.answers
+        return f"{'all' if given == planned else f'{given} of'} {planned} planned answers"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as JSON values."""
@@ -351,10 +348,10 @@ class BudgetBook:
         name
             How they are called in the book; a file's name when omitted.
         """
-        name = _name_of(records) if name is None else name
+        name = name_of(records) if name is None else name
         while True:
             now = self._file.snapshot()
-            row = (self._tag("records", _bytes_of(records)), name, _now())
+            row = (self._tag("records", bytes_of(records)), name, _now())
             statement = "INSERT OR IGNORE INTO records VALUES (?, ?, ?)"
             if self._file.write(now.version, (statement, row)):
                 return
@@ -406,7 +403,7 @@ class BudgetBook:
 
     def _bind(self, records: Records) -> None:
         """Refuse records that the book is not about; enter the first ones."""
-        tag = self._tag("records", _bytes_of(records))
+        tag = self._tag("records", bytes_of(records))
         known = self._file.snapshot().records
         if not known:
             self.add_records(records)
@@ -414,7 +411,7 @@ class BudgetBook:
             names = ", ".join(repr(row["name"]) for row in known)
             raise ValueError(
                 f"records must be those that budget book {str(self.path)!r} is about ({names}), "
-                f"got others in {_name_of(records)!r}: use another book, or enter them as another "
+                f"got others in {name_of(records)!r}: use another book, or enter them as another "
                 "form of the same people's records (add_records; dpcal budget FILE --add-records)."
             )
 
@@ -434,8 +431,12 @@ class BudgetBook:
         while True:
             now = self._file.snapshot()
             for row in now.runs:
-                if row["root"] == root and given is None:
-                    return _going_on(row, plan)
+                if row["root"] == root and given is None:  # it goes on from its store
+                    if row["plan"] != plan.to_json():
+                        raise LedgerMismatch(
+                            f"run {row['number']} in the budget book has another plan."
+                        )
+                    return int(row["number"])
                 if row["root"] == root or (seed is not None and row["seed"] == seed):
                     raise NoiseReused(
                         f"budget book {str(self.path)!r} has seen this seed: two runs that share "
@@ -452,13 +453,8 @@ class BudgetBook:
             pass
 
     def _complete(self, number: int, ledger: Ledger) -> None:
-        """Complete a run's row by its ledger; a run that asked nothing is free."""
-        end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
-        free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
-        statements: list[Statement] = [(end, (_now(), ledger.to_json(), number))]
-        if not ledger.entries:
-            statements.append((free, (number,)))
-        while not self._file.write(self._file.snapshot().version, *statements):
+        """Complete a run's row by the larger of its ledgers."""
+        while not _completed(self._file, self._file.snapshot(), number, ledger):
             pass
 
 
@@ -561,6 +557,22 @@ def _written(
     return number if file.write(now.version, *statements) else 0
 
 
+def _completed(file: BookFile, now: Snapshot, number: int, ledger: Ledger) -> bool:
+    """Write the end of a row, and whether it is free; return False if the book has changed.
+
+    A run that asked nothing is free, unless its row has an end: answers may have been shown.
+    """
+    row = now.runs[number - 1]
+    before = [] if row["ledger"] is None else [Ledger.from_json(row["ledger"])]
+    larger = max([ledger, *before], key=lambda each: each.answers)
+    end = "UPDATE runs SET ended = ?, ledger = ? WHERE number = ?"
+    statements: list[Statement] = [(end, (_now(), larger.to_json(), number))]
+    if not larger.entries and row["ended"] is None:
+        free = "UPDATE runs SET free = 1, seed = NULL, root = NULL WHERE number = ?"
+        statements.append((free, (number,)))
+    return file.write(now.version, *statements)
+
+
 def _run_of(row: Mapping[str, Any]) -> BookedRun:
     return BookedRun(
         number=row["number"],
@@ -573,28 +585,5 @@ def _run_of(row: Mapping[str, Any]) -> BookedRun:
     )
 
 
-def _going_on(row: Mapping[str, Any], plan: Plan) -> int:
-    """Return the number of a run that is started again from its store."""
-    if row["plan"] != plan.to_json():
-        raise LedgerMismatch(f"run {row['number']} in the budget book has another plan.")
-    return int(row["number"])
-
-
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _name_of(records: Records) -> str:
-    return Path(records).name if isinstance(records, str | os.PathLike) else "arrays"
-
-
-def _bytes_of(records: Records) -> bytes:
-    """Return a digest of a file's content, or of an array's shape, type and numbers."""
-    if isinstance(records, str | os.PathLike):
-        with open(records, "rb") as file:
-            return hashlib.file_digest(file, "sha256").digest()
-    array = np.ascontiguousarray(records)
-    if array.dtype.hasobject:
-        raise TypeError(f"records must be a path or an array of numbers, got {type(records)}.")
-    head = json.dumps({"shape": array.shape, "dtype": array.dtype.str}).encode()
-    return hashlib.sha256(head + b"\0" + array.tobytes()).digest()

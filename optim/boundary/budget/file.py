@@ -21,6 +21,8 @@ False
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import secrets
 import sqlite3
@@ -30,7 +32,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FORMAT", "BookFile", "Snapshot", "Statement"]
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["FORMAT", "BookFile", "Records", "Snapshot", "Statement", "bytes_of", "name_of"]
+
+Records = str | os.PathLike[str] | ArrayLike
 
 FORMAT = "dpcal budget book 1"
 
@@ -207,3 +214,20 @@ class BookFile:
             ) from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{str(self.path)!r} must be a budget book: {error}.") from error
+
+
+def name_of(records: Records) -> str:
+    """Return the name of a file, or a word for arrays."""
+    return Path(records).name if isinstance(records, str | os.PathLike) else "arrays"
+
+
+def bytes_of(records: Records) -> bytes:
+    """Return a digest of a file's content, or of an array's shape, type and numbers."""
+    if isinstance(records, str | os.PathLike):
+        with open(records, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    array = np.ascontiguousarray(records)
+    if array.dtype.hasobject:
+        raise TypeError(f"records must be a path or an array of numbers, got {type(records)}.")
+    head = json.dumps({"shape": array.shape, "dtype": array.dtype.str}).encode()
+    return hashlib.sha256(head + b"\0" + array.tobytes()).digest()

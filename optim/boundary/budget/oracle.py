@@ -25,9 +25,11 @@ charges the run's whole plan.
 from __future__ import annotations
 
 import os
+import sqlite3
 import warnings
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 from dpcal.calibrate.plan import Plan, Query
@@ -35,7 +37,7 @@ from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger
 from dpcal.optim.boundary.oracle import PrivateOracle
 from dpcal.optim.boundary.seeds import Seed, Streams
-from dpcal.optim.boundary.store import StoredOracle
+from dpcal.optim.boundary.store import StoredOracle, read_ledger
 from dpcal.optim.objectives.base import Objective
 
 __all__ = ["BookedLedger", "BookedOracle", "Booking", "StoredBookedOracle"]
@@ -83,16 +85,26 @@ class BookedLedger(Ledger):
             )
         super().record(query, count)
 
-    def complete(self, book: Booking, number: int) -> None:
-        """Complete the row, in the process that wrote it; say so if it cannot be done."""
+    def complete(self, book: Booking, number: int, store: Path | None) -> None:
+        """Complete the row, in the process that wrote it; warn if it cannot be done.
+
+        Parameters
+        ----------
+        book, number
+            The row.
+        store
+            File of the run, or None. A run that ends before it has caught up with its file is
+            charged for the answers in the file.
+        """
         if os.getpid() != self._process:
             return
         # Nothing can be asked on a row that costs nothing.
         self._charged = False
         self._charged = bool(self.entries)
         try:
-            book._complete(number, self)
-        except (OSError, ValueError) as error:
+            held = self if store is None else read_ledger(store)
+            book._complete(number, max(held, self, key=lambda ledger: ledger.answers))
+        except (OSError, ValueError, sqlite3.Error) as error:
             warnings.warn(
                 f"run {number} stays in the budget book as one that did not end: {error}",
                 RuntimeWarning,
@@ -187,7 +199,7 @@ class StoredBookedOracle(StoredOracle):
         inner = self._inner
         ledger = BookedLedger.of(plan)
         try:
-            self._ends = _entered(self, book, plan, inner._streams, ledger, label)
+            self._ends = _entered(self, book, plan, inner._streams, ledger, label, self._path)
         except BaseException:
             super().close()
             raise
@@ -203,9 +215,15 @@ class StoredBookedOracle(StoredOracle):
 
 
 def _entered(
-    oracle: object, book: Booking, plan: Plan, streams: Streams, ledger: BookedLedger, label: str
+    oracle: object,
+    book: Booking,
+    plan: Plan,
+    streams: Streams,
+    ledger: BookedLedger,
+    label: str,
+    store: Path | None = None,
 ) -> Callable[[], object]:
-    """Write the run's row, and return what completes it."""
+    """Write the run's row, and return the function that completes it."""
     number = book._enter(plan, streams, label)
     ledger.charge()
-    return weakref.finalize(oracle, ledger.complete, book, number)
+    return weakref.finalize(oracle, ledger.complete, book, number, store)

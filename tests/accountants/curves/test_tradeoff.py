@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from dpcal.accountants import (
     advantage,
+    attack_risk,
     bayes_success,
     delta,
     events,
@@ -257,3 +258,15 @@ def test_a_bound_from_pairs_refuses_what_is_no_pair():
         trade_off_from_deltas([1], [math.nan], [0.5])
     with pytest.raises(ValueError, match="same length >= 1"):
         trade_off_from_deltas([1, 2], [0.1], [0.5])
+
+
+def test_one_function_gives_each_risk():
+    event = events.GaussianDpEvent(1.5)
+    assert attack_risk(event) == advantage(event)
+    assert attack_risk(event, prior=0.2) == bayes_success(event, prior=0.2)
+    found = attack_risk(event, false_positive_rate=0.05, neighboring_relation="replace-special")
+    assert found == true_positive_rate(
+        event, false_positive_rate=0.05, neighboring_relation="replace-special"
+    )
+    with pytest.raises(ValueError, match="false_positive_rate and prior exclude each other"):
+        attack_risk(event, false_positive_rate=0.05, prior=0.5)
