@@ -41,7 +41,7 @@ from dpcal.accountants.correlated.bounds.allocation_below import (
     power_of_law,
     reach,
 )
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Curve
 
 __all__ = ["LARGEST_NORM", "Allocation"]
 
@@ -140,7 +140,7 @@ def _of_an_epoch(norm: float, rounds: int, ratio: float) -> tuple[Floats, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Allocation(Bound):
+class Allocation(Curve):
     """Bounds on both directions for one uniformly random round an epoch, and independent noise.
 
     Parameters
@@ -213,22 +213,9 @@ class Allocation(Bound):
         """Return a bound on delta of both directions at an epsilon >= 0."""
         return max(self.directions(epsilon))
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0."""
         return max(self._below.directions(epsilon))
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1)."""
-        return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)
 
 
 @lru_cache(maxsize=4)

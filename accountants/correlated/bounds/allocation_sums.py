@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcal.accountants.correlated.bounds.allocation_below import Below, power
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
 
 __all__ = ["Bracketed", "SubsetBelow"]
 
@@ -171,7 +171,3 @@ class Bracketed(Bound):
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0."""
         return max(self.below.directions(epsilon))
-
-    def lower_epsilon(self, delta: float) -> float:
-        """Return a number below epsilon at a delta in (0, 1)."""
-        return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)

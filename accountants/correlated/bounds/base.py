@@ -4,11 +4,16 @@ A bound holds for one or both directions of zeroing out a record. :class:`Least`
 one of several proofs, :class:`Worst` the worse one of both directions; both answer either question,
 so that epsilon and delta of one run never rest on different proofs.
 
->>> bound = DeltaCurve(lambda epsilon: math.exp(-epsilon), "an exponential tail")
->>> found = bound.epsilon(1e-3)
+>>> class Tail(Curve):
+...     method = "an exponential tail"
+...     def delta(self, epsilon): return math.exp(-epsilon)
+>>> class Constant(Curve):
+...     method = "a constant"
+...     def delta(self, epsilon): return 0.01
+>>> found = Tail().epsilon(1e-3)
 >>> round(found.value, 6), found.method
 (6.907755, 'an exponential tail')
->>> both = Least((bound, DeltaCurve(lambda epsilon: 0.01, "a constant")))
+>>> both = Least((Tail(), Constant()))
 >>> both.log_delta(1.0).method, both.log_delta(6.0).method
 ('a constant', 'an exponential tail')
 """
@@ -19,15 +24,19 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-__all__ = ["Bound", "DeltaCurve", "Least", "Proof", "Worst", "least_epsilon"]
+from dpcal._roots import NoBracket, Stop, bisect, bracket
+
+__all__ = ["Bound", "Curve", "Least", "Proof", "Worst", "largest_exponent", "least_epsilon"]
 
 # Relative width of the interval in which an epsilon is found; the upper end is returned.
 _WIDTH = 1e-9
 # Largest epsilon that is searched for. No larger one is worth having; a larger value only makes
 # searches longer that find nothing.
 _LARGEST_EPSILON = 1e7
+# Halvings of an interval at most, far above those that the width takes.
+_HALVINGS = 10**4
 
 
 class Proof(NamedTuple):
@@ -46,15 +55,27 @@ class Proof(NamedTuple):
 
 
 class Bound(ABC):
-    """An upper bound on the privacy of one run, which answers for delta and for epsilon."""
+    """An upper bound on the privacy of one run, which answers for delta and for epsilon.
+
+    Attributes
+    ----------
+    method
+        Its name.
+    """
+
+    method: ClassVar[str]
 
     @abstractmethod
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
 
-    @abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """Return the bound on delta itself, at most 1."""
+        return min(1.0, math.exp(min(0.0, self.log_delta(epsilon).value)) * (1 + 1e-15))
+
     def epsilon(self, delta: float) -> Proof:
         """Return a bound on epsilon at a delta in (0, 1)."""
+        return Proof(least_epsilon(self.delta, delta), self.method)
 
     def lower_delta(self, epsilon: float) -> float:
         """Return a number below delta at an epsilon >= 0; 0 where none is known."""
@@ -62,36 +83,20 @@ class Bound(ABC):
 
     def lower_epsilon(self, delta: float) -> float:
         """Return a number below epsilon at a delta in (0, 1); 0 where none is known."""
-        return 0.0
+        return least_epsilon(self.lower_delta, delta) * (1 - 1e-8)
 
+
+class Curve(Bound):
+    """A bound that is computed as delta at every epsilon, where it does not increase."""
+
+    @abstractmethod
     def delta(self, epsilon: float) -> float:
-        """Return the bound on delta itself, at most 1."""
-        return min(1.0, math.exp(min(0.0, self.log_delta(epsilon).value)) * (1 + 1e-15))
-
-
-@dataclass(frozen=True, eq=False)
-class DeltaCurve(Bound):
-    """A bound that is given as delta at every epsilon.
-
-    Parameters
-    ----------
-    curve
-        Maps an epsilon >= 0 to a bound on delta in [0, 1] that does not increase.
-    method
-        Its name.
-    """
-
-    curve: Callable[[float], float]
-    method: str
+        """Return the bound at an epsilon >= 0, in [0, 1]."""
 
     def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.curve(epsilon)
+        """Return the bound on the logarithm of delta at an epsilon >= 0."""
+        found = self.delta(epsilon)
         return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the curve is at most ``delta``."""
-        return Proof(least_epsilon(self.curve, delta), self.method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +144,27 @@ def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 
     """
     if bound(0.0) <= delta:
         return 0.0
-    low, high = 0.0, start
-    while bound(high) > delta:
-        low, high = high, 2 * high
-        if high > _LARGEST_EPSILON:
-            return math.inf
-    while high - low > _WIDTH * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if bound(middle) <= delta else (middle, high)
-    return high
+
+    def meets(epsilon: float) -> bool:
+        return bound(epsilon) <= delta
+
+    try:
+        sides = bracket(meets, miss=0.0, start=start, last=_LARGEST_EPSILON)
+    except NoBracket:
+        return math.inf
+    return bisect(meets, sides, Stop(relative=_WIDTH, evaluations=_HALVINGS)).meet
+
+
+def largest_exponent(meets: Callable[[int], bool], most: int) -> int:
+    """Return the last of 1, 2, 3, ... that meets a condition, by doubling and halving.
+
+    The condition is not tried at 1, and no number of twice ``most`` or more is.
+    """
+    high = 2
+    while high < most and meets(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if meets(middle) else (low, middle)
+    return low

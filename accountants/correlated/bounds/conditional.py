@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from dpcal.accountants import events
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, largest_exponent
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.interface import delta as event_delta, epsilon as event_epsilon
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
@@ -104,14 +104,7 @@ class Conditional(Bound):
         """Return a bound on the logarithm of delta at an epsilon >= 0."""
         # A smaller tail leaves a composition with a larger delta: where both are about equal,
         # their sum is within a factor of two of the least.
-        high = 2
-        while high < _SMALLEST and self._delta(high, epsilon) <= _tail(high):
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            below = self._delta(middle, epsilon) <= _tail(middle)
-            low, high = (middle, high) if below else (low, middle)
+        low = largest_exponent(lambda k: self._delta(k, epsilon) <= _tail(k), _SMALLEST)
         least = min(self._delta(k, epsilon) + _tail(k) for k in range(low, low + 3))
         return Proof(math.log(min(1.0, least * (1 + 1e-12))), self.method)
 

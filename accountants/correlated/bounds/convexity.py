@@ -22,7 +22,6 @@ True
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Curve
 from dpcal.accountants.correlated.bounds.half_space import half_space_delta
 
 __all__ = ["ConvexTail"]
@@ -43,7 +42,7 @@ _HIGH = np.linspace(0.5, 0.97, 19)
 
 
 @dataclass(frozen=True, eq=False)
-class ConvexTail(Bound):
+class ConvexTail(Curve):
     """Bounds on adding a record from an empirical law of log L under Q.
 
     Parameters
@@ -94,12 +93,3 @@ class ConvexTail(Bound):
             if -epsilon <= first
         ]
         return min(1.0, *found) if found else 1.0
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Curve
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 
@@ -60,7 +60,7 @@ _SHARES = np.geomspace(1e-3, 3.0, 60)
 
 
 @dataclass(frozen=True, eq=False)
-class HalfSpaces(Bound):
+class HalfSpaces(Curve):
     """Bounds on delta of adding a record, by the best of several shares of its rates.
 
     Parameters
@@ -96,18 +96,9 @@ class HalfSpaces(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         return self.best(epsilon)[0]
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)
-
 
 @dataclass(frozen=True, eq=False)
-class BinsHalfSpace(Bound):
+class BinsHalfSpace(Curve):
     """A bound on delta of adding a record to a uniform one of several bins.
 
     Parameters
@@ -128,15 +119,6 @@ class BinsHalfSpace(Bound):
         """Return a bound on delta of adding a record at an epsilon >= 0."""
         kappa = 0.5 * float(np.diagonal(self.gram).mean())
         return min(1.0, half_space_delta(kappa, math.sqrt(float(self.gram.mean())), epsilon))
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)
 
 
 def half_space_delta(kappa: float, mu: float, epsilon: float) -> float:

@@ -43,7 +43,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 
@@ -123,7 +123,3 @@ class LowerTail(Bound):
         exponents = p * (mean - epsilon) + 0.5 * p * p * variance
         exponents += p * np.log(p) - (p + 1) * np.log1p(p)
         return Proof(min(0.0, float(exponents.min()) * (1 - 1e-12) + 1e-12), self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal._roots import Sides, Stop, bisect
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, largest_exponent
 from dpcal.accountants.correlated.mechanism import Mechanism
 
 __all__ = ["CappedMoments", "state_cap"]
@@ -51,6 +52,8 @@ _EVERY = 64
 # Largest exponent k of the probability of the states beyond the cap, which is 1e-300 there: about
 # the smallest that a double holds.
 _SMALLEST = 600
+# Halvings of the interval of a cap; any cap proves a bound.
+_HALVINGS = 12
 # How often a delta is tried again by the moment that is best for it.
 _ROUNDS = 6
 
@@ -84,14 +87,11 @@ def _exceedance(decay: float, rate: float, rounds: int, cap: float, cells: int) 
 @lru_cache(maxsize=256)
 def state_cap(decay: float, rate: float, rounds: int, tail: float) -> float:
     """Return a state that one record's participations exceed with probability at most ``tail``."""
-    low, high = 1.0, 1 / (1 - decay)
-    for _ in range(12):
-        middle = 0.5 * (low + high)
-        if _exceedance(decay, rate, rounds, middle, 1000) <= tail:
-            high = middle
-        else:
-            low = middle
-    return high
+    return bisect(
+        lambda cap: _exceedance(decay, rate, rounds, cap, 1000) <= tail,
+        Sides(meet=1 / (1 - decay), miss=1.0),
+        Stop(evaluations=_HALVINGS),
+    ).meet
 
 
 @dataclass(frozen=True)
@@ -226,13 +226,7 @@ class CappedMoments(Bound):
 
         # A smaller tail has a larger cap and larger moments. Before the two parts of delta are
         # equal, a smaller tail is better.
-        high = 2
-        while high < _SMALLEST and excess(high) <= 0:
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if excess(middle) <= 0 else (low, middle)
+        low = largest_exponent(lambda k: excess(k) <= 0, _SMALLEST)
         key = self._best(low, lambda key: self._log_delta(key, _COARSE, epsilon))
         found = self._log_delta(key, _FINE, epsilon)
         for _ in range(_ROUNDS):

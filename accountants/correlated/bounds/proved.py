@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,7 +235,8 @@ class Nothing(Bound):
     """
 
     above: float
-    method: str = field(default="a record that never takes part", repr=False)
+
+    method: ClassVar[str] = "a record that never takes part"
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return minus infinity at large epsilons, and zero, which proves nothing, below."""

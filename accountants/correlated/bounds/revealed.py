@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_epsilon
+from dpcal.accountants.correlated.bounds.base import Curve
 from dpcal.accountants.correlated.mechanism import Mechanism, Shape
 from dpcal.accountants.participations import Automaton
 from dpcal.errors import UnsupportedEvent
@@ -79,7 +79,7 @@ def _row_norms(gram: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class RevealedGroup(Bound):
+class RevealedGroup(Curve):
     """The bound with participations known, for a record that may join some rounds only.
 
     Parameters
@@ -114,15 +114,6 @@ class RevealedGroup(Bound):
         weights, norms = self._law
         return min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
 
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return the bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)
-
 
 # Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell.
 _FEW_CELLS = 256
@@ -134,7 +125,7 @@ _MOST_WORK = 5e8
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed(Bound):
+class Revealed(Curve):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
 
     Of each number of participations the worst pattern is taken or, for lambda-CGD and independent
@@ -169,15 +160,6 @@ class Revealed(Bound):
             min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
             for weights, norms in self._laws
         )
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return the bound on the logarithm of delta at an epsilon >= 0."""
-        found = self.delta(epsilon)
-        return Proof(math.log(found) if found > 0 else -math.inf, self.method)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return the least epsilon at which the bound is at most ``delta``."""
-        return Proof(least_epsilon(self.delta, delta), self.method)
 
 
 @lru_cache(maxsize=8)

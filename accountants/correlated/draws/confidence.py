@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
+from dpcal._roots import Sides, Stop, bisect
 
 __all__ = ["Bets", "draws_needed", "largest_range", "lower_mean", "pipeline_delta", "upper_mean"]
 
@@ -54,13 +55,8 @@ def upper_mean(
     """
     p = min(max(mean / largest, 0.0), 1.0)
     goal = -math.log(failure_probability) / draws
-    low, high = p, 1.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if _divergence(p, middle) <= goal else (low, middle)
-    return largest * high * (1 + 1e-12)
+    sides = bisect(lambda q: _divergence(p, q) > goal, Sides(meet=1.0, miss=p), Stop())
+    return largest * sides.meet * (1 + 1e-12)
 
 
 def lower_mean(

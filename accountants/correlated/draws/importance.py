@@ -38,8 +38,20 @@ __all__ = ["Counts", "ShiftAdd", "ShiftRemove"]
 DEFENSIVE = 0.1
 
 
+class _Weighted(OfSetting):
+    """Draws for removing a record that keep log L and the logarithms of their weights."""
+
+    def terms(self, kept: Floats, epsilon: float) -> Floats:
+        """Return terms >= 0 whose mean is delta, or at least delta."""
+        return np.asarray(rising(kept[0], epsilon) * np.exp(kept[1]))
+
+    def largest(self, epsilon: float) -> float | None:
+        """Return a proved bound on the terms, or None."""
+        return None
+
+
 @dataclass(frozen=True, eq=False)
-class ShiftRemove(OfSetting):
+class ShiftRemove(_Weighted):
     """P moved by ``scale`` times its mean: an importance sampler for many small participations."""
 
     setting: Setting
@@ -60,14 +72,6 @@ class ShiftRemove(OfSetting):
         moved = setting.log_ratio(x - shift[:, None], generator) + linear
         return weighted(setting.log_ratio(x, generator), moved)
 
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
-        return np.asarray(rising(kept[0], epsilon) * np.exp(kept[1]))
-
-    def largest(self, epsilon: float) -> float | None:
-        """Return a proved bound on the terms, or None."""
-        return None
-
 
 def weighted(log_l: Floats, log_proposal: Floats) -> Floats:
     """Log L, and log dP / dP' for the proposal mixed with P."""
@@ -76,7 +80,7 @@ def weighted(log_l: Floats, log_proposal: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Counts(OfSetting):
+class Counts(_Weighted):
     """Participations that may repeat within a round and attract one another, mixed with P.
 
     In state s, a round has k participations with probability proportional to
@@ -139,14 +143,6 @@ class Counts(OfSetting):
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
         """Return what is kept of draws, of shape (rows, draws)."""
         return self.losses(self.patterns(draws, generator)[0], generator)
-
-    def terms(self, kept: Floats, epsilon: float) -> Floats:
-        """Return terms >= 0 whose mean is delta, or at least delta."""
-        return np.asarray(rising(kept[0], epsilon) * np.exp(kept[1]))
-
-    def largest(self, epsilon: float) -> float | None:
-        """Return a proved bound on the terms, or None."""
-        return None
 
     def fitted(
         self, level_of: Callable[[Floats, Counts], float], generator: np.random.Generator
