@@ -3,6 +3,7 @@ from numpy.typing import NDArray
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intc]
+_Law = tuple[_Floats, _Floats, _Ints, _Ints, _Floats]
 
 def ar1_states(y: _Floats, decay: float) -> None: ...
 def ar1_fields(x: _Floats, decay: float, variance: float) -> None: ...
@@ -17,11 +18,7 @@ def grid_log_ratio(
     W0: _Floats,
     W1: _Floats,
     decay: float,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
 ) -> _Floats: ...
 def likelihood_log_ratio(
     a: _Floats,
@@ -32,11 +29,7 @@ def likelihood_log_ratio(
     decay: float,
     rounding: float,
     tolerance: float,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
 ) -> _Floats: ...
 def vector_log_ratio(
     a: _Floats,
@@ -47,11 +40,7 @@ def vector_log_ratio(
     W0: _Floats,
     W1: _Floats,
     origin: _Floats,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
 ) -> _Floats: ...
 def counts_log_ratio(
     a: _Floats,
@@ -70,30 +59,18 @@ def bracket_log_ratio(
     share0: _Floats,
     share1: _Floats,
     decay: float,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
     upper: bool,
 ) -> _Floats: ...
 def banded_log_ratio(
     a: _Floats,
     gram: _Floats,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
 ) -> _Floats: ...
 def particle_log_ratio(
     a: _Floats,
     gram: _Floats,
-    idle: _Floats,
-    join: _Floats,
-    idle_to: _Ints,
-    join_to: _Ints,
-    start: _Floats,
+    tables: _Law,
     particles: int,
     reference: _Floats,
     reference_start: _Ints,

@@ -15,9 +15,9 @@ processor or on which draws share a block.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport INFINITY, NAN, exp, fabs, log, log1p
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from numpy.random cimport bitgen_t
 
 from dpcal._ext.noise cimport bits_of
@@ -486,6 +486,85 @@ cdef inline void start_of(
         result[first + l] = largest + log(total)
 
 
+cdef inline double log_add(double x, double y) noexcept nogil:
+    cdef double top = max(x, y)
+    if top == -INFINITY:
+        return top
+    return top + log1p(exp(-fabs(x - y)))
+
+
+cdef inline double largest_of(const double[::1] values) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double largest = -INFINITY
+    for i in range(values.shape[0]):
+        largest = max(largest, values[i])
+    return largest
+
+
+cdef inline Py_ssize_t picked(const double* shares, Py_ssize_t count, double threshold) noexcept nogil:
+    """The first number whose share, with all before it, exceeds a threshold; else the last one."""
+    cdef Py_ssize_t chosen = 0
+    while chosen < count - 1:
+        threshold -= shares[chosen]
+        if threshold < 0.0:
+            break
+        chosen += 1
+    return chosen
+
+
+@cython.final
+cdef class Law:
+    """The automaton of participations, as views of its five tables."""
+
+    cdef const double[:, ::1] idle, join
+    cdef const int[:, ::1] idle_to, join_to
+    cdef const double[::1] start
+    cdef Py_ssize_t states
+
+    def __cinit__(self, tuple tables):
+        self.idle, self.join, self.idle_to, self.join_to, self.start = tables
+        self.states = self.start.shape[0]
+
+    cdef inline double weight(self, Py_ssize_t t, int state, double field) noexcept nogil:
+        """Log of the mean weight of staying idle and of joining at a field."""
+        return log_add(self.idle[t, state], self.join[t, state] + field)
+
+
+@cython.final
+cdef class Sweep:
+    """Values of a block of draws at all nodes, now and a round earlier, and costs at the nodes."""
+
+    cdef object owners
+    cdef Py_ssize_t size
+    cdef double *now
+    cdef double *then
+    cdef double *c0
+    cdef double *c1
+
+    def __cinit__(self, Py_ssize_t size, Py_ssize_t nodes):
+        cdef double[:, ::1] values = np.empty((2, size)), costs = np.empty((2, nodes))
+        self.owners, self.size = (values, costs), size
+        self.now, self.then = &values[0, 0], &values[1, 0]
+        self.c0, self.c1 = &costs[0, 0], &costs[1, 0]
+
+    cdef inline void begin(self) noexcept nogil:
+        """Set all values to zero."""
+        memset(self.now, 0, self.size * sizeof(double))
+
+    cdef inline void turn(self) noexcept nogil:
+        """Take the values of the round before."""
+        self.now, self.then = self.then, self.now
+
+    cdef inline void cost(
+        self, const double[::1] s, double decay, double energy, double stays, double joins
+    ) noexcept nogil:
+        """Costs of staying idle and of joining at the states of one number."""
+        cdef Py_ssize_t j
+        for j in range(s.shape[0]):
+            self.c0[j] = stays
+            self.c1[j] = joins - energy * (0.5 + decay * s[j])
+
+
 def ar1_states(double[:, ::1] y, double decay):
     """Turn participations into states in place: s[t] = decay s[t-1] + y[t]; shape (rounds, draws)."""
     cdef Py_ssize_t t, l, rounds = y.shape[0], m = y.shape[1]
@@ -571,11 +650,7 @@ def grid_log_ratio(
     const double[:, ::1] W0,
     const double[:, ::1] W1,
     double decay,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
 ):
     """log L for ``C[t, u] = decay^(t - u)``, by values of log M on a dense grid of states.
 
@@ -587,47 +662,32 @@ def grid_log_ratio(
         Diagonal of C^T C / sigma^2.
     s, W0, W1
         Nodes, and the matrices that interpolate at ``decay s`` and ``decay s + 1``.
-    idle, join, idle_to, join_to, start
-        The automaton of participations.
+    tables
+        The automaton of participations: idle, join, idle_to, join_to and start.
     """
-    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
-    cdef Py_ssize_t t, q, j, l, block, first, width, stride = n * LANES
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], stride = n * LANES
+    cdef Py_ssize_t t, q, block, first, width
+    cdef Law law = Law(tables)
+    cdef Sweep sweep = Sweep(law.states * stride, n)
     out = np.empty(m)
     cdef double[::1] result = out
-    cdef double *now = <double*>malloc(states * stride * sizeof(double))
-    cdef double *then = <double*>malloc(states * stride * sizeof(double))
-    cdef double *swap
-    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
-    cdef double *c1 = c0 + n
     cdef double g[LANES]
-    if now == NULL or then == NULL or c0 == NULL:
-        free(now)
-        free(then)
-        free(c0)
-        raise MemoryError
     with nogil:
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
-            for j in range(states * stride):
-                now[j] = 0.0
+            sweep.begin()
             for t in range(rounds - 1, -1, -1):
                 load_fields(a, t, first, width, g)
-                for q in range(states):
-                    for j in range(n):
-                        c0[j] = idle[t, q]
-                        c1[j] = join[t, q] - energies[t] * (0.5 + decay * s[j])
+                for q in range(law.states):
+                    sweep.cost(s, decay, energies[t], law.idle[t, q], law.join[t, q])
                     dense_step(
-                        <int>n, &W0[0, 0], &W1[0, 0], now + idle_to[t, q] * stride,
-                        now + join_to[t, q] * stride, c0, c1, g, then + q * stride,
+                        <int>n, &W0[0, 0], &W1[0, 0], sweep.now + law.idle_to[t, q] * stride,
+                        sweep.now + law.join_to[t, q] * stride, sweep.c0, sweep.c1, g,
+                        sweep.then + q * stride,
                     )
-                swap = now
-                now = then
-                then = swap
-            start_of(start, now, stride, first, width, result)
-    free(now)
-    free(then)
-    free(c0)
+                sweep.turn()
+            start_of(law.start, sweep.now, stride, first, width, result)
     return out
 
 
@@ -652,11 +712,7 @@ def likelihood_log_ratio(
     double decay,
     double rounding,
     double tolerance,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
 ):
     """log L for ``C[t, u] = decay^(t - u)``, by values of M itself; NaN where they are in doubt.
 
@@ -681,11 +737,12 @@ def likelihood_log_ratio(
         Bound on the rounding of a value, relative to the largest.
     tolerance
         Largest sum of the relative errors of all rounds.
-    idle, join, idle_to, join_to, start
-        The automaton of participations.
+    tables
+        The automaton of participations: idle, join, idle_to, join_to and start.
     """
-    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
-    cdef Py_ssize_t t, q, j, l, block, first, width, source, stride = n * LANES
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0]
+    cdef Law law = Law(tables)
+    cdef Py_ssize_t t, q, j, l, block, first, width, source, stride = n * LANES, states = law.states
     cdef double total
     out = np.empty(m)
     cdef double[::1] result = out
@@ -705,11 +762,11 @@ def likelihood_log_ratio(
     cdef double[:, ::1] cost = costs
     cdef double[:, ::1] stay = np.empty((rounds, states))
     cdef double[:, ::1] enter = np.empty((rounds, states))
-    cdef double[::1] law = np.empty(states)
+    cdef double[::1] begin = np.empty(states)
     exponentials(<int>(rounds * n), &cost[0, 0], &cost[0, 0])
-    exponentials(<int>(rounds * states), &idle[0, 0], &stay[0, 0])
-    exponentials(<int>(rounds * states), &join[0, 0], &enter[0, 0])
-    exponentials(<int>states, &start[0], &law[0])
+    exponentials(<int>(rounds * states), &law.idle[0, 0], &stay[0, 0])
+    exponentials(<int>(rounds * states), &law.join[0, 0], &enter[0, 0])
+    exponentials(<int>states, &law.start[0], &begin[0])
     with nogil:
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
@@ -736,17 +793,17 @@ def likelihood_log_ratio(
                     fold(<int>n, &tail[0], rounding, &values[q, 0], &folded[q, 0], worst)
                 for q in range(states):
                     # Where nobody joins, any source of joins will do.
-                    source = join_to[t, q] if enter[t, q] > 0.0 else idle_to[t, q]
+                    source = law.join_to[t, q] if enter[t, q] > 0.0 else law.idle_to[t, q]
                     mirrored_step(
                         <int>n, &halves[0, 0, 0], stay[t, q], enter[t, q], keep, take, &cost[t, 0],
-                        &folded[idle_to[t, q], 0], &folded[source, 0], &values[q, 0], loss,
+                        &folded[law.idle_to[t, q], 0], &folded[source, 0], &values[q, 0], loss,
                     )
                 if t % FLATTEN_EVERY == 0:
                     flatten(<int>states, <int>n, &s[0], &values[0, 0], tilt, exponent, loss)
             for l in range(width):
                 total = 0.0
                 for q in range(states):
-                    total += law[q] * values[q, l]
+                    total += begin[q] * values[q, l]
                 result[first + l] = NAN
                 if loss[l] + worst[l] <= tolerance and total > 0.0:
                     result[first + l] = log(total) + exponent[l] * LN_2
@@ -779,11 +836,7 @@ def vector_log_ratio(
     const double[:, :, ::1] W0,
     const double[:, :, ::1] W1,
     const double[::1] origin,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
 ):
     """log L where the past is a vector of states, by values of log M on a grid of its axes.
 
@@ -804,23 +857,18 @@ def vector_log_ratio(
         participation, one row after another at the start of ``W0[axis]``.
     origin
         Weights of the nodes at the state without participations, shape (nodes,).
-    idle, join, idle_to, join_to, start
-        The automaton of participations.
+    tables
+        The automaton of participations: idle, join, idle_to, join_to and start.
     """
     cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], axes = shape.shape[0]
-    cdef Py_ssize_t nodes = points.shape[0], states = start.shape[0], stride = nodes * LANES
+    cdef Py_ssize_t nodes = points.shape[0], stride = nodes * LANES
     cdef Py_ssize_t t, q, i, j, l, o, block, first, width, last = axes - 1, n = shape[axes - 1]
     out = np.empty(m)
     cdef double[::1] result = out
-    cdef double[:, ::1] tables = np.zeros((2, states * stride))
+    cdef Law law = Law(tables)
+    cdef Sweep sweep = Sweep(law.states * stride, nodes)
     cdef double[:, ::1] scratch = np.empty((2, 2 * stride))
-    cdef double[:, ::1] costs = np.empty((2, nodes))
-    cdef double[:, ::1] first_values = np.empty((states, LANES))
-    cdef double *now = &tables[0, 0]
-    cdef double *then = &tables[1, 0]
-    cdef double *c0 = &costs[0, 0]
-    cdef double *c1 = &costs[1, 0]
-    cdef double *swap
+    cdef double[:, ::1] first_values = np.empty((law.states, LANES))
     cdef const double *stays
     cdef const double *joins
     cdef double cost
@@ -829,40 +877,41 @@ def vector_log_ratio(
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
-            for j in range(states * stride):
-                now[j] = 0.0
+            sweep.begin()
             for t in range(rounds - 1, -1, -1):
                 load_fields(a, t, first, width, g)
-                for q in range(states):
+                for q in range(law.states):
                     for j in range(nodes):
                         cost = 0.5 * energies[t]
                         for i in range(axes):
                             cost += couplings[t, i] * points[j, i]
-                        c0[j] = idle[t, q]
-                        c1[j] = join[t, q] - cost
+                        sweep.c0[j] = law.idle[t, q]
+                        sweep.c1[j] = law.join[t, q] - cost
                     stays = moved(
-                        now + idle_to[t, q] * stride, W0, shape, last, nodes, &scratch[0, 0]
+                        sweep.now + law.idle_to[t, q] * stride, W0, shape, last, nodes,
+                        &scratch[0, 0],
                     )
                     joins = moved(
-                        now + join_to[t, q] * stride, W1, shape, last, nodes, &scratch[1, 0]
+                        sweep.now + law.join_to[t, q] * stride, W1, shape, last, nodes,
+                        &scratch[1, 0],
                     )
                     for o in range(nodes // n):
                         dense_step(
                             <int>n, &W0[last, 0, 0], &W1[last, 0, 0], stays + o * n * LANES,
-                            joins + o * n * LANES, c0 + o * n, c1 + o * n, g,
-                            then + q * stride + o * n * LANES,
+                            joins + o * n * LANES, sweep.c0 + o * n, sweep.c1 + o * n, g,
+                            sweep.then + q * stride + o * n * LANES,
                         )
-                swap = now
-                now = then
-                then = swap
-            for q in range(states):
+                sweep.turn()
+            for q in range(law.states):
                 for l in range(LANES):
                     first_values[q, l] = 0.0
                 for j in range(nodes):
                     if origin[j] != 0.0:
                         for l in range(LANES):
-                            first_values[q, l] += origin[j] * now[q * stride + j * LANES + l]
-            start_of(start, &first_values[0, 0], LANES, first, width, result)
+                            first_values[q, l] += (
+                                origin[j] * sweep.now[q * stride + j * LANES + l]
+                            )
+            start_of(law.start, &first_values[0, 0], LANES, first, width, result)
     return out
 
 
@@ -882,45 +931,33 @@ def counts_log_ratio(
     cdef Py_ssize_t t, j, k, l, block, first, width
     out = np.empty(m)
     cdef double[::1] result = out
-    cdef double *now = <double*>malloc(n * LANES * sizeof(double))
-    cdef double *then = <double*>malloc(n * LANES * sizeof(double))
-    cdef double *swap
-    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
-    cdef double *c1 = c0 + n
+    cdef Sweep sweep = Sweep(n * LANES, n)
     cdef double g[LANES]
-    if now == NULL or then == NULL or c0 == NULL:
-        free(now)
-        free(then)
-        free(c0)
-        raise MemoryError
     with nogil:
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
-            for j in range(n * LANES):
-                now[j] = 0.0
+            sweep.begin()
             for t in range(rounds - 1, -1, -1):
                 load_fields(a, t, first, width, g)
                 for k in range(1, kinds):
                     for j in range(n):
-                        c1[j] = log_probabilities[k, j] - k * energies[t] * (
+                        sweep.c1[j] = log_probabilities[k, j] - k * energies[t] * (
                             0.5 * k + decay * s[j]
                         )
-                        c0[j] = log_probabilities[0, j]
+                        sweep.c0[j] = log_probabilities[0, j]
                     if k == 1:
                         dense_step(
-                            <int>n, &W[0, 0, 0], &W[1, 0, 0], now, now, c0, c1, g, then
+                            <int>n, &W[0, 0, 0], &W[1, 0, 0], sweep.now, sweep.now, sweep.c0,
+                            sweep.c1, g, sweep.then,
                         )
                     else:
-                        dense_merge(<int>n, &W[k, 0, 0], now, c1, <double>k, g, then)
-                swap = now
-                now = then
-                then = swap
+                        dense_merge(
+                            <int>n, &W[k, 0, 0], sweep.now, sweep.c1, <double>k, g, sweep.then
+                        )
+                sweep.turn()
             for l in range(width):
-                result[first + l] = now[l]
-    free(now)
-    free(then)
-    free(c0)
+                result[first + l] = sweep.now[l]
     return out
 
 
@@ -933,11 +970,7 @@ def bracket_log_ratio(
     const double[::1] share0,
     const double[::1] share1,
     double decay,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
     bint upper,
 ):
     """A one-sided bound on log L for ``C[t, u] = decay^(t - u)``, before rounding.
@@ -946,56 +979,40 @@ def bracket_log_ratio(
     names the node left of each point that is asked for, and ``share`` the chord's weight of the
     right one, with points past the last node moved to it.
     """
-    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], states = start.shape[0]
-    cdef Py_ssize_t t, q, j, l, block, first, width, stride = n * LANES
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], n = s.shape[0], stride = n * LANES
+    cdef Py_ssize_t t, q, block, first, width, slopes, at_idle, at_join
+    cdef Law law = Law(tables)
+    cdef Sweep sweep = Sweep((1 if upper else 2) * law.states * stride, n)
     out = np.empty(m)
     cdef double[::1] result = out
-    cdef Py_ssize_t parts = 1 if upper else 2
-    cdef double *now = <double*>malloc(parts * states * stride * sizeof(double))
-    cdef double *then = <double*>malloc(parts * states * stride * sizeof(double))
-    cdef double *swap
-    cdef double *c0 = <double*>malloc(2 * n * sizeof(double))
-    cdef double *c1 = c0 + n
-    cdef Py_ssize_t slopes = states * stride, at_idle, at_join
     cdef double g[LANES]
-    if now == NULL or then == NULL or c0 == NULL:
-        free(now)
-        free(then)
-        free(c0)
-        raise MemoryError
+    slopes = law.states * stride
     with nogil:
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
-            for j in range(parts * states * stride):
-                now[j] = 0.0
+            sweep.begin()
             for t in range(rounds - 1, -1, -1):
                 load_fields(a, t, first, width, g)
-                for q in range(states):
-                    for j in range(n):
-                        c0[j] = idle[t, q]
-                        c1[j] = join[t, q] - energies[t] * (0.5 + decay * s[j])
-                    at_idle = idle_to[t, q] * stride
-                    at_join = join_to[t, q] * stride
+                for q in range(law.states):
+                    sweep.cost(s, decay, energies[t], law.idle[t, q], law.join[t, q])
+                    at_idle = law.idle_to[t, q] * stride
+                    at_join = law.join_to[t, q] * stride
                     if upper:
                         chord_step(
-                            <int>n, &cell0[0], &cell1[0], &share0[0], &share1[0], now + at_idle,
-                            now + at_join, c0, c1, g, then + q * stride,
+                            <int>n, &cell0[0], &cell1[0], &share0[0], &share1[0],
+                            sweep.now + at_idle, sweep.now + at_join, sweep.c0, sweep.c1, g,
+                            sweep.then + q * stride,
                         )
                     else:
                         tangent_step(
                             <int>n, &cell0[0], &cell1[0], &s[0], decay, energies[t],
-                            now + at_idle, now + slopes + at_idle, now + at_join,
-                            now + slopes + at_join, c0, c1, g, then + q * stride,
-                            then + slopes + q * stride,
+                            sweep.now + at_idle, sweep.now + slopes + at_idle,
+                            sweep.now + at_join, sweep.now + slopes + at_join, sweep.c0, sweep.c1,
+                            g, sweep.then + q * stride, sweep.then + slopes + q * stride,
                         )
-                swap = now
-                now = then
-                then = swap
-            start_of(start, now, stride, first, width, result)
-    free(now)
-    free(then)
-    free(c0)
+                sweep.turn()
+            start_of(law.start, sweep.now, stride, first, width, result)
     return out
 
 
@@ -1005,16 +1022,26 @@ cdef double LARGEST_FIELD = 150.0
 cdef Py_ssize_t RESCALED = 4
 
 
+cdef inline double repulsion_of(
+    const double[:, ::1] gram, Py_ssize_t t, Py_ssize_t word
+) noexcept nogil:
+    """Cost of joining round t after the participations whose bits are set in a word."""
+    cdef Py_ssize_t k
+    cdef double total = 0.5 * gram[t, 0]
+    for k in range(1, min(gram.shape[1], t + 1)):
+        if (word >> (k - 1)) & 1:
+            total += gram[t - k, k]
+    return total
+
+
 cdef bint banded_products(
     const double[:, ::1] a,
     const double[:, ::1] repulsions,
     const Py_ssize_t[::1] kinds,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
+    Law law,
     Py_ssize_t first,
     Py_ssize_t width,
-    double* now,
-    double* then,
+    Sweep sweep,
     double* logs,
 ) noexcept nogil:
     """log L of a block of independent participations by sums themselves; false where they overflow.
@@ -1023,12 +1050,11 @@ cdef bint banded_products(
     the largest ones.
     """
     cdef Py_ssize_t rounds = a.shape[0], words = repulsions.shape[1], t, w, l, shifted
-    cdef double *swap
     cdef double g[LANES]
     cdef double e[LANES]
     cdef double total, keep
     for l in range(words * LANES):
-        now[l] = 1.0
+        sweep.now[l] = 1.0
     for l in range(LANES):
         logs[l] = 0.0
     for t in range(rounds - 1, -1, -1):
@@ -1037,36 +1063,30 @@ cdef bint banded_products(
             if not -LARGEST_FIELD < g[l] < LARGEST_FIELD:
                 return False
         exponentials(LANES, g, e)
-        keep = exp(idle[t, 0])
+        keep = exp(law.idle[t, 0])
         for w in range(words):
             shifted = (w << 1) & (words - 1)
             pair_products(
-                now + shifted * LANES, now + (shifted | (words > 1)) * LANES, keep,
-                exp(join[t, 0]) * repulsions[kinds[t], w], e, then + w * LANES,
+                sweep.now + shifted * LANES, sweep.now + (shifted | (words > 1)) * LANES, keep,
+                exp(law.join[t, 0]) * repulsions[kinds[t], w], e, sweep.then + w * LANES,
             )
-        swap = now
-        now = then
-        then = swap
+        sweep.turn()
         if t % RESCALED == 0:
             for l in range(LANES):
-                total = now[l]
+                total = sweep.now[l]
                 if not 1e-280 < total < 1e280:
                     return False
                 logs[l] += log(total)
                 total = 1.0 / total
                 for w in range(words):
-                    now[w * LANES + l] *= total
+                    sweep.now[w * LANES + l] *= total
     return True
 
 
 def banded_log_ratio(
     const double[:, ::1] a,
     const double[:, ::1] gram,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
 ):
     """log L for a banded Gram matrix: the state is the last ``bands - 1`` participations.
 
@@ -1075,7 +1095,8 @@ def banded_log_ratio(
     double, their logarithms.
     """
     cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], lags = gram.shape[1] - 1
-    cdef Py_ssize_t words = <Py_ssize_t>1 << lags, states = start.shape[0], stride = words * LANES
+    cdef Law law = Law(tables)
+    cdef Py_ssize_t words = <Py_ssize_t>1 << lags, states = law.states, stride = words * LANES
     cdef Py_ssize_t t, q, k, w, j, l, block, first, width, shifted, kind = -1
     cdef double repulsion
     cdef bint same
@@ -1094,67 +1115,46 @@ def banded_log_ratio(
             if not same:
                 row = np.empty(words)
                 for w in range(words):
-                    repulsion = 0.5 * gram[t, 0]
-                    for k in range(1, lags + 1):
-                        if t >= k and (w >> (k - 1)) & 1:
-                            repulsion += gram[t - k, k]
-                    row[w] = exp(-repulsion)
+                    row[w] = exp(-repulsion_of(gram, t, w))
                 rows.append(row)
                 kind += 1
             kinds[t] = kind
         repulsions = np.array(rows)
-    cdef double *now = <double*>malloc(states * stride * sizeof(double))
-    cdef double *then = <double*>malloc(states * stride * sizeof(double))
-    cdef double *swap
+    cdef Sweep sweep = Sweep(states * stride, 1)
     cdef double g[LANES]
-    if now == NULL or then == NULL:
-        free(now)
-        free(then)
-        raise MemoryError
     with nogil:
         for block in range((m + LANES - 1) // LANES):
             first = block * LANES
             width = min(m - first, <Py_ssize_t>LANES)
             if states == 1 and banded_products(
-                a, repulsions, kinds, idle, join, first, width, now, then, logs
+                a, repulsions, kinds, law, first, width, sweep, logs
             ):
                 for l in range(width):
-                    result[first + l] = start[0] + logs[l]
+                    result[first + l] = law.start[0] + logs[l]
                 continue
-            for j in range(states * stride):
-                now[j] = 0.0
+            sweep.begin()
             for t in range(rounds - 1, -1, -1):
                 load_fields(a, t, first, width, g)
                 for w in range(words):
-                    repulsion = 0.5 * gram[t, 0]
-                    for k in range(1, lags + 1):
-                        if t >= k and (w >> (k - 1)) & 1:
-                            repulsion += gram[t - k, k]
+                    repulsion = repulsion_of(gram, t, w)
                     shifted = (w << 1) & (words - 1)
                     for q in range(states):
                         pair_step(
-                            now + idle_to[t, q] * stride + shifted * LANES,
-                            now + join_to[t, q] * stride + (shifted | (lags > 0)) * LANES,
-                            idle[t, q], join[t, q] - repulsion, g,
-                            then + q * stride + w * LANES,
+                            sweep.now + law.idle_to[t, q] * stride + shifted * LANES,
+                            sweep.now + law.join_to[t, q] * stride
+                            + (shifted | (lags > 0)) * LANES,
+                            law.idle[t, q], law.join[t, q] - repulsion, g,
+                            sweep.then + q * stride + w * LANES,
                         )
-                swap = now
-                now = then
-                then = swap
-            start_of(start, now, stride, first, width, result)
-    free(now)
-    free(then)
+                sweep.turn()
+            start_of(law.start, sweep.now, stride, first, width, result)
     return out
 
 
 def particle_log_ratio(
     const double[:, ::1] a,
     const double[:, ::1] gram,
-    const double[:, ::1] idle,
-    const double[:, ::1] join,
-    const int[:, ::1] idle_to,
-    const int[:, ::1] join_to,
-    const double[::1] start,
+    tuple tables,
     Py_ssize_t particles,
     const double[:, ::1] reference,
     const int[::1] reference_start,
@@ -1166,15 +1166,17 @@ def particle_log_ratio(
     participations that the draw came from, which makes the mean of (1 - e^eps / estimate)_+ over
     draws from P equal to the mean of (estimate - e^eps)_+ over draws from Q.
     """
-    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1], states = start.shape[0]
+    cdef Py_ssize_t rounds = a.shape[0], m = a.shape[1]
     cdef Py_ssize_t t, u, i, d, chosen
+    cdef Law law = Law(tables)
     cdef bitgen_t *bits = bits_of(generator)
     cdef bint held = reference.shape[0] > 0
-    cdef double total, largest, squares, field, log_l, threshold, weight, joined
+    cdef double total, largest, squares, field, log_l, weight, joined
     out = np.empty(m)
     cdef double[::1] result = out
     cdef double[:, ::1] repulsion = np.empty((particles, rounds))
     cdef double[:, ::1] kept = np.empty((particles, rounds))
+    cdef double[::1] begin = np.array([exp(each) for each in law.start])
     cdef double[::1] log_weight = np.empty(particles)
     cdef double[::1] share = np.empty(particles)
     cdef int[::1] state = np.empty(particles, dtype=np.intc)
@@ -1184,13 +1186,7 @@ def particle_log_ratio(
             log_l = 0.0
             for i in range(particles):
                 log_weight[i] = 0.0
-                threshold = bits.next_double(bits.state)
-                chosen = 0
-                while chosen < states - 1:
-                    threshold -= exp(start[chosen])
-                    if threshold < 0.0:
-                        break
-                    chosen += 1
+                chosen = picked(&begin[0], law.states, bits.next_double(bits.state))
                 state[i] = <int>chosen
                 if held and i == 0:
                     state[0] = reference_start[d]
@@ -1199,10 +1195,8 @@ def particle_log_ratio(
             for t in range(rounds):
                 for i in range(particles):
                     field = a[t, d] - 0.5 * gram[t, t] - repulsion[i, t]
-                    log_weight[i] += log_add(idle[t, state[i]], join[t, state[i]] + field)
-                largest = -INFINITY
-                for i in range(particles):
-                    largest = max(largest, log_weight[i])
+                    log_weight[i] += law.weight(t, state[i], field)
+                largest = largest_of(log_weight)
                 total = 0.0
                 squares = 0.0
                 for i in range(particles):
@@ -1216,42 +1210,27 @@ def particle_log_ratio(
                         memcpy(&kept[i, t], &repulsion[i, t], (rounds - t) * sizeof(double))
                         log_weight[i] = 0.0
                     for i in range(1 if held else 0, particles):
-                        threshold = bits.next_double(bits.state) * total
-                        chosen = 0
-                        while chosen < particles - 1:
-                            threshold -= share[chosen]
-                            if threshold < 0.0:
-                                break
-                            chosen += 1
+                        chosen = picked(&share[0], particles, bits.next_double(bits.state) * total)
                         state[i] = old[chosen]
                         memcpy(&repulsion[i, t], &kept[chosen, t], (rounds - t) * sizeof(double))
                 for i in range(particles):
                     field = a[t, d] - 0.5 * gram[t, t] - repulsion[i, t]
-                    weight = log_add(idle[t, state[i]], join[t, state[i]] + field)
-                    joined = exp(join[t, state[i]] + field - weight)
+                    weight = law.weight(t, state[i], field)
+                    joined = exp(law.join[t, state[i]] + field - weight)
                     if held and i == 0:
                         joined = reference[t, d]
                     if bits.next_double(bits.state) < joined:
-                        state[i] = join_to[t, state[i]]
+                        state[i] = law.join_to[t, state[i]]
                         for u in range(t + 1, rounds):
                             repulsion[i, u] += gram[t, u]
                     else:
-                        state[i] = idle_to[t, state[i]]
-            largest = -INFINITY
-            for i in range(particles):
-                largest = max(largest, log_weight[i])
+                        state[i] = law.idle_to[t, state[i]]
+            largest = largest_of(log_weight)
             total = 0.0
             for i in range(particles):
                 total += exp(log_weight[i] - largest)
             result[d] = log_l + largest + log(total / particles)
     return out
-
-
-cdef inline double log_add(double x, double y) noexcept nogil:
-    cdef double top = max(x, y)
-    if top == -INFINITY:
-        return top
-    return top + log1p(exp(-fabs(x - y)))
 
 
 cdef void weights_at(
@@ -1291,7 +1270,7 @@ def tilted_pair_states(
     """
     cdef Py_ssize_t rounds = rates.shape[0], n = s.shape[0], t, d, i, j, k, pick
     cdef bitgen_t *bits = bits_of(generator)
-    cdef double s1, s2, x1, x2, value, largest, total, threshold, inner
+    cdef double s1, s2, x1, x2, value, largest, total, inner
     cdef double logs[4]
     cdef double left[2][64]
     cdef double right[2][64]
@@ -1329,13 +1308,7 @@ def tilted_pair_states(
                 for pick in range(4):
                     logs[pick] = exp(logs[pick] - largest)
                     total += logs[pick]
-                threshold = bits.next_double(bits.state) * total
-                pick = 0
-                while pick < 3:
-                    threshold -= logs[pick]
-                    if threshold < 0.0:
-                        break
-                    pick += 1
+                pick = picked(logs, 4, bits.next_double(bits.state) * total)
                 s1 = decay * s1 + pick // 2
                 s2 = decay * s2 + pick % 2
                 result[t, d] = s1 + s2

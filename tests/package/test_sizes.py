@@ -19,7 +19,7 @@ KNOWN_FOLDERS: dict[str, tuple[int, str]] = {}
 KERNEL = "one compiled unit: its inner functions are inlined into each other"
 
 KNOWN_MODULES: dict[str, tuple[int, str]] = {
-    "dpcal._ext.correlated": (1342, KERNEL),
+    "dpcal._ext.correlated": (1315, KERNEL),
 }
 
 KNOWN_CLASSES: dict[str, tuple[int, str]] = {

@@ -89,7 +89,7 @@ class BracketEngine:
             share0,
             share1,
             decay,
-            *self.law.tables,
+            self.law.tables,
             self.upper,
         )
         # Every round adds a few roundings of numbers of the size of log M; the roundings of the

@@ -133,7 +133,7 @@ class GridEngine:
             decay_of(self.mechanism),
             4 * self.nodes * 2.0**-53,
             tolerance,
-            *self.law.tables,
+            self.law.tables,
         )
 
     def log_ratio(self, a: Floats) -> Floats:
@@ -148,7 +148,7 @@ class GridEngine:
         s, W0, W1 = self._grid
         decay = decay_of(self.mechanism)
         return kernels.grid_log_ratio(
-            a, self.mechanism.energies, s, W0, W1, decay, *self.law.tables
+            a, self.mechanism.energies, s, W0, W1, decay, self.law.tables
         )
 
 

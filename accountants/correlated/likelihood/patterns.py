@@ -53,7 +53,7 @@ class TransferEngine:
         gram = self.mechanism.gram_bands
         if self.separated:
             gram = np.ascontiguousarray(gram[:, :1])
-        return kernels.banded_log_ratio(a, gram, *self.law.tables)
+        return kernels.banded_log_ratio(a, gram, self.law.tables)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,5 +88,5 @@ class ParticleEngine:
             generator = np.random.default_rng(0)
         y, first = reference or (_NO_REFERENCE, np.empty(0, dtype=np.intc))
         return kernels.particle_log_ratio(
-            a, self.mechanism.gram, *self.law.tables, self.particles, y, first, generator
+            a, self.mechanism.gram, self.law.tables, self.particles, y, first, generator
         )

@@ -102,7 +102,7 @@ class VectorEngine:
             W0,
             W1,
             self._origin,
-            *self.law.tables,
+            self.law.tables,
         )
 
 
