@@ -147,9 +147,7 @@ class GridEngine:
             return found
         s, W0, W1 = self._grid
         decay = decay_of(self.mechanism)
-        return kernels.grid_log_ratio(
-            a, self.mechanism.energies, s, W0, W1, decay, self.law.tables
-        )
+        return kernels.grid_log_ratio(a, self.mechanism.energies, s, W0, W1, decay, self.law.tables)
 
 
 # Numbers of nodes for M itself; with more of them, log M on fewer is as fast.

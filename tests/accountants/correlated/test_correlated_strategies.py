@@ -70,9 +70,19 @@ def test_strategies_and_samplers_reach_every_row():
     assert reached == set(correlated.decision_table())
 
 
+def pairs():
+    """A strategy of each kind with every sampler; the others with two samplers each, in turn."""
+    first = {kind: name for name, (_, kind) in reversed(STRATEGIES.items())}
+    others = [name for name in STRATEGIES if name not in first.values()]
+    yield from itertools.product(first.values(), SAMPLERS)
+    for place, name in enumerate(others):
+        yield name, SAMPLERS[place % len(SAMPLERS)]
+        # A matrix that is not Toeplitz has no group that is known to be the worst.
+        yield name, SAMPLERS[1 + place % 2]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STRATEGIES)
-@pytest.mark.parametrize("sampler", SAMPLERS, ids=repr)
+@pytest.mark.parametrize(("name", "sampler"), sorted(set(pairs()), key=repr), ids=repr)
 def test_every_pair_answers_or_refuses_with_its_reason(name, sampler):
     strategy, kind = STRATEGIES[name]
     asked = {"noise_multiplier": 3.0, "epsilon": 0.5}

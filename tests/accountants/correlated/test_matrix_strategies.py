@@ -61,6 +61,15 @@ WORKLOADS = [PREFIX_SUMS, Workload(momentum=0.9), Workload(momentum=0.5, decay=0
 each_strategy = pytest.mark.parametrize("strategy", ALL, ids=repr)
 
 
+def each_strategy_with(choices, times):
+    """Cases of every strategy with a few choices, in turn: each choice meets several of a kind."""
+    rotated = [
+        (strategy, [choices[(place + k) % len(choices)] for k in range(times)])
+        for place, strategy in enumerate(ALL)
+    ]
+    return pytest.mark.parametrize(("strategy", "chosen"), rotated, ids=map(repr, ALL))
+
+
 def patterns(steps, separation, at_most):
     """Every participation pattern, as index lists."""
     for bits in itertools.product([0, 1], repeat=steps):
@@ -99,21 +108,21 @@ def test_single_participation_is_the_largest_column(strategy):
     assert found.value == pytest.approx(np.linalg.norm(strategy.matrix(), axis=0).max(), rel=1e-13)
 
 
-@each_strategy
-@pytest.mark.parametrize(("epochs", "each"), [(11, 1), (4, 3), (3, 4), (2, 6), (1, 11)])
-def test_fixed_epochs_against_all_patterns(strategy, epochs, each):
-    allowed = [np.arange(first, T, each) for first in range(each)]
-    if epochs == 11 and not strategy.nonnegative:
-        return  # 2^10 signs are covered by the shorter patterns
-    check_against_patterns(strategy, FixedEpochs(epochs, each), allowed)
+@each_strategy_with([(11, 1), (4, 3), (3, 4), (2, 6), (1, 11)], times=2)
+def test_fixed_epochs_against_all_patterns(strategy, chosen):
+    for epochs, each in chosen:
+        if epochs == 11 and not strategy.nonnegative:
+            continue  # 2^10 signs are covered by the shorter patterns
+        allowed = [np.arange(first, T, each) for first in range(each)]
+        check_against_patterns(strategy, FixedEpochs(epochs, each), allowed)
 
 
 @pytest.mark.slow
-@each_strategy
-@pytest.mark.parametrize(("separation", "at_most"), [(2, 2), (3, 3), (3, None), (4, 2), (6, None)])
-def test_min_separation_against_all_patterns(strategy, separation, at_most):
-    allowed = list(patterns(T, separation, at_most or T))
-    check_against_patterns(strategy, MinSeparation(separation, at_most), allowed)
+@each_strategy_with([(2, 2), (3, 3), (3, None), (4, 2), (6, None)], times=2)
+def test_min_separation_against_all_patterns(strategy, chosen):
+    for separation, at_most in chosen:
+        allowed = list(patterns(T, separation, at_most or T))
+        check_against_patterns(strategy, MinSeparation(separation, at_most), allowed)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8), st.integers(1, 8), st.integers(1, 4))
@@ -188,9 +197,9 @@ def test_bands_are_what_the_matrices_have(strategy):
     assert strategy.nonnegative == (strategy.matrix().min() >= 0)
 
 
-@each_strategy
-@pytest.mark.parametrize("workload", WORKLOADS, ids=str)
-def test_errors_against_dense_algebra(strategy, workload):
+@each_strategy_with(WORKLOADS, times=1)
+def test_errors_against_dense_algebra(strategy, chosen):
+    (workload,) = chosen
     A = toeplitz(workload.coefficients(T), np.zeros(T))
     powers = workload.decay ** np.arange(T), workload.momentum ** np.arange(T)
     assert np.allclose(A[:, 0], np.convolve(*powers)[:T])
