@@ -108,7 +108,7 @@ def test_single_participation_is_the_largest_column(strategy):
     assert found.value == pytest.approx(np.linalg.norm(strategy.matrix(), axis=0).max(), rel=1e-13)
 
 
-@each_strategy_with([(11, 1), (4, 3), (3, 4), (2, 6), (1, 11)], times=2)
+@each_strategy_with([(11, 1), (4, 3), (3, 4), (2, 6), (1, 11)], times=3)
 def test_fixed_epochs_against_all_patterns(strategy, chosen):
     for epochs, each in chosen:
         if epochs == 11 and not strategy.nonnegative:
