@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,8 +69,38 @@ _LABELS_DELTA = 0.1
 _ROOM = 1 + 1e-9
 
 
+def _with_entries(text: str, base: str) -> str:
+    """Return a docstring with the parameters and attributes of another one after its own."""
+    for title in ("Parameters", "Attributes"):
+        section = re.compile(rf"    {title}\n    -+\n(?:    .*\n|\n(?=     ))*")
+        own, shared = section.search(text), section.search(base)
+        if shared and own:
+            entries = shared[0].split("\n", 2)[2]
+            text = f"{text[: own.end()]}{entries}{text[own.end() :]}"
+        elif shared:
+            later = re.search(r"\n    (?:Attributes|Raises|Notes|References)\n|\n? *$", text)
+            place = later.start() if later else len(text)
+            text = f"{text[:place]}\n{shared[0].rstrip()}\n{text[place:]}"
+    return text
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base class: parameters ``epsilon``, ``delta``, ``budget``; what was spent, and on what.
+    """Base class: the parameters that all estimators have, what was spent, and on what.
+
+    Parameters
+    ----------
+    epsilon
+        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
+        so that it contributes nothing (``"replace-special"``). The number of records is told.
+    delta
+        Privacy parameter in (0, 1).
+    bounds
+        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
+        the records; or ``"learn"``, for a tenth of the budget. Values outside are moved to the
+        nearer bound.
+    budget
+        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -82,15 +113,25 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         What the claim covers, with plan, ledger and price, as JSON values.
     """
 
-    epsilon: float
-    delta: float
-    budget: Budget | None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    bounds: Any = None
+    budget: Budget | None = None
 
-    _released: list[Ledger]
+    _own_doc = __doc__
+    _released: list[Ledger] = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
-    _seed: int | None = None
+    _seed = cast("int | None", None)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Add the parameters and attributes of the base to the documentation of the class."""
+        super().__init_subclass__(**given)
+        text = cls._own_doc = cls.__doc__ or ""
+        for base in cls.__mro__[1:]:
+            text = _with_entries(text, vars(base).get("_own_doc") or "")
+        cls.__doc__ = text
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Refuse ``random_state`` in a sentence."""

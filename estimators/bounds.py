@@ -17,10 +17,11 @@ be twice as wide as they could be, and leave out values that few records have.
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from dpcal.accountants import events
@@ -38,7 +39,7 @@ from dpcal.estimators.base import (
 from dpcal.optim.boundary.choices import PrivateChoices
 from dpcal.optim.budget import collected, prepaid
 
-__all__ = ["fit_learning_bounds"]
+__all__ = ["Unsupervised", "fit_learning_bounds"]
 
 # Share of epsilon and of delta that bounds cost, where they are learned. Counts of orders of
 # magnitude need little; with much more the estimator has visibly more noise.
@@ -47,6 +48,22 @@ _SHARE = 0.1
 _FAILURE = 0.1
 # Order of magnitude under which a value counts as 0.
 _SMALLEST = -60
+
+
+class Unsupervised(PrivateEstimator, ABC):
+    """An estimator that learns from records without targets."""
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Learn from records of shape (n, n_features)."""
+        rows: Table = self._read(X)
+        if self._learns_bounds():
+            fit_learning_bounds(self, rows, None)
+            return self
+        return self._learn(rows, first=True)
+
+    @abstractmethod
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        """Learn from checked records, after those of earlier calls unless it is the first."""
 
 
 def fit_learning_bounds(estimator: PrivateEstimator, X: Table, y: Any) -> None:

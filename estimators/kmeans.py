@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -30,9 +31,8 @@ from dpcal.estimators.base import (
     single_release,
     sum_query,
 )
-from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim import FromGradients, PrivateOracle
-from dpcal.optim.budget import Budget
 
 __all__ = ["KMeans"]
 
@@ -49,7 +49,8 @@ _CELLS = 4096
 _FEW = 4.0
 
 
-class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class KMeans(TransformerMixin, ClusterMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
     """K-means by noisy counts and sums of each cluster's records.
 
     Centres start at the heaviest cells, by noisy counts, of a grid over the first coordinates that
@@ -60,16 +61,6 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
     ----------
     n_clusters
         Number of clusters >= 1.
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound. Needed.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -80,8 +71,6 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
         private centres. It is not private: keep it with the records.
     counts_
         Shape (n_clusters,), the noisy counts of the last round.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     References
     ----------
@@ -89,34 +78,16 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
     grid); here with Gaussian noise and one answer a round.
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        budget: Budget | None = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.budget = budget
+    n_clusters: int = field(default=8, kw_only=False)
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn private centres of records of shape (n, n_features)."""
-        table: Table = self._read(X)
-        if self._learns_bounds():
-            fit_learning_bounds(self, table, None)
-            return self
-        n, d = table.shape
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
         k = _validate.count(n_clusters=self.n_clusters)
         if k > n:
             raise ValueError(f"n_clusters must be at most n_samples={n}, got {k}.")
         low, high = bounded("bounds", self._limits(), d)
         middle, half = (low + high) / 2, (high - low) / 2
-        rows = np.clip((table - middle) / half, -1.0, 1.0)
+        rows = np.clip((X - middle) / half, -1.0, 1.0)
         grid, rounds = single_release(*self._target(), [_GRID_SHARE, 1 - _GRID_SHARE])
         # A record adds 1 to a count and its coordinates, of norm sqrt d at most, to a sum, which
         # has as much weight as the count when it is divided by sqrt d.
@@ -125,15 +96,15 @@ class KMeans(TransformerMixin, ClusterMixin, GaussianEstimator):  # type: ignore
         cells, places = _grid(rows)
         with self._paid(plan):
             size = len(places)
-            counts, first = self._noisy_mean(
+            counts, started = self._noisy_mean(
                 plan, "grid", lambda some: _indicators(cells[some], size), size
             )
             centers = _heaviest(counts, places, k)
-            centers, told, second = self._lloyd(plan, rows, centers)
+            centers, told, moved = self._lloyd(plan, rows, centers)
         self.counts_ = told
         self.cluster_centers_ = middle + half * centers
         self._n_features_out = k
-        self._close(plan, [first, second], centers, first=True)
+        self._close(plan, [started, moved], centers, first=True)
         self.labels_ = self.predict(X)
         return self
 

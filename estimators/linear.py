@@ -14,6 +14,7 @@ True
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -22,11 +23,12 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
-from dpcal.calibrate import Plan
+from dpcal.calibrate import Plan, Query
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
     RELATION,
     GaussianEstimator,
+    PrivateEstimator,
     Table,
     bounded,
     single_release,
@@ -34,11 +36,10 @@ from dpcal.estimators.base import (
 )
 from dpcal.estimators.bounds import fit_learning_bounds
 from dpcal.estimators.scores import PrivateR2
-from dpcal.optim import Squared, noisy_gd
-from dpcal.optim.budget import Budget
+from dpcal.optim import Result, Squared, run
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 
-__all__ = ["LinearRegression", "Ridge"]
+__all__ = ["LinearModel", "LinearRegression", "Ridge"]
 
 SOLVERS = ("auto", "statistics", "gradient")
 
@@ -47,38 +48,73 @@ SOLVERS = ("auto", "statistics", "gradient")
 _STEPS, _STEP, _CLIP = 60, 2.0, 0.5
 
 
-class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
-    """Ridge regression from noisy second moments, or by noisy gradient descent.
-
-    Records and targets are scaled to [-1, 1] by their bounds. The solver "statistics" releases the
-    second moments of records and their products with the target in one noisy sum, and adds as much
-    to the diagonal as the noise needs (AdaSSP). The solver "gradient" takes 60 noisy gradients.
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearModel(PrivateEstimator):
+    """A model that is linear in records within a declared norm.
 
     Parameters
     ----------
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    alpha
-        Strength >= 0 of the regulariser ``alpha ||w||^2``, beside the sum of squared residuals, in
-        the units of the scaled records.
-    bounds
-        A pair (low, high) of numbers or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound. Needed.
-    target_bounds
-        A pair (low, high) of numbers for the target. Needed.
     row_norm
-        Bound > 0 on the L2 norm of a scaled record; longer ones are shortened. When omitted,
-        ``sqrt(n_features)``, which shortens none.
+        Bound > 0 on the L2 norm of a record, after ``bounds``; longer ones are shortened, each by
+        itself. When omitted, ``sqrt(n_features)``, as of standardised columns.
+    fit_intercept
+        Whether there are intercepts.
+    """
+
+    row_norm: float | None = None
+    fit_intercept: bool = True
+
+    def _rows(self, X: Table) -> tuple[Table, float]:
+        """Return scaled records, with the constant column, and the bound on their norm."""
+        d = X.shape[1]
+        if self.bounds is not None:
+            X = _scaled(X, bounded("bounds", self._limits(), d))
+        norm = math.sqrt(d) if self.row_norm is None else self.row_norm
+        norm = _validate.positive(row_norm=norm)
+        X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
+        if not self.fit_intercept:
+            return X, norm
+        return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
+
+    def _descent(
+        self, objective: Any, query: Query, learning_rate: float, initial: Table | None = None
+    ) -> Result:
+        """Return the result of as many noisy gradient steps as the query has answers."""
+        plan = Plan(
+            optimizer="noisy_gd",
+            n=objective.n,
+            queries=(query,),
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            neighboring_relation=RELATION,
+            parameters={"steps": query.count, "learning_rate": learning_rate},
+        )
+        result: Result = run(objective, plan, seed=self._seed, initial=initial)
+        return result
+
+
+def _scaled(values: Table, ends: tuple[Table, Table]) -> Table:
+    """Return values between bounds moved and scaled to [-1, 1]; others at the nearer end."""
+    low, high = ends
+    return np.asarray(np.clip((2 * values - (high + low)) / (high - low), -1.0, 1.0))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LeastSquares(PrivateR2, RegressorMixin, LinearModel, GaussianEstimator):  # type: ignore[misc]
+    """Least squares from noisy second moments, or by noisy gradient descent.
+
+    Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
+    "statistics" releases the second moments of records and their products with the target in one
+    noisy sum, and adds as much to the diagonal as the noise needs (AdaSSP). The solver "gradient"
+    takes 60 noisy gradients.
+
+    Parameters
+    ----------
+    target_bounds
+        A pair (low, high) of numbers for the target, or ``"learn"``.
     solver
         ``"statistics"``, ``"gradient"``, or ``"auto"``: statistics, unless their noise is expected
         to be larger than what they tell of a direction.
-    fit_intercept
-        Whether there is an intercept; it is not regularised by ``alpha``.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -86,8 +122,6 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
         Shape (n_features,), and a number.
     solver_
         Which solver was used.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     Notes
     -----
@@ -97,34 +131,14 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
     References
     ----------
     Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP); here the
-    smallest eigenvalue is that of the noisy moments, and is not asked for by itself.
+    smallest eigenvalue is that of the noisy moments, and is not released by itself.
     """
 
-    # Records seen, the sum of their moments, and in how many noisy sums.
-    _statistics: tuple[int, Any, int]
+    target_bounds: Any = None
+    solver: str = "auto"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        alpha: float = 1.0,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        row_norm: float | None = None,
-        solver: str = "auto",
-        fit_intercept: bool = True,
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.row_norm = row_norm
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.budget = budget
+    # Records seen, the sum of their moments, and in how many noisy sums.
+    _statistics: tuple[int, Any, int] = field(init=False)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from records of shape (n, n_features) and targets of shape (n,)."""
@@ -141,11 +155,13 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
         return self._learn(rows, targets, first=first, solver="statistics")
 
     def _strength(self) -> float:
-        return _validate.non_negative(alpha=self.alpha)
+        """Return the regulariser's strength."""
+        return 0.0
 
     def _learn(self, X: Table, y: Table, *, first: bool, solver: str | None = None) -> Self:
         n, d = X.shape
         alpha, target = self._strength(), self._target()
+        bounded("bounds", self._limits(), d)
         rows, norm = self._rows(X)
         values = self._scaled_target(y)
         (multiplier,) = single_release(*target, [1.0])
@@ -160,21 +176,8 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
         self._keep(w, d)
         return self
 
-    def _rows(self, X: Table) -> tuple[Table, float]:
-        """Return scaled records, with the constant column, and the bound on their norm."""
-        d = X.shape[1]
-        low, high = bounded("bounds", self._limits(), d)
-        X = np.clip((2 * X - (high + low)) / (high - low), -1.0, 1.0)
-        norm = math.sqrt(d) if self.row_norm is None else self.row_norm
-        X = X * shrink_factors(row_norms(X), _validate.positive(row_norm=norm))[:, np.newaxis]
-        if not self.fit_intercept:
-            return X, norm
-        return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
-
     def _scaled_target(self, y: Table) -> Table:
-        low, high = bounded("target_bounds", self._limits("target_bounds"))
-        scaled: Table = np.clip((2 * y - (high + low)) / (high - low), -1.0, 1.0)
-        return scaled
+        return _scaled(y, bounded("target_bounds", self._limits("target_bounds")))
 
     def _from_statistics(
         self,
@@ -225,26 +228,15 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
         query = sum_query("gradient", _CLIP * norm, repeated(multiplier, _STEPS), _STEPS)
         objective = Squared(rows, values, l2=alpha / n, fit_intercept=False)
         step = _STEP / (norm**2 + alpha / n)
-        plan = Plan(
-            optimizer="noisy_gd",
-            n=n,
-            queries=(query,),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=RELATION,
-            parameters={"steps": _STEPS, "learning_rate": step},
-        )
         whole = self._plan(n, query, steps=_STEPS, learning_rate=step)
         with self._paid(whole):
-            result = noisy_gd(objective, plan, seed=self._seed)
+            result = self._descent(objective, query, step)
         self._close(whole, [result.ledger], result.w, first=True, complete=result.complete)
         return result.w
 
     def _keep(self, w: Table, d: int) -> None:
         low, high = bounded("bounds", self._limits(), d)
-        lowest, highest = (
-            float(end) for end in bounded("target_bounds", self._limits("target_bounds"))
-        )
+        lowest, highest = self._extent()
         half = (highest - lowest) / 2
         self.coef_ = half * w[:d] * 2 / (high - low)
         intercept = half * (float(w[d]) if self.fit_intercept else 0.0) + (highest + lowest) / 2
@@ -261,73 +253,41 @@ class Ridge(PrivateR2, RegressorMixin, GaussianEstimator):  # type: ignore[misc]
         return float(low), float(high)
 
 
-class LinearRegression(Ridge):
-    """Least squares from noisy second moments, or by noisy gradient descent.
+class LinearRegression(LeastSquares):
+    """Linear regression from noisy second moments, or by noisy gradient descent.
 
-    Records and targets are scaled to [-1, 1] by their bounds. The solver "statistics" releases the
-    second moments of records and their products with the target in one noisy sum, and adds as much
-    to the diagonal as the noise needs (AdaSSP). The solver "gradient" takes 60 noisy gradients.
-
-    Parameters
-    ----------
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound. Needed.
-    target_bounds
-        A pair (low, high) of numbers for the target. Needed.
-    row_norm
-        Bound > 0 on the L2 norm of a scaled record; longer ones are shortened. When omitted,
-        ``sqrt(n_features)``, which shortens none.
-    solver
-        ``"statistics"``, ``"gradient"``, or ``"auto"``: statistics, unless their noise is expected
-        to be larger than what they tell of a direction.
-    fit_intercept
-        Whether there is an intercept.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
-
-    Attributes
-    ----------
-    coef_, intercept_
-        Shape (n_features,), and a number.
-    solver_
-        Which solver was used.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
+    Records and targets are scaled to [-1, 1] by their bounds, which are needed. The solver
+    "statistics" adds as much to the diagonal of the noisy second moments as their noise needs
+    (AdaSSP). The solver "gradient" takes 60 noisy gradients.
 
     References
     ----------
     Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP).
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        row_norm: float | None = None,
-        solver: str = "auto",
-        fit_intercept: bool = True,
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.row_norm = row_norm
-        self.solver = solver
-        self.fit_intercept = fit_intercept
-        self.budget = budget
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ridge(LeastSquares):
+    """Ridge regression from noisy second moments, or by noisy gradient descent.
+
+    Records and targets are scaled to [-1, 1] by their bounds, which are needed. The intercept is
+    not regularised by ``alpha``.
+
+    Parameters
+    ----------
+    alpha
+        Strength >= 0 of the regulariser ``alpha ||w||^2``, beside the sum of squared residuals, in
+        the units of the scaled records.
+
+    References
+    ----------
+    Wang 2018, Revisiting differentially private linear regression, Algorithm 1 (AdaSSP).
+    """
+
+    alpha: float = 1.0
 
     def _strength(self) -> float:
-        return 0.0
+        return _validate.non_negative(alpha=self.alpha)
 
 
 def _informative(multiplier: float, n: int, d: int) -> bool:

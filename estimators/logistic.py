@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,11 +26,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.calibrate import Plan, Query
+from dpcal.calibrate import Query
 from dpcal.calibrate.plans.common import repeated
 from dpcal.estimators.base import (
-    RELATION,
-    PrivateEstimator,
     Table,
     bounded,
     labels_query,
@@ -37,10 +36,9 @@ from dpcal.estimators.base import (
     sum_query,
 )
 from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.estimators.linear import LinearModel
 from dpcal.estimators.scores import PrivateAccuracy
-from dpcal.optim import Logistic, Softmax, noisy_gd
-from dpcal.optim.budget import Budget
-from dpcal.optim.objectives.arrays import row_norms, shrink_factors
+from dpcal.optim import Logistic, Softmax
 from dpcal.optim.objectives.linear import Linear
 
 __all__ = ["LogisticRegression"]
@@ -58,30 +56,21 @@ _CLIP = 0.5
 _STEP = 2.0
 
 
-class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class LogisticRegression(PrivateAccuracy, ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Logistic regression of two or more classes by noisy gradient descent.
 
     Every step clips each record's gradient, sums, and adds Gaussian noise. Step size, clip and the
     number of steps follow from the declared norm of records, so that nothing has to be tuned.
+    Columns are moved and scaled from ``bounds`` to [-1, 1]; without bounds, records are used as
+    they are, for instance as a scaler made them.
 
     Parameters
     ----------
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
     classes
         The classes, if they are public; other labels are refused. When omitted, they are learned:
         a tenth of the budget releases the labels that enough records carry, and the other records
         count as blank ones.
-    bounds
-        A pair (low, high) of numbers or of arrays of shape (n_features,), known without a look at
-        the records: columns are moved and scaled from it to [-1, 1]. When omitted, records are used
-        as they are, for instance as a scaler made them.
-    row_norm
-        Bound > 0 on the L2 norm of a record, after ``bounds``; longer ones are shortened, each by
-        itself. When omitted, ``sqrt(n_features)``, as of standardised columns.
     max_norm
         Clip > 0 of one record's gradient; when omitted, half of its largest norm.
     steps
@@ -90,10 +79,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         Step size > 0; when omitted, 2 over the smoothness of one record's loss.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, intercepts included.
-    fit_intercept
-        Whether there are intercepts.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -105,8 +90,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         Shape (1,) or (n_classes,).
     n_iter_
         Steps taken.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     Notes
     -----
@@ -119,32 +102,11 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
     Wang, Ye and Xu 2017, Algorithm 3.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        classes: ArrayLike | None = None,
-        bounds: Any = None,
-        row_norm: float | None = None,
-        max_norm: float | None = None,
-        steps: int | None = None,
-        learning_rate: float | None = None,
-        l2: float = 0.0,
-        fit_intercept: bool = True,
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.classes = classes
-        self.bounds = bounds
-        self.row_norm = row_norm
-        self.max_norm = max_norm
-        self.steps = steps
-        self.learning_rate = learning_rate
-        self.l2 = l2
-        self.fit_intercept = fit_intercept
-        self.budget = budget
+    classes: ArrayLike | None = None
+    max_norm: float | None = None
+    steps: int | None = None
+    learning_rate: float | None = None
+    l2: float = 0.0
 
     def _cost(self, epsilon: float, delta: float) -> events.DpEvent:
         if self.classes is None or self._learns_bounds():
@@ -233,19 +195,6 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
         _validate.non_negative(l2=self.l2)
         return _validate.positive(max_norm=clip), _validate.positive(learning_rate=step)
 
-    def _rows(self, X: Table) -> tuple[Table, float]:
-        """Return records within their declared norm, with the constant column, and their bound."""
-        d = X.shape[1]
-        if self.bounds is not None:
-            low, high = bounded("bounds", self._limits(), d)
-            X = np.clip((2 * X - (high + low)) / (high - low), -1.0, 1.0)
-        norm = math.sqrt(d) if self.row_norm is None else self.row_norm
-        norm = _validate.positive(row_norm=norm)
-        X = X * shrink_factors(row_norms(X), norm)[:, np.newaxis]
-        if not self.fit_intercept:
-            return X, norm
-        return np.hstack([X, np.ones((len(X), 1))]), math.hypot(norm, 1.0)
-
     def _descend(
         self,
         rows: Table,
@@ -267,17 +216,8 @@ class LogisticRegression(PrivateAccuracy, ClassifierMixin, PrivateEstimator):  #
             else _TwoDeclared(rows, labels == classes[1], l2=self.l2)
         )
         query = sum_query("gradient", clip, gradient.noise_multiplier, gradient.count)
-        plan = Plan(
-            optimizer="noisy_gd",
-            n=len(rows),
-            queries=(query,),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            neighboring_relation=RELATION,
-            parameters={"steps": query.count, "learning_rate": step},
-        )
         start = None if first else np.ravel(self._weights)
-        return noisy_gd(objective, plan, seed=self._seed, initial=start)
+        return self._descent(objective, query, step, start)
 
     def _keep(self, w: Table, classes: NDArray[Any], d: int) -> None:
         self.classes_ = classes

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -20,14 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpcal import _validate
 from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
-from dpcal.estimators.bounds import fit_learning_bounds
-from dpcal.optim.budget import Budget
+from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim.objectives.arrays import row_norms, shrink_factors
 
 __all__ = ["PCA"]
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
     """Principal components by the Gaussian mechanism on the covariance.
 
     One noisy sum of records and of their products is all that is released ("Analyze Gauss"); means,
@@ -37,19 +38,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):
     ----------
     n_components
         Number of components, at least 1; as many as there are columns when omitted.
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound. Needed.
     row_norm
         Bound > 0 on the L2 norm of a record's distance from the middle of its bounds; longer ones
         are shortened. When omitted, half of the diagonal of the bounds, which shortens none.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -59,38 +50,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):
         Shape (n_features,).
     explained_variance_, explained_variance_ratio_
         Shape (n_components,): eigenvalues of the noisy covariance, at least 0, and their shares.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     References
     ----------
     Dwork, Talwar, Thakurta and Zhang 2014, Analyze Gauss, Algorithm 1; with means, in one release.
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        row_norm: float | None = None,
-        budget: Budget | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.row_norm = row_norm
-        self.budget = budget
+    n_components: int | None = field(default=None, kw_only=False)
+    row_norm: float | None = None
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn private components of records of shape (n, n_features)."""
-        table: Table = self._read(X)
-        if self._learns_bounds():
-            fit_learning_bounds(self, table, None)
-            return self
-        n, d = table.shape
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
         low, high = bounded("bounds", self._limits(), d)
         count = d if self.n_components is None else self.n_components
         if _validate.count(n_components=count) > d:
@@ -98,7 +68,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GaussianEstimator):
         middle, half = (low + high) / 2, (high - low) / 2
         norm = float(np.linalg.norm(half)) if self.row_norm is None else self.row_norm
         norm = _validate.positive(row_norm=norm)
-        rows = np.clip(table, low, high) - middle
+        rows = np.clip(X, low, high) - middle
         rows = rows * shrink_factors(row_norms(rows), norm)[:, np.newaxis] / norm
         upper = np.triu_indices(d)
         weights = np.where(upper[0] == upper[1], 1.0, math.sqrt(2))

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,10 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.calibrate import Query, noise_multiplier
-from dpcal.estimators.base import RELATION, PrivateEstimator, Table, bounded
-from dpcal.estimators.bounds import fit_learning_bounds
+from dpcal.estimators.base import RELATION, Table, bounded
+from dpcal.estimators.bounds import Unsupervised
 from dpcal.optim.boundary.choices import PrivateChoices
-from dpcal.optim.budget import Budget
 
 __all__ = ["QuantileTransformer"]
 
@@ -34,30 +34,21 @@ LAWS = ("uniform", "normal")
 _END = 1e-7
 
 
-class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, Unsupervised):  # type: ignore[misc]
     """Map each column to its rank among private quantiles.
 
     Quantiles are found over a tree: the exponential mechanism draws the median of a column, then
     the medians of both halves, and so on. The halves of a level share no record, so that a level
-    costs one answer; all answers together are calibrated to (epsilon, delta).
+    costs one answer; all answers together are calibrated to (epsilon, delta). Bounds may be wide:
+    the price is in the logarithm of their width.
 
     Parameters
     ----------
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound. They may be wide: the price is in
-        the logarithm of their width. Needed.
     n_quantiles
         Number of quantiles between the bounds, 2^k - 1 with k >= 1.
     output_distribution
         ``"uniform"`` on [0, 1], or ``"normal"``.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -65,8 +56,6 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
         Shape (n_quantiles + 2, n_features), bounds included, nondecreasing in each column.
     references_
         Shape (n_quantiles + 2,), the ranks of the quantiles.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     References
     ----------
@@ -74,30 +63,11 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
     Differentially private approximate quantiles, Algorithm 1.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        n_quantiles: int = 15,
-        output_distribution: str = "uniform",
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.n_quantiles = n_quantiles
-        self.output_distribution = output_distribution
-        self.budget = budget
+    n_quantiles: int = 15
+    output_distribution: str = "uniform"
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn private quantiles of records of shape (n, n_features)."""
-        table: Table = self._read(X)
-        if self._learns_bounds():
-            fit_learning_bounds(self, table, None)
-            return self
-        n, d = table.shape
+    def _learn(self, X: Table, *, first: bool) -> Self:
+        n, d = X.shape
         low, high = bounded("bounds", self._limits(), d)
         _validate.choice(LAWS, output_distribution=self.output_distribution)
         levels = (_validate.count(n_quantiles=self.n_quantiles) + 1).bit_length() - 1
@@ -105,7 +75,7 @@ class QuantileTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimat
             raise ValueError(f"n_quantiles must be 2^k - 1 with k >= 1, got {self.n_quantiles!r}.")
         query = _medians(*self._target(), levels * d)
         plan = self._plan(n, query)
-        inside = np.clip(table, low, high)
+        inside = np.clip(X, low, high)
         with self._paid(plan):
             choices = PrivateChoices(inside, plan, seed=self._seed)
             columns = []

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +19,13 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpcal.estimators.base import GaussianEstimator, Table, bounded, single_release, sum_query
-from dpcal.estimators.bounds import fit_learning_bounds
-from dpcal.optim.budget import Budget
+from dpcal.estimators.bounds import Unsupervised
 
 __all__ = ["StandardScaler"]
 
 
-class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class StandardScaler(OneToOneFeatureMixin, TransformerMixin, Unsupervised, GaussianEstimator):  # type: ignore[misc]
     """Standardise columns by means and variances that are released with noise.
 
     With u the value scaled to [-1, 1] by its column's bounds, each record gives the vector of all u
@@ -33,19 +34,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):
 
     Parameters
     ----------
-    epsilon
-        Privacy parameter > 0 of one fit; neighbors differ by one record that is there or blanked,
-        so that it contributes nothing (``"replace-special"``). The number of records is told.
-    delta
-        Privacy parameter in (0, 1).
-    bounds
-        A pair (low, high) of numbers, or of arrays of shape (n_features,), known without a look at
-        the records. Values outside are moved to the nearer bound before anything is summed.
-        Needed.
     with_mean, with_std
         Whether columns are centred, and whether they are scaled.
-    budget
-        A :func:`dpcal.budget` that fits are paid from, besides those in use; None for none.
 
     Attributes
     ----------
@@ -53,8 +43,6 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):
         Shape (n_features,), private.
     n_samples_seen_
         Number of records.
-    ledger_, epsilon_spent_, report_
-        What was released, and what it cost.
 
     Notes
     -----
@@ -62,33 +50,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, GaussianEstimator):
     calls are composed as if they were about the same records.
     """
 
-    n_samples_seen_: int
-    _moments: Table
+    n_samples_seen_: int = field(init=False)
+    _moments: Table = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        budget: Budget | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.budget = budget
-
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Learn private means and variances of records of shape (n, n_features)."""
-        table: Table = self._read(X)
-        if self._learns_bounds():
-            fit_learning_bounds(self, table, None)
-            return self
-        return self._learn(table, first=True)
+    with_mean: bool = True
+    with_std: bool = True
 
     def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Add the moments of further records, shape (n, n_features); costs a fit."""

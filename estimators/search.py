@@ -25,8 +25,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,7 @@ def _has(name: str) -> Any:
     )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose settings of a private estimator by private selection.
 
@@ -144,30 +145,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     # A seed is for tests and studies alone, as in the other estimators.
-    _seed: int | None = None
+    _seed = cast("int | None", None)
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: float | None = None,
-        trials: float | None = None,
-        shape: float = 0.0,
-        score_share: float = 0.2,
-        validation_fraction: float = 0.25,
-        delta: float = 1e-6,
-        budget: Budget | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.trials = trials
-        self.shape = shape
-        self.score_share = score_share
-        self.validation_fraction = validation_fraction
-        self.delta = delta
-        self.budget = budget
+    estimator: Any = field(kw_only=False)
+    param_grid: Any = field(kw_only=False)
+    epsilon: float | None = None
+    trials: float | None = None
+    shape: float = 0.0
+    score_share: float = 0.2
+    validation_fraction: float = 0.25
+    delta: float = 1e-6
+    budget: Budget | None = None
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Search on records of shape (n, n_features) and targets of shape (n,)."""
@@ -294,7 +282,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Those of the best estimator."""
+        """Class labels of the best estimator."""
         check_is_fitted(self)
         found: NDArray[Any] = self.best_estimator_.classes_
         return found

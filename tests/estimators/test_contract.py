@@ -1,6 +1,8 @@
 """Every estimator keeps scikit-learn's contract, and dpcal's: nothing but what the ledger holds."""
 
+import inspect
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -129,3 +131,11 @@ def test_a_fitted_model_survives_a_pickle(make, skipped):
     np.testing.assert_array_equal(getattr(found, ask)(X), getattr(model, ask)(X))
     assert found.epsilon_spent_.to_dict() == model.epsilon_spent_.to_dict()
     assert found.ledger_ == model.ledger_
+
+
+@pytest.mark.parametrize("make", [make for make, _ in ESTIMATORS], ids=lambda make: repr(make()))
+def test_every_parameter_is_documented_once(make):
+    kind = type(make())
+    section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\nAttributes\n")[0]
+    documented = re.findall(r"^(\w[\w, ]*)$", section, re.MULTILINE)
+    assert sorted(", ".join(documented).split(", ")) == sorted(kind._get_param_names())
