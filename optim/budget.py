@@ -1,4 +1,4 @@
-"""What may several private runs cost together? A budget that adds them up, or refuses the next one.
+"""How much may several private runs cost together? A budget that composes or refuses them.
 
 Every run that opens while a budget is in use is charged to it before a record is read, wherever in
 the process it is opened: by an optimizer, or by an estimator inside cross-validation.
@@ -70,11 +70,6 @@ class Budget:
     ----------
     epsilon, delta, neighboring_relation, score_share
         As given; the relation is None before the first run if none was given.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range.
     """
 
     # Whether charges are kept in a file, which others may write meanwhile.
@@ -114,24 +109,7 @@ class Budget:
         return epsilon_of(together, delta=self.delta, neighboring_relation=relation).upper
 
     def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Refuse a run that the budget does not allow, and charge nothing.
-
-        Parameters
-        ----------
-        event
-            What the run may release.
-        neighboring_relation
-            That the run's plan is for.
-        label
-            What the run is called where charges are written down.
-
-        Raises
-        ------
-        BudgetExceeded
-            If all runs together would cost more than the budget, or it is another process's.
-        UnsupportedEvent
-            If the relation is not the budget's, or no theorem prices the event.
-        """
+        """Refuse a run that the budget does not allow, as :func:`charge` does; charge nothing."""
         self._check_relation(neighboring_relation)
         price = self._price([*self._charged, event], neighboring_relation)
         if price > self.epsilon:
@@ -179,7 +157,7 @@ class Budget:
         return self
 
     def __deepcopy__(self, memo: Any) -> Self:
-        # A copy could be spent a second time. Cloned estimators share their budget.
+        # A copy could be spent again. Cloned estimators share their budget.
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -205,18 +183,18 @@ def charge(
     *,
     label: str = "run",
 ) -> None:
-    """Charge every budget in use, or refuse and charge none; nothing happens where there is none.
+    """Charge every budget in use, or refuse and charge none; nothing happens without a budget.
 
     Parameters
     ----------
     event
-        What a run may release.
+        All that a run may release.
     neighboring_relation
-        That its plan is for.
+        The relation of its plan.
     also
         A further budget, which is charged once even if it is in use.
     label
-        What the run is called where charges are written down.
+        Name of the run where charges are written down.
 
     Raises
     ------
@@ -248,19 +226,7 @@ def prepaid(
     *,
     label: str = "run",
 ) -> Iterator[None]:
-    """Charge several runs at once; the ones that this thread opens inside are not charged again.
-
-    Parameters
-    ----------
-    event
-        All that the runs inside may release, together.
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-    also
-        A further budget, which is charged once even if it is in use.
-    label
-        What the run is called where charges are written down.
-    """
+    """Charge several runs together, as :func:`charge` does; this thread opens them inside, free."""
     charge(event, neighboring_relation, also, label=label)
     before, noted = _PREPAID.set(True), _COLLECTED.set(None)
     try:
@@ -272,10 +238,10 @@ def prepaid(
 
 @contextmanager
 def collected() -> Iterator[list[events.DpEvent]]:
-    """Note what the runs that this thread opens inside cost, and charge none of them.
+    """Collect the events of the runs that this thread opens inside, and charge none of them.
 
-    It is for runs that were paid for together, and for runs on blank records, whose answers are
-    thrown away. Runs that are paid for together inside are noted once.
+    It is for runs that were paid for together, noted once, and for runs on blank records, whose
+    answers are thrown away.
     """
     found: list[events.DpEvent] = []
     before = _COLLECTED.set(found)

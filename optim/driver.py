@@ -48,23 +48,15 @@ from dpcal.optim.result import Result, Trace
 __all__ = ["Callback", "Progress", "Run", "RunOver", "level_outside", "run"]
 
 
-class RunOver(Exception):  # noqa: N818 -- how a run ends, and no error
-    """The run is over, for a reason that its ``status`` names; nothing was released for it."""
+class RunOver(Exception):  # noqa: N818 -- the end of a run, not an error
+    """A run is over, for the reason that its ``status`` names; nothing was released for it."""
 
     status = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Progress:
-    """What a callback sees: released values only.
-
-    Parameters
-    ----------
-    step, steps
-        Steps taken, and planned.
-    w
-        The iterate, shape (dimension,); a copy.
-    """
+    """Argument of a callback: steps taken and planned, and a copy of the iterate; all released."""
 
     step: int
     steps: int
@@ -75,7 +67,7 @@ Callback = Callable[[Progress], object]
 
 
 class _Answering(AbstractContextManager[None]):
-    """Stops a run where an answer is not finite; one object for all of its steps."""
+    """Stop a run where an answer is not finite; one object for all of its steps."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -99,22 +91,14 @@ class Run:
     Parameters
     ----------
     oracle
-        Whose answers the run is made of.
+        Answers the plan's queries.
     steps
-        How many moves are planned, at least 1.
-    initial
-        Where to start, shape (dimension,); the origin when omitted. It must not depend on the
-        records.
-    radius
-        Radius > 0 of a ball that every iterate is projected onto; infinite for none.
+        Planned moves, at least 1.
     center
         Centre of the ball, shape (dimension,); the origin when omitted. It must not depend on the
         records.
-    callback
-        Called with a :class:`Progress` every ``callback_every`` steps and after the last; a true
-        answer stops the run.
-    callback_every
-        A whole number >= 1; a hundredth of the run when omitted.
+    initial, radius, callback, callback_every
+        Those of :func:`run`.
 
     Attributes
     ----------
@@ -122,10 +106,6 @@ class Run:
         The iterate, shape (dimension,).
     step
         Moves made.
-    radius
-        As given.
-    going
-        Whether moves remain, and nothing stopped the run.
     """
 
     def __init__(
@@ -185,15 +165,7 @@ class Run:
             self.overflow(self.w, 0)
 
     def jump(self, w: Vector, moves: int) -> None:
-        """Take ``w``, finite and inside the ball, as the iterate after so many more moves.
-
-        Parameters
-        ----------
-        w
-            Shape (dimension,).
-        moves
-            At least 1 and at most :attr:`until_noted`.
-        """
+        """Take ``w``, finite and in the ball, as the iterate after 1 to ``until_noted`` moves."""
         self.w = w
         self.step += moves
         if self.step % self._every == 0 or self.step == self._steps:
@@ -208,7 +180,7 @@ class Run:
         )
 
     def _projected(self, w: Vector) -> Vector:
-        """The nearest point of the ball."""
+        """Return the nearest point of the ball."""
         away = w if self._center is None else w - self._center
         norm = l2_norm(away)
         if not norm > self.radius:
@@ -217,7 +189,7 @@ class Run:
         return inside if self._center is None else self._center + inside
 
     def finish(self, message: str) -> None:
-        """End the run as its algorithm says, before all planned moves; this is no failure."""
+        """End the run as its algorithm says, before all planned moves; this is not a failure."""
         if self.step % self._every:
             self._note()
         self._stopped, self._ended = message, True
@@ -261,7 +233,7 @@ class Run:
         )
 
     def _note(self) -> None:
-        """Write a row of the trace, and ask the callback."""
+        """Write a row of the trace, and call the callback."""
         self._rows.append((self.step, l2_norm(self.w), l2_norm(self.w - self._last)))
         self._last = self.w
         if self._callback is None:

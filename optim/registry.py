@@ -33,40 +33,28 @@ class Optimizer:
 
     Parameters
     ----------
-    name
-        Of its plan builder in ``dpcal.calibrate`` and of the optimizer in ``dpcal.optim``.
-    summary
-        What it does, in a line.
-    problem
-        The class of losses that its theorem is about.
+    name, summary
+        Name of its plan builder and of the optimizer, and what it does, in a line.
+    problem, rate, measure, theorem
+        Class of losses of its theorem, how which error falls, without logarithms and constants, and
+        author, year and number.
     needs
-        What must be known, in public, beside n, the dimension, epsilon and delta: names of
-        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" where b is used in
+        Public knowledge beside n, the dimension, epsilon and delta: names of
+        :class:`dpcal.calibrate.Constants` or of the builder's keywords; "a or b" if b can take the
         place of a.
-    rate
-        How the error falls, without logarithms and constants.
-    measure
-        What error: ``"gradient norm"``, ``"excess risk"``, ...
-    theorem
-        Author, year, number.
     relations
-        Neighboring relations that it can be calibrated for; commands take the first one where
-        nobody chose.
+        Neighboring relations that it can be calibrated for; the first is the commands' default.
     options
-        Keywords of the builder that a command may pass on from its own options.
-    constants
-        Whether the builder takes constants first, then ``n``, ``dimension``, ``epsilon``,
-        ``delta`` and ``neighboring_relation`` as keywords.
-    blocks
-        Whether it is for minimax problems: its builder takes ``dimensions``, a pair, in place of
-        ``dimension``.
+        Keywords of the builder that are options of commands.
+    constants, blocks
+        Whether the builder takes constants first, and whether it is for minimax problems, with
+        ``dimensions``, a pair, in place of ``dimension``.
     comparator
         Whether it is there to compare others with, and not recommended.
     home
-        Where its optimizer is, below ``dpcal.optim``; a module of its own name among the
-        first-order ones when empty.
+        Its module below ``dpcal.optim``; by default a first-order module of its own name.
     builder, function
-        Of an optimizer that is registered: what makes plans, and what spends them.
+        Functions that make and spend plans, of a registered optimizer.
     """
 
     name: str

@@ -36,17 +36,15 @@ __all__ = ["Result", "Trace"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """How a run went, in numbers that anyone may see: functions of released iterates alone.
+    """Rows on how a run went, shape (r,) each: functions of released iterates alone.
 
     Parameters
     ----------
     step
-        Steps taken when each row was written, shape (r,), increasing.
-    norm
-        L2 norm of the iterate, shape (r,).
-    distance
-        L2 distance from the iterate of the row before (of the first row: from the start), shape
-        (r,).
+        Steps taken, increasing.
+    norm, distance
+        L2 norm of the iterate, and its L2 distance from that of the row before; at first, from the
+        start.
     """
 
     step: NDArray[np.int64]
@@ -61,21 +59,14 @@ class Result:
     Parameters
     ----------
     w
-        The private parameters, shape (dimension,): the last iterate, or the mean that averaging
-        asked for.
-    trace
-        How the run went, free of private information.
-    ledger
-        What was released.
-    plan
-        What was planned.
-    complete
-        Whether the run took all its planned steps.
-    message
-        One sentence on how the run ended.
+        The private parameters, shape (dimension,): the iterate or the mean that was chosen.
+    trace, ledger, plan
+        How the run went, free of private information; what was released; what was planned.
+    complete, message
+        Whether the run took all its planned steps, and a sentence on how it ended.
     early
-        Whether released values had a say in when the run ended, as with a stopping rule. Such a
-        run costs all that was planned, for that it stopped is one of its outputs.
+        Whether released values decided when the run ended, as with a stopping rule. Such a run
+        costs all that was planned, because its end is one of its outputs.
     seed_given
         Whether a seed was given. Then the run can be reproduced, and it is private only against
         those who neither know nor guess the seed.
@@ -96,44 +87,23 @@ class Result:
         return ((self,),)
 
     def verify(self) -> None:
-        """Check the ledger against the plan: equal if the run is complete, within it otherwise.
+        """Refuse, by LedgerMismatch, a ledger that is not the plan's.
 
-        Raises
-        ------
-        LedgerMismatch
-            If they disagree.
+        It must be equal to the plan if the run is complete, and within it otherwise.
         """
-        exact = self.complete and not self.early
-        check_ledger(self.ledger, self.plan, exact=exact)
+        check_ledger(self.ledger, self.plan, exact=self.complete and not self.early)
 
     @property
     def event(self) -> DpEvent:
-        """The event of the run: that of the ledger, or of the whole plan if it ended ``early``.
-
-        Raises
-        ------
-        LedgerMismatch
-            If the ledger disagrees with the plan.
-        """
+        """The event of the run: that of the ledger, or of the whole plan if it ended ``early``."""
         self.verify()
         return self.plan.event if self.early else self.ledger.event
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of the run, recomputed from the ledger.
+        """Return the certified epsilon of the run at a delta, recomputed from the ledger.
 
-        It is that of the whole plan if the run ended ``early``.
-
-        Parameters
-        ----------
-        delta
-            In (0, 1).
-        **options
-            Passed to :func:`dpcal.accountants.epsilon`.
-
-        Raises
-        ------
-        LedgerMismatch
-            If the ledger disagrees with the plan.
+        It is that of the whole plan if the run ended ``early``. Options are those of
+        :func:`dpcal.accountants.epsilon`; a ledger that is not the plan's raises LedgerMismatch.
         """
         self.verify()
         return (self.plan.price if self.early else self.ledger.epsilon)(delta, **options)

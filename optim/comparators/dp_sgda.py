@@ -15,7 +15,7 @@ It has no escape: started at a saddle point of the value function, it stays but 
 ...                          steps=200, batch_size=200, learning_rate=0.05, ascent_rate=0.2)
 >>> result = dp_sgda(problem, plan, seed=0, initial=[0.3, 0.3])
 >>> bool(np.abs(result.x - [0.0, 1.0]).max() < 0.2), result.status
-(True, 'not_applicable')
+(True, 'not-applicable')
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def dp_sgda(
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records.
     dual_set
-        Where y lives; the problem's own when omitted.
+        Set of y; the problem's own when omitted.
     output
         ``"tail"`` returns the mean of the last half of the iterates, ``"last"`` the last one; both
         are as private.
@@ -91,7 +91,7 @@ def dp_sgda(
     Returns
     -------
     MinimaxResult
-        With the status ``"not_applicable"``: there are no escape phases. Callbacks are told of
+        With the status ``"not-applicable"``: there are no escape phases. Callbacks are told of
         (x, y).
 
     References

@@ -86,12 +86,12 @@ def privatediff(
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records.
     dual_set
-        Where y lives; the problem's own when omitted.
+        Set of y; the problem's own when omitted.
 
     Returns
     -------
     MinimaxResult
-        With the status ``"not_applicable"``: there are no escape phases. Callbacks are told of
+        With the status ``"not-applicable"``: there are no escape phases. Callbacks are told of
         (x, y).
 
     References

@@ -42,21 +42,13 @@ class AUCMaximization(Factored):
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), finite. An intercept would cancel.
-    labels
-        Two classes, shape (n,); the second is positive.
+    X, labels, primal_l2, class_labels, block_shares
+        See :class:`dpcal.optim.minimax.factored.Factored`; the second class is positive. There is
+        no intercept: it would cancel.
     positive_share
         p in (0, 1), a public guess of the share of positives. Privacy does not rest on it.
-    primal_l2
-        Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
     score_bound
-        Public number > 0: y is kept within plus and minus twice it, and so are the mean scores'
-        difference.
-    class_labels
-        The two classes, in order; read off the labels when omitted.
-    block_shares
-        See :class:`dpcal.optim.minimax.MinimaxObjective`.
+        Public bound > 0 on mean scores: y is kept in [-2 score_bound, 2 score_bound].
 
     References
     ----------
@@ -96,16 +88,9 @@ class AUCMaximization(Factored):
     def constants_for(
         cls, *, row_norm: float, positive_share: float, radius: float = 1.0
     ) -> Constants:
-        """Return constants that hold for weights, mean scores and y in a ball.
+        """Return constants that hold for weights, mean scores and y of norm at most ``radius``.
 
-        Parameters
-        ----------
-        row_norm
-            Public bound > 0 on the norm of a record.
-        positive_share
-            p, as given to the problem.
-        radius
-            Radius > 0 of the ball.
+        They are of public numbers: a bound > 0 on the norm of a record, and p.
         """
         p = _validate.probability(positive_share=positive_share)
         most = max(p, 1 - p)
@@ -152,14 +137,9 @@ class AUCMaximization(Factored):
         return self.dual_set.project(np.array([2 * float(lean @ scores) / self.n / self.dual_l2]))
 
     def auc(self, X: ArrayLike, labels: ArrayLike, x: ArrayLike) -> float:
-        """Return the share of pairs of both classes that weights rank rightly. Not private.
+        """Return the share of pairs of both classes that the first d weights of x rank rightly.
 
-        Parameters
-        ----------
-        X, labels
-            Records, shape (m, d), and whether each is positive.
-        x
-            Primal parameters, of which the first d are weights; shape (d + 2,) or more.
+        Labels are whether each of the records, shape (m, d), is positive. Not private.
         """
         positive = np.asarray(labels, dtype=bool)
         scores = np.asarray(X, dtype=np.float64) @ np.asarray(x)[: self._X.shape[1]]

@@ -1,4 +1,4 @@
-"""What is minimised over x and maximised over y? Objectives in two blocks of parameters.
+"""What is a minimax objective? One loss in two blocks of parameters, x and y.
 
 ``min over x, max over y in Y of f(x, y)``, f being the mean of ``F(x, y; record)`` over the records
 plus public regularisers. To the privacy boundary it is one objective whose parameters are (x, y)
@@ -44,16 +44,14 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["MinimaxObjective"]
 
-# Bytes of per-record gradients that are held at once. Half of it costs more calls, 100 times as
-# much a machine's memory.
+# Bytes of per-record gradients that are held at once: few calls, and little of a machine's memory.
 _BLOCK_BYTES = 1 << 24
 
 # Relative step of central differences for Hessians: their error is near 1e-10 of the largest
-# third derivative there. Steps a thousand times longer or shorter lose digits.
+# third derivative there.
 _STEP = 1e-5
 
-# A best response is sought until a projected ascent step is shorter than this. Diagnostics need no
-# more, and rounding allows little less.
+# A best response is searched until a projected ascent step is shorter: near the limit of rounding.
 _CLOSE = 1e-11
 _MOST_ASCENTS = 20_000
 
@@ -61,8 +59,8 @@ _MOST_ASCENTS = 20_000
 class MinimaxObjective(Objective):
     """Mean of ``F(x, y; record)``, to be minimised over x and maximised over y in a convex set.
 
-    A subclass says what single records' gradients are, and may give a compiled form of their sums.
-    Parameters are handed around as one vector w = (x, y) of shape (d1 + d2,).
+    A subclass computes single records' gradients, and may have a compiled form of their sums.
+    Parameters are one vector w = (x, y) of shape (d1 + d2,).
 
     Parameters
     ----------
@@ -77,18 +75,15 @@ class MinimaxObjective(Objective):
         They get no noise and are never clipped; the second makes f strongly concave in y.
     block_shares
         None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block
-        alone, to C times its share of their root of squares, so that both together stay within C.
-        The price: with equal shares each block has C / sqrt(2) and the noise that goes with C.
+        alone, to C times its share of their root of squares, so that both together stay within C;
+        each block has the noise of C then.
 
     Attributes
     ----------
-    dimensions, dual_set, primal_l2, dual_l2
-        As given.
-    block_shares
-        The pair, scaled so that its squares sum to at most 1; or None.
+    dimensions, dual_set, primal_l2, dual_l2, block_shares
+        As given; the shares are scaled so that their squares sum to at most 1.
     pairs
-        Compiled form of the clipped sums, on which the inner loop of :func:`dpcal.optim.dp_rgda`
-        runs without the interpreter; None when there is none.
+        Compiled form of the clipped sums, if any, for the inner loop of DP-RGDA.
     """
 
     pairs: PairSum | None = None
@@ -121,12 +116,7 @@ class MinimaxObjective(Objective):
     def record_gradients(self, w: Vector, rows: Rows) -> Vector:
         """Return the pairs (grad_x F, grad_y F) of ``rows``, shape (m, d1 + d2), unclipped.
 
-        Parameters
-        ----------
-        w
-            (x, y), shape (d1 + d2,).
-        rows
-            Row numbers in [0, n), shape (m,).
+        Row numbers in [0, n) have shape (m,), and w = (x, y) has shape (d1 + d2,).
         """
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
@@ -218,15 +208,8 @@ class MinimaxObjective(Objective):
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
         """Return the y in Y that maximises f(x, y), shape (d2,). Not private.
 
-        Here by accelerated projected ascent with a step size that is found on the way; subclasses
-        know closed forms.
-
-        Parameters
-        ----------
-        x
-            Shape (d1,), finite.
-        start
-            Where to begin, shape (d2,); the origin when omitted.
+        The method is accelerated projected ascent from ``start``, shape (d2,), with a step size
+        that is found on the way; subclasses have closed forms.
         """
         x = parameters(numbers("x", x), self.dimensions[0])
         begin = np.zeros(self.dimensions[1]) if start is None else numbers("start", start)
@@ -266,7 +249,7 @@ class MinimaxObjective(Objective):
     def hessian(self, w: ArrayLike) -> Vector:
         """Return the Hessian of f, shape (d1 + d2, d1 + d2). Not private.
 
-        Here by central differences of gradients; subclasses know closed forms.
+        It is of central differences of gradients; subclasses have closed forms.
         """
         w = parameters(w, self.dimension)
         columns = []
@@ -280,13 +263,9 @@ class MinimaxObjective(Objective):
     def phi_hessian(self, x: ArrayLike) -> Vector:
         """Return the Hessian of Phi, shape (d1, d1), by implicit differentiation. Not private.
 
-        ``f_xx - f_xy f_yy^-1 f_yx``, within the directions in which y* can move both ways. Where a
-        constraint is about to become active Phi has no Hessian, and this is one side's.
-
-        Raises
-        ------
-        ValueError
-            If f is not strictly concave in those directions, or y* is on a curved boundary.
+        It is ``f_xx - f_xy f_yy^-1 f_yx``, within the directions in which y* can move both ways: at
+        a constraint that is about to become active, the Hessian of one side. An f that is not
+        strictly concave in them, or a y* on a curved boundary, is refused.
         """
         x = parameters(numbers("x", x), self.dimensions[0])
         y = self.best_response(x)
@@ -307,12 +286,8 @@ class MinimaxObjective(Objective):
     def minimize(self, initial: ArrayLike | None = None, *, tolerance: float = 1e-8) -> Vector:
         """Return (x, y*(x)) at a local minimiser x of Phi, by L-BFGS. Not private.
 
-        Parameters
-        ----------
-        initial
-            Where x starts, shape (d1,); the origin when omitted.
-        tolerance
-            Largest absolute entry > 0 of the gradient at which the search stops.
+        The search starts at ``initial``, shape (d1,), or the origin, and stops where no entry of
+        the gradient is above the tolerance, > 0.
         """
         from scipy.optimize import minimize
 

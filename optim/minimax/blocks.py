@@ -1,4 +1,4 @@
-"""Which numbers are x and which are y? The two blocks of a run, and where they start.
+"""Which parameters are x and which are y? The two blocks of a run, and their start.
 
 >>> from dpcal.optim.minimax import Box
 >>> blocks = Blocks(dimensions=(2, 1), dual_set=Box(0.0, 1.0))
@@ -27,16 +27,9 @@ __all__ = ["Blocks"]
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """The sizes of both blocks, and the set of the second.
+    """Sizes d1 >= 1 and d2 >= 0 of both blocks, the set of y, and its first ascent.
 
-    Parameters
-    ----------
-    dimensions
-        d1 >= 1 and d2 >= 0.
-    dual_set
-        Where y lives.
-    warm_steps, warm_rate
-        Ascent steps of y at x_0 before the first outer step, and their size.
+    Before the first outer step, y takes ``warm_steps`` ascent steps of size ``warm_rate`` at x_0.
     """
 
     dimensions: tuple[int, int]
@@ -46,13 +39,7 @@ class Blocks:
 
     @classmethod
     def of(cls, problem: Objective | Oracle, plan: Plan, dual_set: ConvexSet | None) -> Self:
-        """Read the blocks of a problem, of an oracle's objective, or of a plan.
-
-        Raises
-        ------
-        ValueError
-            If they disagree, or nobody says where y begins.
-        """
+        """Return the blocks of a problem or of a plan, which must agree if both have them."""
         objective = getattr(problem, "objective", problem)
         d = problem.dimension
         planned = _planned(plan)

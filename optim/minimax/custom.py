@@ -39,25 +39,12 @@ class Minimax(MinimaxObjective):
         and in y, shape (m, d2), for ``rows`` (row numbers, shape (m,)). The privacy claim needs
         both to depend on that record, x and y alone: no statistics of a batch, no memory. A record
         with a gradient that is NaN or infinite contributes zero.
-    n
-        Number of records, at least 1.
-    dimensions
-        d1 and d2, each at least 1.
-    dual_set
-        Where y lives: ``minimax.Ball``, ``Box``, ``Simplex``; the whole space when omitted.
+    n, dimensions, dual_set, primal_l2, dual_l2, block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
     loss
         ``loss(x, y, rows)`` returns F of ``rows``, shape (m,); for diagnostics.
-    primal_l2, dual_l2
-        Strengths >= 0 of the public regularisers ``primal_l2 / 2 ||x||^2 - dual_l2 / 2 ||y||^2``.
-    block_shares
-        See :class:`dpcal.optim.minimax.MinimaxObjective`.
     constants
-        What is known of one record's F; infinite when omitted. Nothing private rests on them.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a function is not callable, or returns arrays of other shapes when it is called.
+        Those of one record's F; infinite when omitted. Privacy does not rest on them.
     """
 
     checked = False

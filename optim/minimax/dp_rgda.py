@@ -30,6 +30,7 @@ True
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -52,23 +53,12 @@ STEPS = ("normalised", "plain")
 
 
 class Escape:
-    """Lines 3 to 8: where x goes, from released values alone.
+    """Lines 3 to 8: the moves of x, from released values alone.
 
-    Parameters
-    ----------
-    plan
-        Its parameters ``accuracy`` (alpha), ``step`` and ``step_length`` (eta), ``escape_rate``
-        (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and ``movement``
-        (Dbar) are read.
-    public
-        Where xi comes from: it does not depend on the records.
-
-    Attributes
-    ----------
-    anchors
-        The phases so far.
-    certified
-        Whether a phase lasted as long as planned.
+    The plan's parameters are ``accuracy`` (alpha), ``step`` and ``step_length`` (eta),
+    ``escape_rate`` (eta_H), ``perturbation`` (the radius of xi), ``escape_steps`` (t_thres) and
+    ``movement`` (Dbar). The generator of xi is public. ``anchors`` are the phases so far, and the
+    last one is ``certified`` if it lasted as long as planned.
     """
 
     def __init__(self, plan: Plan, public: np.random.Generator) -> None:
@@ -116,7 +106,7 @@ class Escape:
         moves = len(self._squares)
         allowed, spent = moves * self._movement, self._rate**2 * (before + norm**2)
         if spent > allowed:
-            # The rest is at least Dbar, for the phase was within its allowance until here.
+            # The rest is at least Dbar: the phase was within its allowance until here.
             last = (allowed - self._rate**2 * before) / norm**2
             moved = allowed
             if self._literal:
@@ -132,14 +122,8 @@ class Escape:
 
     def _close(self, moves: int, moved: float, outcome: str) -> None:
         assert self._phase is not None
-        phase = self._phase
-        self.anchors = (
-            *self.anchors,
-            Anchor(
-                step=phase.step, x=phase.x, moves=moves, squared_movement=moved, outcome=outcome
-            ),
-        )
-        self._phase = None
+        ended = replace(self._phase, moves=moves, squared_movement=moved, outcome=outcome)
+        self.anchors, self._phase = (*self.anchors, ended), None
 
 
 def _settings(
@@ -176,7 +160,7 @@ def dp_rgda(
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
         on the records. With ``warm_start`` in the plan, y climbs at x_0 first, and pays for it.
     dual_set
-        Where y lives; the problem's own when omitted.
+        Set of y; the problem's own when omitted.
 
     Returns
     -------
@@ -211,7 +195,7 @@ def dp_rgda(
 def _outcome(run: Run, escape: Escape, norms: list[float], d1: int) -> MinimaxResult:
     """Return the anchor if it is certified, else the last iterate; never an anchor that is not."""
     possible = bool(run.oracle.plan.parameters.get("certifiable", True))
-    status = "not_certified" if possible else "cannot_certify"
+    status = "not-certified" if possible else "cannot-certify"
     w = None
     if escape.certified:
         status, w = "certified", np.concatenate([escape.anchor.x, run.w[d1:]])

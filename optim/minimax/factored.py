@@ -42,18 +42,21 @@ def with_intercept(X: ArrayLike, fit_intercept: bool) -> Vector:
 class Factored(MinimaxObjective):
     """A problem whose gradient in a linear model's weights is a number times the record.
 
+    It takes the records, the constant feature included, other arrays of length n for the digest,
+    the number of primal parameters beside the weights, and d2. Its subclasses take:
+
     Parameters
     ----------
-    X
-        Records as rows, the constant feature included, shape (n, p). Copied.
-    targets
-        What else is known of the records: arrays of length n, for the digest.
-    extra
-        How many primal parameters there are beside the p weights.
-    dual_dimension
-        d2.
-    options
-        Keywords of :class:`MinimaxObjective`.
+    X, labels
+        Records, shape (n, d), finite, and, in classification, one of two classes for each.
+    primal_l2
+        Strength >= 0 of ``primal_l2 / 2 ||x||^2``.
+    fit_intercept
+        Whether there is an intercept, the last weight.
+    class_labels
+        The two classes, in order; read off the labels when omitted.
+    block_shares
+        See :class:`dpcal.optim.minimax.MinimaxObjective`.
     """
 
     def __init__(

@@ -18,23 +18,20 @@ from dpcal.optim.result import Result
 
 __all__ = ["STATUSES", "Anchor", "MinimaxResult"]
 
-STATUSES = ("certified", "not_certified", "cannot_certify", "not_applicable")
+STATUSES = ("certified", "not-certified", "cannot-certify", "not-applicable")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Anchor:
-    """A point from which an escape was tried, for its estimated gradient was small.
+    """A point of small estimated gradient from which an escape was tried.
 
     Parameters
     ----------
-    step
-        Number t of the outer step at which the iterate was the anchor.
-    x
-        The anchor, shape (d1,).
-    moves
-        Steps of the phase after the perturbation.
-    squared_movement
-        Sum of their squared lengths; at most ``moves`` times the plan's ``movement``.
+    step, x
+        Number t of the outer step at which the iterate was the anchor, and it, shape (d1,).
+    moves, squared_movement
+        Steps of the phase after the perturbation, and the sum of their squared lengths, at most
+        ``moves`` times the plan's ``movement``.
     outcome
         ``"certified"`` if the phase lasted as long as planned, ``"left"`` if it moved too far, and
         ``"unfinished"`` if the run ended before.
@@ -57,10 +54,10 @@ class MinimaxResult(Result):
         d1: ``w`` is (x, y), of which x are the first d1 numbers.
     status
         ``"certified"``: x is the anchor of an escape phase that lasted as long as planned, the
-        algorithm's sign of a second-order stationary point. It is a proof of nothing: estimates are
-        noisy. ``"not_certified"``: x is the last iterate, and no phase lasted. ``"cannot_certify"``
-        as well, where the plan knew that its noise is too large for a phase to last.
-        ``"not_applicable"``: the method has no escape phases.
+        algorithm's sign of a second-order stationary point, not a proof: estimates are noisy.
+        ``"not-certified"``: x is the last iterate, and no phase lasted. ``"cannot-certify"``: the
+        same, and by the plan its noise is too large for a phase to last.
+        ``"not-applicable"``: the method has no escape phases.
     anchors
         Every point from which an escape was tried, in order.
     estimate_norms
@@ -90,7 +87,7 @@ class MinimaxResult(Result):
         *,
         primal_dimension: int,
         estimate_norms: list[float],
-        status: str = "not_applicable",
+        status: str = "not-applicable",
         anchors: tuple[Anchor, ...] = (),
     ) -> MinimaxResult:
         """Return a run's outcome with what is known of a minimax run beside it."""

@@ -63,10 +63,7 @@ class _Reweighted(Factored):
         return np.asarray((self.base + self._tilts[rows] @ self.split(w)[1]) * losses)
 
     def best_response(self, x: ArrayLike, *, start: ArrayLike | None = None) -> Vector:
-        """Return the worst tilt, in closed form: f is linear in y but for its regulariser.
-
-        Not private.
-        """
+        """Return the worst tilt, in closed form: f is linear in y up to its regulariser."""
         x = parameters(numbers("x", x), self.dimensions[0])
         everyone = np.arange(self.n, dtype=np.intp)
         losses, _ = self.losses(self.scores(x, everyone), self._y)
@@ -82,10 +79,8 @@ class FairClassification(_Reweighted):
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), finite.
-    labels
-        Two classes, shape (n,).
+    X, labels, primal_l2, fit_intercept, class_labels, block_shares
+        See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
         Number of each record's group in [0, G), shape (n,). A record's group is protected as its
         other values are.
@@ -94,14 +89,6 @@ class FairClassification(_Reweighted):
     shares
         Public guesses > 0 of the groups' shares of all records, shape (G,); equal when omitted. A
         wrong guess weighs a group's loss wrongly, and privacy does not rest on it.
-    primal_l2
-        Strength >= 0 of ``primal_l2 / 2 ||w||^2``.
-    fit_intercept
-        Whether there is an intercept, the last weight.
-    class_labels
-        The two classes, in order; read off the labels when omitted.
-    block_shares
-        See :class:`dpcal.optim.minimax.MinimaxObjective`.
 
     References
     ----------
@@ -159,18 +146,10 @@ class FairClassification(_Reweighted):
     def constants_for(
         cls, *, row_norm: float, dual_l2: float, smallest_share: float, radius: float = 1.0
     ) -> Constants:
-        """Return constants that hold for weights in a ball, without a look at records.
+        """Return constants that hold for weights of norm at most ``radius``, from public numbers.
 
-        Parameters
-        ----------
-        row_norm
-            Public bound > 0 on the norm of a record, the constant feature included.
-        dual_l2
-            As given to the problem.
-        smallest_share
-            The smallest of ``shares``, in (0, 1].
-        radius
-            Norm > 0 of weights within which they hold.
+        They are a bound > 0 on the norm of a record, the constant feature included, the problem's
+        ``dual_l2``, and the smallest of its ``shares``, in (0, 1].
         """
         largest = math.log(2) + row_norm * radius
         share = _validate.rate(smallest_share=smallest_share)
@@ -205,8 +184,8 @@ class CovariateShift(_Reweighted):
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), finite.
+    X, primal_l2, fit_intercept, block_shares
+        See :class:`dpcal.optim.minimax.factored.Factored`.
     targets
         Numbers, shape (n,).
     dual_l2
@@ -217,12 +196,6 @@ class CovariateShift(_Reweighted):
     tilt_norm
         Public bound > 0 on the norm of phi; longer ones are scaled down to it. The ball of y has
         the radius 1 over it.
-    primal_l2
-        Strength >= 0 of ``primal_l2 / 2 ||w||^2``.
-    fit_intercept
-        Whether there is an intercept, the last weight.
-    block_shares
-        See :class:`dpcal.optim.minimax.MinimaxObjective`.
 
     References
     ----------
@@ -270,18 +243,10 @@ class CovariateShift(_Reweighted):
     def constants_for(
         cls, *, row_norm: float, target_bound: float, dual_l2: float, radius: float = 1.0
     ) -> Constants:
-        """Return constants that hold for weights in a ball and tilts of norm at most 1.
+        """Return constants that hold for weights of norm at most ``radius`` and tilts at most 1.
 
-        Parameters
-        ----------
-        row_norm
-            Public bound > 0 on the norm of a record, the constant feature included.
-        target_bound
-            Public bound > 0 on the targets' size.
-        dual_l2
-            As given to the problem.
-        radius
-            Norm > 0 of weights within which they hold.
+        They are of public numbers: bounds > 0 on the norm of a record, the constant feature
+        included, and on the targets' size, and the problem's ``dual_l2``.
         """
         residual = target_bound + row_norm * radius
         return Constants(

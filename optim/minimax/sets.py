@@ -1,4 +1,4 @@
-"""On which sets may the dual variable live? Closed convex sets, each with its exact projection.
+"""Which sets may the dual variable be in? Closed convex sets, each with its exact projection.
 
 The privacy claim does not rest on them: a projection is post-processing of what was released.
 
@@ -25,19 +25,14 @@ from dpcal.optim.objectives.arrays import Vector
 __all__ = ["Ball", "Box", "ConvexSet", "Everywhere", "Simplex"]
 
 # A coordinate, or a slack, that is smaller is on the boundary. Projections are exact to a few
-# units in the last place of numbers near one; a larger value would take inner points for such.
+# units in the last place of numbers near one.
 _ON_BOUNDARY = 1e-12
 
 
 class ConvexSet(ABC):
-    """A closed convex set with its Euclidean projection.
+    """A closed convex set with its Euclidean projection."""
 
-    Attributes
-    ----------
-    polyhedral
-        Whether the boundary is flat.
-    """
-
+    # Whether the boundary is flat.
     polyhedral: ClassVar[bool] = True
 
     @abstractmethod
@@ -48,15 +43,7 @@ class ConvexSet(ABC):
     def free_directions(self, y: Vector) -> Vector:
         """Return an orthonormal basis of the directions in which a point can move both ways.
 
-        Parameters
-        ----------
-        y
-            A point of the set, shape (d2,).
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (d2, k); k is d2 inside the set.
+        Its shape is (d2, k); inside the set, k is d2.
         """
 
 
@@ -75,13 +62,7 @@ class Everywhere(ConvexSet):
 
 @dataclass(frozen=True)
 class Ball(ConvexSet):
-    """The Euclidean ball around the origin.
-
-    Parameters
-    ----------
-    radius
-        A finite number > 0.
-    """
+    """The Euclidean ball around the origin, of a finite radius > 0."""
 
     polyhedral: ClassVar[bool] = False
     radius: float
@@ -105,13 +86,7 @@ class Ball(ConvexSet):
 
 @dataclass(frozen=True)
 class Box(ConvexSet):
-    """The points whose coordinates all lie in one interval.
-
-    Parameters
-    ----------
-    low, high
-        Ends of the interval, finite, ``low < high``.
-    """
+    """The points whose coordinates all lie in one interval, finite, with ``low < high``."""
 
     low: float
     high: float
@@ -137,16 +112,9 @@ class Box(ConvexSet):
 
 @dataclass(frozen=True)
 class Simplex(ConvexSet):
-    """The points with coordinates >= 0 whose sum is a given number.
+    """The points with coordinates >= 0 whose sum is ``total``, a finite number > 0.
 
-    Parameters
-    ----------
-    total
-        The sum, a finite number > 0.
-
-    References
-    ----------
-    Held, Wolfe and Crowder 1974, for the projection: sort, and find the threshold.
+    The projection is that of Held, Wolfe and Crowder 1974: sort, and find the threshold.
     """
 
     total: float = 1.0

@@ -1,4 +1,4 @@
-"""Where can an escape from a saddle point be seen? A problem whose value function is known.
+"""A minimax problem with a saddle point whose value function is known: for examples and tests.
 
 With b = mu = 1 the best response to x is x itself, and
 
@@ -40,10 +40,8 @@ class ToySaddle(MinimaxObjective):
 
     Parameters
     ----------
-    n
-        Number of records, at least 2.
-    seed
-        Of the records: an integer >= 0, or None for fresh entropy.
+    n, seed
+        Number of records, at least 2, and their seed: an integer >= 0, or None for fresh entropy.
     block_shares
         See :class:`dpcal.optim.minimax.MinimaxObjective`.
     """
@@ -55,7 +53,7 @@ class ToySaddle(MinimaxObjective):
         strong_concavity=1.0,
         hessian_lipschitz=6.0,
     )
-    """Of F within the unit ball, roughly; public, for they do not depend on the records."""
+    """Of F within the unit ball, roughly; public: they do not depend on the records."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """How are both gradients followed while y climbs? Algorithm 3 of Xu et al. 2026, corrected.
 
-Now and then (v, u), the estimates of the gradients in x and in y, are asked afresh; in between they
-are kept up to date by noisy differences, one joint release for both blocks. Inside an outer step y
-climbs by K - 1 projected steps along u.
+The estimates (v, u) of the gradients in x and in y are refreshed now and then, and kept up to date
+by noisy differences in between, one joint release for both blocks. Inside an outer step y climbs by
+K - 1 projected steps along u.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -41,7 +41,7 @@ ALGORITHMS = ("corrected", "literal")
 
 @dataclass(frozen=True, kw_only=True)
 class Tracking:
-    """What an outer step does, as a plan says.
+    """Settings of an outer step.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Tracking:
         mapping, ``"argmin"``. Under noise the mapping's norm grows with k, so that argmin keeps the
         first and y stays where it was.
     dual_set
-        Where y lives.
+        Set of y.
     literal
         Whether an outer step that refreshes adds the difference in x once more, as the paper
         prints; for audits.
@@ -85,23 +85,10 @@ class Tracking:
 
 
 class Tracker:
-    """The estimates v and u, and the dual iterate, along a run.
+    """The estimates v and u of both gradients, and the dual iterate y, along a run from (x, y).
 
-    Parameters
-    ----------
-    oracle
-        Whose queries are ``"refresh"`` and ``"difference"``.
-    tracking
-        What an outer step does.
-    x, y
-        Where the run starts, shapes (d1,) and (d2,).
-
-    Attributes
-    ----------
-    y
-        The dual iterate, shape (d2,).
-    v, u
-        Estimates of grad_x f and grad_y f at (the x of the last step, y).
+    The oracle's queries are ``"refresh"`` and ``"difference"``; v and u are estimates of grad_x f
+    and grad_y f at (the x of the last step, y).
     """
 
     def __init__(self, oracle: Oracle, tracking: Tracking, x: Vector, y: Vector) -> None:

@@ -1,6 +1,4 @@
-"""Which way is down where no slope is? The smallest eigenvalue of a Hessian, and its direction.
-
-Nothing here is private: it is for tests, for plots, and for records that are public.
+"""Is a flat point a minimum? The smallest eigenvalue of a Hessian, and its direction. Not private.
 
 >>> import numpy as np
 >>> from dpcal.optim.problems import Trigonometric
@@ -37,13 +35,8 @@ _ASYMMETRY = 1e-8
 class Curvature(float):
     """A smallest eigenvalue, with its direction: behaves as a float. Not private.
 
-    Attributes
-    ----------
-    direction
-        A unit eigenvector, shape (dimension,).
-    error
-        The Hessian has an eigenvalue within this distance of the value. Where the whole Hessian was
-        formed it is the smallest one.
+    Its ``direction`` is a unit eigenvector, shape (dimension,). The Hessian has an eigenvalue
+    within ``error`` of the value; up to 128 parameters it is the smallest one.
     """
 
     direction: Vector

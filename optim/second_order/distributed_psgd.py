@@ -56,7 +56,7 @@ class DistributedResult(SecondOrderResult):
     ledgers, plans
         What was released and what was planned, for each silo. Nothing is summed over silos.
     lost
-        Numbers of the silos that were lost on the way; their ledgers hold what they were asked for.
+        Numbers of the silos that were lost; their ledgers hold every answer that was begun.
     unit
         Whose privacy the claim is about.
     """
@@ -67,13 +67,7 @@ class DistributedResult(SecondOrderResult):
     unit: str = ONE_OF_A_SILO
 
     def verify(self) -> None:
-        """Check each silo's ledger against its plan.
-
-        Raises
-        ------
-        LedgerMismatch
-            If one of them is not within it.
-        """
+        """Refuse, by LedgerMismatch, a silo's ledger that is not within its plan."""
         for ledger, plan in zip(self.ledgers, self.plans, strict=True):
             check_ledger(ledger, plan, exact=False)
 
@@ -83,13 +77,7 @@ class DistributedResult(SecondOrderResult):
         return tuple((self.of_silo(number),) for number in range(len(self.ledgers)))
 
     def of_silo(self, number: int) -> Result:
-        """Return the result as one silo may report it: with its own ledger and its own plan.
-
-        Parameters
-        ----------
-        number
-            From 0 on.
-        """
+        """Return the result with the ledger and the plan of silo ``number``, from 0 on."""
         return Result(
             w=self.w,
             trace=self.trace,
@@ -131,13 +119,13 @@ def distributed_psgd(
         As :func:`dpcal.calibrate.distributed_psgd` makes it; for one silo also one for
         ``"gauss_psgd"``.
     seed
-        Of which each silo has a child, or None for fresh entropy in each silo.
+        Each silo has a child of it.
     on_lost
-        Where a silo is lost: ``"stop"`` ends the run with the status ``"silo_lost"``;
-        ``"continue"`` goes on with a fresh gradient of the others' mean.
+        ``"stop"`` ends a run that loses a silo with the status ``"silo-lost"``; ``"continue"`` goes
+        on with a fresh gradient of the others' mean.
     executor
-        Any ``concurrent.futures.Executor`` that asks the silos; threads when omitted. Iterates do
-        not depend on it, nor on how many workers there are.
+        Any ``concurrent.futures.Executor`` that calls the silos; threads when omitted. Iterates do
+        not depend on it, nor on the number of workers.
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
     store
@@ -147,19 +135,13 @@ def distributed_psgd(
         A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
         records of silos in this process are compared, by digests under a key of their own;
         ``"all"``: those of silos elsewhere too, whose digests come here, so that this process could
-        test guesses of their records; ``"ignore"``: no record is compared, where different people
-        may look alike. What a refusal tells is outside the claim.
+        test guesses of their records; ``"ignore"``: no record is compared, because different people
+        may look alike. What a refusal reveals is outside the claim.
 
     Returns
     -------
     DistributedResult
         With one ledger for each silo; ``epsilon`` is that of any one of them.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this optimizer or these silos, silos share a record, or an argument
-        is out of range.
 
     References
     ----------

@@ -1,8 +1,7 @@
 """How is a gradient followed along a path? Fresh answers now and then, small differences between.
 
-Gauss-PSGD asks an estimator for the gradient at one point after another. What an estimator knows is
-released values only, so that it may be put back to an earlier state; the records that it used stay
-used.
+An estimator holds released values only, so that it may be put back to an earlier state; the records
+that it used stay used.
 
 >>> import numpy as np
 >>> from dpcal.calibrate.query import Query
@@ -26,12 +25,8 @@ used.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
-
-import numpy as np
 
 from dpcal import _validate
 from dpcal._ext.answers import distance
@@ -40,21 +35,15 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.driver import RunOver
 from dpcal.optim.objectives.arrays import Vector
 
-__all__ = ["Estimator", "ExactPlusNoise", "PoolEmpty", "Spider", "State", "passes_of"]
+__all__ = ["Estimator", "PoolEmpty", "Spider", "State", "passes_of"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class State:
     """State of an estimator between two points; released values only.
 
-    Parameters
-    ----------
-    point
-        The point of the last estimate, shape (dimension,).
-    gradient
-        The estimate there, shape (dimension,).
-    drift
-        Squared movement >= 0 since the last fresh gradient.
+    It is the point of the last estimate, the estimate there, both of shape (dimension,), and the
+    squared movement >= 0 since the last fresh gradient.
     """
 
     point: Vector
@@ -65,20 +54,15 @@ class State:
 class PoolEmpty(RunOver):
     """The records that are left are not enough for the next answer; none was touched."""
 
-    status = "budget_exhausted"
+    status = "budget-exhausted"
 
 
 @runtime_checkable
 class Estimator(Protocol):
     """Estimates gradients along a path.
 
-    Attributes
-    ----------
-    state
-        What it carries; None before the first estimate. Setting it rewinds the path, and never the
-        records that were used.
-    calls
-        Estimates so far.
+    Its ``state`` is None before the first estimate; setting it rewinds the path, and never the
+    records that were used. It has made ``calls`` estimates.
     """
 
     state: State | None
@@ -105,16 +89,16 @@ class Spider:
     Attributes
     ----------
     state
-        What is carried from point to point; None makes the next gradient fresh.
+        As of an :class:`Estimator`; None makes the next gradient fresh.
     calls, fresh_calls, difference_calls
         Estimates so far, and those from fresh gradients and from differences. An estimate at an
         unmoved point is the one before, and takes no records.
 
     Notes
     -----
-    Each pass serves a record at most once; what is left of it that is smaller than the batch that
-    is asked for is dropped, and the next pass begins. Which records are in a batch depends on
-    released values and on a permutation that was drawn before.
+    Each pass serves a record at most once; a rest that is smaller than the next batch is dropped,
+    and the next pass begins. Which records are in a batch depends on released values and on a
+    permutation that was drawn before.
     """
 
     def __init__(self, oracle: Oracle, *, drift: float, period: int | None = None) -> None:
@@ -131,17 +115,11 @@ class Spider:
 
     @property
     def records_left(self) -> tuple[int, ...]:
-        """How many records of the current pass are unused, for each silo."""
+        """Number of unused records of the current pass, for each silo."""
         return tuple(plan.n - used for plan, used in zip(self._plans, self._used, strict=True))
 
     def query(self, w: Vector) -> Vector:
-        """Return an estimate of the gradient at ``w``, shape (dimension,).
-
-        Raises
-        ------
-        PoolEmpty
-            If the last pass has not enough records left.
-        """
+        """Return an estimate of the gradient at ``w``; raise PoolEmpty if the last pass is over."""
         before = self.state
         moved = 0.0 if before is None else distance(w, before.point)
         drift = 0.0 if before is None else before.drift + moved * moved
@@ -164,7 +142,7 @@ class Spider:
 
     @property
     def _alive(self) -> tuple[int, ...]:
-        """Numbers of the silos that answer; who answers alone is number 0."""
+        """Numbers of the silos that answer; an oracle without silos is number 0."""
         alive: tuple[int, ...] = getattr(self._oracle, "alive", (0,))
         return alive
 
@@ -191,58 +169,11 @@ class Spider:
             self._used = [0] * len(self._plans)
 
 
-class ExactPlusNoise:
-    """Exact gradients plus fresh Gaussian noise: the oracle that Theorem 1 is proved for.
-
-    It is not private: nothing bounds what the gradients say of a record.
-
-    Parameters
-    ----------
-    gradient
-        Returns the gradient at a point, both of shape (dimension,).
-    noise
-        Standard deviation r >= 0 of the noise in each coordinate.
-    seed
-        Of the noise.
-
-    Attributes
-    ----------
-    state
-        The last point and its estimate; nothing depends on it.
-    calls
-        Estimates so far.
-    """
-
-    def __init__(
-        self,
-        gradient: Callable[[Vector], Vector],
-        noise: float,
-        *,
-        seed: int | np.random.Generator | None = None,
-    ) -> None:
-        self._gradient = gradient
-        self._noise = _validate.non_negative(noise=noise)
-        self._rng = np.random.default_rng(seed)
-        self.state: State | None = None
-        self.calls = 0
-
-    def query(self, w: Vector) -> Vector:
-        """Return the gradient at ``w`` plus noise, shape (dimension,)."""
-        estimate: Vector = self._gradient(w) + self._noise * self._rng.standard_normal(len(w))
-        self.calls += 1
-        self.state = State(point=w, gradient=estimate, drift=math.inf)
-        return estimate
-
-
 def passes_of(plan: Plan) -> list[tuple[Query, Query]]:
     """Return the queries of each pass of a plan: for fresh gradients, and for differences.
 
-    Where a plan has no differences, every gradient is fresh, and the first stands for both.
-
-    Raises
-    ------
-    ValueError
-        If the plan's queries are not those of disjoint batches, pass by pass.
+    Where a plan has no differences, every gradient is fresh, and the first stands for both. Queries
+    that are not on disjoint batches, pass by pass, are refused.
     """
     found: dict[str, list[Query]] = {}
     for query in plan.queries:

@@ -1,4 +1,4 @@
-"""Was this result about these records? What a process remembers of its own results.
+"""Was a result about these records? A process remembers digests for its own results.
 
 One record in common is enough:
 
@@ -34,32 +34,17 @@ _KNOWN: WeakKeyDictionary[Any, _Known] = WeakKeyDictionary()
 
 
 def remember(result: Any, objectives: Iterable[Objective]) -> None:
-    """Remember in this process which records a result was about.
-
-    Parameters
-    ----------
-    result
-        Of a run.
-    objectives
-        With its records.
-    """
+    """Remember in this process that a result was about the records of these objectives."""
     given = list(objectives)
     digests = frozenset(objective.digest() for objective in given)
     _KNOWN[result] = _Known(digests, WeakSet(given))
 
 
 def about(result: Any, objective: Objective, *, each: bool = True) -> bool:
-    """Return whether a result of this process is known to be about any of these records.
+    """Return whether a result of this process is known to be about any of an objective's records.
 
-    Parameters
-    ----------
-    result
-        Of a run.
-    objective
-        With the records.
-    each
-        Whether records are compared one by one with those of the run's objectives that are still
-        in this process; whole data sets alone otherwise.
+    With ``each``, records are compared one by one with those of the run's objectives that are still
+    in this process; otherwise only whole data sets are.
     """
     known = _KNOWN.get(result)
     if known is None:

@@ -44,17 +44,7 @@ __all__ = ["Escape", "Path", "Round", "SecondOrderResult", "Settings", "gauss_ps
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Round:
-    """One try to escape; released values only.
-
-    Parameters
-    ----------
-    steps
-        Steps taken.
-    escaped
-        Whether the iterate got farther than the radius.
-    end
-        Where it ended, shape (dimension,).
-    """
+    """One try to escape: its steps, whether it passed the radius, and its last iterate."""
 
     steps: int
     escaped: bool
@@ -67,14 +57,10 @@ class Escape:
 
     Parameters
     ----------
-    point
-        The point, shape (dimension,).
-    call
-        Number of the estimate at which the phase began, from 1 on.
-    estimate
-        Norm of the estimate there.
+    point, call, estimate
+        The point, shape (dimension,); the number of the estimate there, from 1 on; and its norm.
     rounds
-        The rounds that were begun and ended.
+        Those that ended.
     """
 
     point: Vector
@@ -90,20 +76,16 @@ class Escape:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What Algorithm 1 is run with.
+    """Settings of Algorithm 1.
 
     Parameters
     ----------
-    learning_rate
-        eta > 0.
-    threshold
-        chi > 0: an escape begins where an estimate is no longer than 3 chi.
+    learning_rate, threshold
+        eta > 0, and chi > 0: an escape begins where an estimate is no longer than 3 chi.
     escape_radius, escape_steps, escape_rounds
         R > 0, Gamma >= 1 and Q >= 1.
-    steps
-        Estimates >= 1 that may be asked for.
-    reset
-        ``"rewind"``, ``"carry"`` or ``"fresh"``.
+    steps, reset
+        Most estimates, >= 1; and ``"rewind"``, ``"carry"`` or ``"fresh"``.
     """
 
     learning_rate: float
@@ -138,19 +120,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Path:
-    """How a walk ended.
-
-    Parameters
-    ----------
-    w
-        The point that is returned, shape (dimension,): the candidate itself if it is certified.
-    end
-        The last iterate: of a certified point, the end of its last round.
-    status
-        ``"certified"``, ``"budget_exhausted"``, ``"horizon"``, ``"silo_lost"`` or ``"stopped"``.
-    escapes
-        Its escape phases, in order.
-    """
+    """End of a walk: the fields of :class:`SecondOrderResult`, with the point that is returned."""
 
     w: Vector
     end: Vector
@@ -166,14 +136,14 @@ class SecondOrderResult(Result):
     ----------
     status
         ``"certified"``: no round led away from ``w``, and the estimate there is small.
-        ``"budget_exhausted"``: the records are used up. ``"horizon"``: the planned number of
-        estimates was asked for. ``"stopped"``: by the callback, or by an overflow. Only the first
-        says something about ``w``.
+        ``"budget-exhausted"``: the records are used up. ``"horizon"``: all planned estimates were
+        made. ``"silo-lost"``: a silo was lost. ``"stopped"``: by the callback, or by an overflow.
+        Only the first is a claim about ``w``.
     escapes
-        Each escape phase, with its rounds and its point.
+        Escape phases, in order.
     end
         The last iterate, shape (dimension,): of a certified run the end of the last round, which
-        often has the smaller gradient, and for which nothing is claimed.
+        often has the smaller gradient. Nothing is claimed for it.
     fresh_calls, difference_calls
         Estimates from fresh gradients, and from differences.
     """
@@ -187,9 +157,9 @@ class SecondOrderResult(Result):
 
 _MESSAGES = {
     "certified": "ended at a point that no round escaped from",
-    "budget_exhausted": "ended with the records used up, at a point that nothing is claimed for",
+    "budget-exhausted": "ended with the records used up, at a point that nothing is claimed for",
     "horizon": "ended after all planned estimates, at a point that nothing is claimed for",
-    "silo_lost": "ended because a silo was lost, at a point that nothing is claimed for",
+    "silo-lost": "ended because a silo was lost, at a point that nothing is claimed for",
 }
 
 
@@ -238,14 +208,14 @@ def gauss_psgd(
 
 
 def spider_of(oracle: Oracle, plan: Plan) -> Spider:
-    """Return the estimator that a plan's parameters ask for."""
+    """Return the estimator with the plan's drift and period."""
     period = plan.parameters.get("period")
     drift = _validate.non_negative(drift=plan.parameters.get("drift"))
     return Spider(oracle, drift=drift, period=None if period is None else int(period))
 
 
 def concluded(run: Run, spider: Spider, path: Path) -> SecondOrderResult:
-    """Return the result of a run that went along a path."""
+    """Return the result of a run with a path."""
     if path.status in _MESSAGES:
         run.finish(_MESSAGES[path.status])
     plain = run.result(path.w)
@@ -269,26 +239,21 @@ class _Ended(RunOver):
 def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     """Walk as Algorithm 1 does, from where a run stands, on any estimates of gradients.
 
-    Parameters
-    ----------
-    estimator
-        Estimates gradients. What the walk does is a function of its answers alone.
-    run
-        Keeps the iterate, and may end the walk.
-    settings
-        Of the algorithm.
+    What the walk does is a function of the estimator's answers alone; the run may end it.
     """
-    walker = _Walker(estimator, run, settings)
-    escapes: list[Escape] = []
+    eta, escapes = settings.learning_rate, list[Escape]()
     try:
         while True:
-            before, norm = walker.descend()  # 3, 4, 5
+            before, estimate = _next(estimator, run, settings)  # 3, 4
+            while (norm := norm_of(estimate)) > 3 * settings.threshold:  # 5
+                run.move(run.w - eta * estimate)
+                before, estimate = _next(estimator, run, settings)
             escapes.append(Escape(point=run.w, call=estimator.calls, estimate=norm))  # 6
             for _ in range(settings.escape_rounds):  # 7
                 run.w = escapes[-1].point  # 8
                 if settings.reset != "carry":
                     estimator.state = before if settings.reset == "rewind" else None
-                escapes[-1].rounds.append(walker.round())
+                escapes[-1].rounds.append(_round(estimator, run, settings))
                 if escapes[-1].escaped:
                     break
             else:
@@ -300,38 +265,20 @@ def walk(estimator: Estimator, run: Run, settings: Settings) -> Path:
     return Path(w=w, end=run.w, status=status, escapes=tuple(escapes))
 
 
-class _Walker:
-    """Takes the steps of a walk."""
+def _round(estimator: Estimator, run: Run, settings: Settings) -> Round:
+    """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
+    start, steps, escaped = run.w, 0, False
+    while steps < settings.escape_steps and not escaped:  # 9
+        run.move(run.w - settings.learning_rate * _next(estimator, run, settings)[1])  # 10, 11
+        steps += 1
+        escaped = distance(run.w, start) >= settings.escape_radius  # 12
+    return Round(steps=steps, escaped=escaped, end=run.w)
 
-    def __init__(self, estimator: Estimator, run: Run, settings: Settings) -> None:
-        self._estimator, self._run, self._settings = estimator, run, settings
 
-    def descend(self) -> tuple[State | None, float]:
-        """Step until an estimate is small; return the state before it, and its norm."""
-        small = 3 * self._settings.threshold
-        while True:
-            before = self._estimator.state  # 3
-            estimate = self._ask()  # 4
-            norm = norm_of(estimate)
-            if not norm > small:  # 5
-                return before, norm
-            self._run.move(self._run.w - self._settings.learning_rate * estimate)
-
-    def round(self) -> Round:
-        """Take at most Gamma steps, until the iterate is farther than the radius from its start."""
-        run, settings = self._run, self._settings
-        start, steps, escaped = run.w, 0, False
-        while steps < settings.escape_steps and not escaped:  # 9
-            run.move(run.w - settings.learning_rate * self._ask())  # 10, 11
-            steps += 1
-            escaped = distance(run.w, start) >= settings.escape_radius  # 12
-        return Round(steps=steps, escaped=escaped, end=run.w)
-
-    def _ask(self) -> Vector:
-        """Return the next estimate, or end the walk."""
-        run, steps = self._run, self._settings.steps
-        if self._estimator.calls >= steps:
-            raise _Ended("horizon")
-        if not run.going:
-            raise _Ended("horizon" if run.step >= steps else "stopped")
-        return self._estimator.query(run.w)
+def _next(estimator: Estimator, run: Run, settings: Settings) -> tuple[State | None, Vector]:
+    """Return the estimator's state and then its next estimate, or end the walk."""
+    if estimator.calls >= settings.steps:
+        raise _Ended("horizon")
+    if not run.going:
+        raise _Ended("horizon" if run.step >= settings.steps else "stopped")
+    return estimator.state, estimator.query(run.w)

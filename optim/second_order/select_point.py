@@ -48,19 +48,15 @@ class Selection:
     ----------
     index, w
         Number of the chosen candidate, and its parameters, shape (dimension,); None if none passed.
-    status
-        ``"accepted"``, or ``"none"`` if no candidate passed.
+    status, tested
+        ``"accepted"``, or ``"none"`` if no candidate passed; and how many were tested.
     accuracy
         alpha': the chosen point is an alpha'-second-order point of the mean population risk, but
         with the plan's failure probability.
-    tested
-        How many candidates were tested.
-    ledgers
-        What was released, for each silo.
-    plan
-        What was planned, for each silo.
+    ledgers, plan
+        What was released, for each silo, and what was planned for each.
     training
-        The run that used the same records, whose price is added; None where there is none.
+        The run that used the same records, whose price is added, if any.
     seed_given
         Whether a seed was given: then the claim holds only while it is secret.
     """
@@ -77,21 +73,13 @@ class Selection:
 
     @property
     def ledger(self) -> Ledger:
-        """What the first silo released."""
+        """The first silo's ledger."""
         return self.ledgers[0]
 
     def of_silo(self, number: int) -> Result:
-        """Return the selection as one silo may report it: with its own ledger.
+        """Return the selection as silo ``number`` may report it, from 0 on: with its own ledger.
 
-        Parameters
-        ----------
-        number
-            From 0 on.
-
-        Returns
-        -------
-        Result
-            Its ``w`` is the chosen point, or empty if none passed.
+        Its ``w`` is the chosen point, or empty if none passed.
         """
         empty = np.empty(0)
         return Result(
@@ -116,33 +104,22 @@ class Selection:
         return tuple((*runs, each) for runs, each in zip(before, own, strict=True))
 
     def verify(self) -> None:
-        """Check every ledger against the plan.
-
-        Raises
-        ------
-        LedgerMismatch
-            If one of them is not within it.
-        """
+        """Refuse, by LedgerMismatch, a ledger that is not within the plan."""
         for ledger in self.ledgers:
             check_ledger(ledger, self.plan, exact=False)
 
     @property
     def event(self) -> events.DpEvent:
-        """The event of one silo's whole plan: that a test stopped early is one of its outputs."""
+        """The event of one silo's whole plan: an early end is one of its outputs."""
         self.verify()
         if self.training is None:
             return self.plan.event
         return events.ComposedDpEvent([self.training.event, self.plan.event])
 
     def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of each silo's records, training on them included.
+        """Return the certified epsilon of each silo's records at a delta, training included.
 
-        Parameters
-        ----------
-        delta
-            In (0, 1).
-        **options
-            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the plan's.
+        Options are those of :func:`dpcal.accountants.epsilon`; the relation is the plan's.
         """
         options.setdefault("neighboring_relation", self.plan.neighboring_relation)
         return epsilon_of(self.event, delta=delta, **options)
@@ -167,14 +144,13 @@ def select_point(
         Parameters, each of shape (dimension,), functions of what was released; or the result of
         ``gauss_psgd``, for the points of its escapes and its end.
     plan
-        A plan for ``"select_point"``, as :func:`dpcal.calibrate.select_point` makes it.
+        As :func:`dpcal.calibrate.select_point` makes it.
     training
-        The run that used the holdout's records too, if one did: the prices are composed. Candidates
-        that are a result tell whether it was about any of the same records, as long as its
-        objective is in this process, and about the very same ones later; then it is taken here.
+        The run that used the holdout's records too, if one did: the prices are composed. For
+        candidates that are a result, it is that result if it was about any of the same records:
+        they are compared while its objective is in this process, later only as a whole.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
-        entropy. A seed that others know voids the privacy claim.
+        That of :func:`dpcal.optim.run`.
     overlap
         ``"local"``: records are compared, to refuse one in two silos and to find those that
         training used; ``"ignore"``: only whole data sets are, where different people may look

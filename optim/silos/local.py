@@ -47,7 +47,7 @@ KINDS = ("gradient", "difference")
 class SiloLost(RunOver):
     """A silo is gone, or all are: its worker died, or did not answer in time."""
 
-    status = "silo_lost"
+    status = "silo-lost"
 
 
 @dataclass(frozen=True)

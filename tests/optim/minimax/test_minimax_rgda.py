@@ -327,14 +327,14 @@ def test_noise_that_hides_every_phase_is_said_and_is_a_status():
         plan = acceptance(n=200, batch_size=20, steps=40)
     assert plan.parameters["certifiable"] is False
     result = optim.dp_rgda(toy(200), plan, seed=0, initial=START)
-    assert result.status == "cannot_certify"
+    assert result.status == "cannot-certify"
     assert np.isfinite(result.x).all()
 
 
 def test_a_run_without_a_certificate_returns_its_last_iterate():
     plan = acceptance(n=3_000, batch_size=300, steps=20, epsilon=20.0)
     result = optim.dp_rgda(toy(3_000), plan, seed=0, initial=START)
-    assert result.status == "not_certified"
+    assert result.status == "not-certified"
     assert all(anchor.outcome != "certified" for anchor in result.anchors)
     assert not any(np.array_equal(anchor.x, result.x) for anchor in result.anchors)
 

@@ -212,11 +212,11 @@ def test_a_lost_silo_stops_the_run_or_does_not(answers):
         return [Silo(records(0)), Mortal(records(1), answers), Silo(records(2))]
 
     stopped = optim.distributed_psgd(silos(), plan, seed=6, initial=SADDLE)
-    assert stopped.status == "silo_lost"
+    assert stopped.status == "silo-lost"
     assert stopped.lost == (1,)
     given = silos()
     went_on = optim.distributed_psgd(given, plan, seed=6, initial=SADDLE, on_lost="continue")
-    assert went_on.status in ("certified", "budget_exhausted", "horizon")
+    assert went_on.status in ("certified", "budget-exhausted", "horizon")
     assert went_on.lost == (1,)
     for result in (stopped, went_on):
         result.verify()

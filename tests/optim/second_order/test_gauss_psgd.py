@@ -8,13 +8,14 @@ import pytest
 from _recording import check_promises
 from scipy import stats
 
+from benchmarks.problems.walks import ExactPlusNoise
 from dpcal import calibrate
 from dpcal.accountants import epsilon, events
 from dpcal.calibrate.plans.common import single_release
 from dpcal.errors import BudgetExceeded, VacuousSchedule
 from dpcal.optim import PrivateOracle, Run, gauss_psgd
 from dpcal.optim.problems import Trigonometric
-from dpcal.optim.second_order.estimators import ExactPlusNoise, PoolEmpty, Spider, State
+from dpcal.optim.second_order.estimators import PoolEmpty, Spider, State
 from dpcal.optim.second_order.gauss_psgd import Settings, walk
 
 D, N = 10, 100_000
@@ -206,7 +207,7 @@ def test_what_a_round_begins_with(reset):
 def test_nothing_is_asked_once_the_records_are_used_up(length):
     script = [4.0, 3.0, 1.0, -1.0, 2.5, 3.0, 1.0, 0.5, 1.0, 1.0][:length]
     path, estimator = walked(script)
-    assert path.status == "budget_exhausted"
+    assert path.status == "budget-exhausted"
     assert estimator.calls == length
 
 
