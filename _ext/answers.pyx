@@ -25,7 +25,7 @@ from libc.math cimport isfinite, sqrt
 from libc.string cimport memcmp, memcpy, memset
 from numpy.random cimport bitgen_t
 
-from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.gradients cimport Batch, ClippedSum
 from dpcal._ext.noise cimport add_normals, bits_of
 
 import numpy as np
@@ -306,10 +306,9 @@ cdef class Answers:
                 return False
         memcpy(&self.w[0], to, d * sizeof(double))
         memset(total, 0, self.total.shape[0] * sizeof(double))
+        if origin is not NULL:
+            memcpy(&self.v[0], origin, d * sizeof(double))
+            origin = &self.v[0]
         with nogil:
-            if origin is NULL:
-                self.kernel.add(&self.w[0], index, count, max_norm, total)
-            else:
-                memcpy(&self.v[0], origin, d * sizeof(double))
-                self.kernel.add_difference(&self.w[0], &self.v[0], index, count, max_norm, total)
+            self.kernel.add(&self.w[0], origin, Batch(index, count, max_norm), total)
         return finite(total, d)

@@ -19,17 +19,12 @@ sums of pairs of gradients: samples, sums, noise and ascent in y, without arrays
 """
 
 cimport cython
-from libc.math cimport fmin, isfinite, sqrt
-from numpy.random cimport bitgen_t
+from libc.math cimport isfinite
 
 from dpcal._ext.gradients cimport ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of
-from dpcal._ext.samples cimport Sample
+from dpcal._ext.samples cimport NoisySums
 
 import numpy as np
-
-# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
-cdef double NEGLIGIBLE = 1e-290
 
 
 @cython.final
@@ -45,21 +40,14 @@ cdef class Follower:
     sampling, noise
         Two ``numpy.random.Generator`` with distinct bit generators.
     refresh, difference
-        Mappings with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
-        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences also
-        ``proportional`` (``max_norm`` is then per unit of distance) and ``cap``.
+        The queries, as :class:`dpcal._ext.samples.NoisySums` takes them.
     primal_l2, dual_l2
         Strengths >= 0 of the regularisers.
     """
 
-    cdef ClippedSum kernel
-    cdef Py_ssize_t d1, d2
-    cdef Sample everyone, batch
-    cdef bitgen_t* bits
+    cdef Py_ssize_t d1, size
+    cdef NoisySums fresh, change
     cdef object locks
-    cdef double max_norm, refresh_multiplier, refresh_size
-    cdef double difference_norm, cap, difference_multiplier, difference_size
-    cdef bint proportional
     cdef double primal_l2, dual_l2
     cdef double[::1] estimate, total
 
@@ -75,87 +63,32 @@ cdef class Follower:
         double primal_l2,
         double dual_l2,
     ):
-        if sampling.bit_generator is noise.bit_generator:
-            raise ValueError(
-                "sampling and noise must be distinct generators, got the same one twice."
-            )
         if not 0 < d1 <= kernel.dimension or kernel.stride != kernel.dimension:
             raise ValueError(f"d1 must be in [1, {kernel.dimension}], got {d1}.")
-        self.kernel = kernel
-        self.d1, self.d2 = d1, kernel.dimension - d1
-        self.everyone, self.batch = (
-            Sample(kernel.n, query["sampling_probability"], query["batch_size"])
-            for query in (refresh, difference)
-        )
+        self.d1, self.size = d1, kernel.dimension
+        self.fresh = NoisySums(kernel, refresh, sampling, noise)
+        self.change = NoisySums(kernel, difference, sampling, noise)
         self.locks = (sampling.bit_generator, noise.bit_generator)
-        self.everyone.bits = self.batch.bits = bits_of(sampling)
-        self.bits = bits_of(noise)
-        self.max_norm = refresh["max_norm"]
-        self.refresh_multiplier = refresh["noise_multiplier"]
-        self.refresh_size = refresh["expected_batch_size"]
-        self.difference_norm = difference["max_norm"]
-        self.proportional = difference["proportional"]
-        self.cap = difference["cap"]
-        self.difference_multiplier = difference["noise_multiplier"]
-        self.difference_size = difference["expected_batch_size"]
         self.primal_l2, self.dual_l2 = primal_l2, dual_l2
         self.total = np.zeros(kernel.dimension)
 
     cdef void refresh(self, const double* w) noexcept nogil:
         """Set the estimate to a noisy pair of gradients at ``w``."""
-        cdef Py_ssize_t count, j
-        cdef double l2
-        self.total[:] = 0.0
-        self.everyone.begin()
-        count = self.everyone.block()
-        while count:
-            self.kernel.add(w, &self.everyone.rows[0], count, self.max_norm, &self.total[0])
-            count = self.everyone.block()
-        add_normals(
-            self.bits,
-            self.refresh_multiplier * self.max_norm,
-            &self.total[0],
-            self.kernel.dimension,
-        )
-        for j in range(self.kernel.dimension):
-            l2 = self.primal_l2 if j < self.d1 else -self.dual_l2
-            self.estimate[j] = self.total[j] / self.refresh_size + l2 * w[j]
-
-    cdef double bound_between(self, const double* w, const double* v) noexcept nogil:
-        """Return the bound on a record's difference; -1 if the distance overflows."""
         cdef Py_ssize_t j
-        cdef double squares = 0
-        for j in range(self.kernel.dimension):
-            squares += (w[j] - v[j]) * (w[j] - v[j])
-        if not isfinite(squares):
-            return -1.0
-        if self.proportional:
-            return fmin(self.difference_norm * sqrt(squares), self.cap)
-        return self.difference_norm
+        cdef double l2
+        self.fresh.take(w, NULL, self.fresh.max_norm, self.total)
+        for j in range(self.size):
+            l2 = self.primal_l2 if j < self.d1 else -self.dual_l2
+            self.estimate[j] = self.total[j] / self.fresh.size + l2 * w[j]
 
     cdef void correct(self, const double* w, const double* v, double bound) noexcept nogil:
         """Add a noisy difference between ``w`` and ``v``, in which a record's is bounded."""
-        cdef Py_ssize_t count, j
+        cdef Py_ssize_t j
         cdef double l2
-        self.total[:] = 0.0
-        self.batch.begin()
-        count = self.batch.block()
-        while count:
-            if bound >= NEGLIGIBLE:
-                self.kernel.add_difference(
-                    w, v, &self.batch.rows[0], count, bound, &self.total[0]
-                )
-            count = self.batch.block()
-        if bound >= NEGLIGIBLE:
-            add_normals(
-                self.bits,
-                self.difference_multiplier * bound,
-                &self.total[0],
-                self.kernel.dimension,
-            )
-        for j in range(self.kernel.dimension):
+        self.change.take(w, v, bound, self.total)
+        for j in range(self.size):
             l2 = self.primal_l2 if j < self.d1 else -self.dual_l2
-            self.estimate[j] += self.total[j] / self.difference_size + (l2 * w[j] - l2 * v[j])
+            self.estimate[j] += self.total[j] / self.change.size + (l2 * w[j] - l2 * v[j])
 
     def track(
         self,
@@ -173,7 +106,7 @@ cdef class Follower:
     ):
         """Take the K estimates of an outer step, and return where y was for the one that is kept.
 
-        Ranges are the caller's to check: :class:`dpcal.optim.boundary.fused.PairLoops` is the only
+        Ranges are the caller's to check: :class:`dpcal.optim.minimax.fused.PairLoops` is the only
         caller that meets real records.
 
         Parameters
@@ -201,7 +134,7 @@ cdef class Follower:
         numpy.ndarray or None
             y of the estimate that is kept, shape (d2,); None if y would not be finite.
         """
-        cdef Py_ssize_t d = self.kernel.dimension
+        cdef Py_ssize_t d = self.size
         cdef Py_ssize_t k, j
         cdef double bound, length
         cdef double least = -1.0
@@ -217,14 +150,14 @@ cdef class Follower:
                 with sampling.lock, noise.lock, nogil:
                     self.refresh(&at[0])
             if k or literal or not refreshed:
-                bound = self.bound_between(&at[0], &before[0])
+                bound = self.change.bound_between(&at[0], &before[0])
                 if bound < 0:
                     return None
                 asking()
                 with sampling.lock, noise.lock, nogil:
                     self.correct(&at[0], &before[0], bound)
             climbed = moved = project(y + ascent_rate * np.asarray(estimate[self.d1 :]))
-            for j in range(self.d2):
+            for j in range(d - self.d1):
                 if not isfinite(climbed[j]):
                     return None
             if shortest:
@@ -234,7 +167,7 @@ cdef class Follower:
             else:
                 kept = y
             before[:] = at
-            for j in range(self.d2):
+            for j in range(d - self.d1):
                 at[self.d1 + j] = climbed[j]
             y = moved
         if chosen is not None:

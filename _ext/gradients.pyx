@@ -222,42 +222,18 @@ cdef class ClassWeighted(PointLoss):
 
 
 cdef class ClippedSum:
-    """What a private step asks of its records: the sum of clipped gradients over given rows.
+    """The sum of clipped gradients over given rows.
 
-    Subclasses implement ``add`` and ``add_difference``, which add to ``total``, and ``loss_sum``.
-    ``w``, ``v`` and ``total`` hold ``stride`` numbers, of which those from ``dimension`` on are
-    zero and stay zero. No record's contribution may have a norm above ``max_norm``, nor a size
-    above ``max_loss``.
+    Subclasses implement ``loss_sum`` and ``add``, which adds to ``total`` the gradients at ``w``, or
+    those at ``w`` less those at ``v`` unless ``v`` is NULL. ``w``, ``v`` and ``total`` hold
+    ``stride`` numbers, of which those from ``dimension`` on are zero and stay zero. No record's
+    contribution may be larger than the batch's bound.
     """
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         pass
 
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        pass
-
-    cdef double loss_sum(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_loss,
-    ) noexcept nogil:
+    cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         return 0.0
 
     def __call__(self, w, rows=None, *, double max_norm=INFINITY):
@@ -306,7 +282,7 @@ cdef class ClippedSum:
         cdef double total = 0
         if index.shape[0]:
             with nogil:
-                total = self.loss_sum(&parameters[0], &index[0], index.shape[0], max_loss)
+                total = self.loss_sum(&parameters[0], Batch(&index[0], index.shape[0], max_loss))
         return total
 
     def checked(self, rows):
@@ -340,18 +316,15 @@ cdef object summed(ClippedSum kernel, object w, object v, object rows, double ma
     if held is NULL:
         raise MemoryError()
     cdef double* total = <double*>((<size_t>held + 63) & ~<size_t>63)
+    cdef const double* origin = NULL
     try:
         put(w, total + size, d)
         if v is not None:
+            origin = total + 2 * size
             put(v, total + 2 * size, d)
         if index.shape[0]:
             with nogil:
-                if v is None:
-                    kernel.add(total + size, &index[0], index.shape[0], max_norm, total)
-                else:
-                    kernel.add_difference(
-                        total + size, total + 2 * size, &index[0], index.shape[0], max_norm, total
-                    )
+                kernel.add(total + size, origin, Batch(&index[0], index.shape[0], max_norm), total)
         made = np.empty(d)
         memcpy(cnp.PyArray_DATA(<cnp.ndarray>made), total, d * sizeof(double))
         return made
@@ -471,28 +444,17 @@ cdef class LinearClippedSum(ClippedSum):
         for i in range(0, self.stride, 8):
             dpcal_prefetch(self.rows + row * self.stride + i)
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef Py_ssize_t done = self.add_fours(w, NULL, rows, count, max_norm, total)
-        self.add_many(w, NULL, rows + done, count - done, max_norm, total)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef Py_ssize_t done = self.add_fours(w, v, rows, count, max_norm, total)
-        self.add_many(w, v, rows + done, count - done, max_norm, total)
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
+        cdef Py_ssize_t done = 0
+        if self.stride >= LONG:
+            done = self.add_fours(w, v, batch, total)
+            batch.rows += done
+            batch.count -= done
+        # A constant NULL lets the compiler leave the second point out of the loop.
+        if v is NULL:
+            self.add_many(w, NULL, batch.rows, batch.count, batch.bound, total)
+        else:
+            self.add_many(w, v, batch.rows, batch.count, batch.bound, total)
 
     cdef void add_many(
         self,
@@ -500,7 +462,7 @@ cdef class LinearClippedSum(ClippedSum):
         const double* v,
         const Py_ssize_t* rows,
         Py_ssize_t count,
-        double max_norm,
+        double bound,
         double* total,
     ) noexcept nogil:
         """Add gradients at ``w``, less those at ``v`` if there is one, in blocks of rows.
@@ -526,23 +488,17 @@ cdef class LinearClippedSum(ClippedSum):
                 scores[i] = self.loss.slope(scores[i], pair[0])
                 if v is not NULL:
                     scores[i] -= self.loss.slope(origin[i], pair[0])
-                scores[i] = clipped(scores[i], pair[1], max_norm)
+                scores[i] = clipped(scores[i], pair[1], bound)
             many_axpys(scores, self.rows, rows, size, total, self.stride)
             rows += size
             count -= size
 
     cdef Py_ssize_t add_fours(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
+        self, const double* w, const double* v, Batch batch, double* total
     ) noexcept nogil:
-        """Add gradients at ``w``, less those at ``v`` if there is one, of rows by fours if long.
+        """Add gradients at ``w``, less those at ``v`` if there is one, of long rows by fours.
 
-        Returns how many rows are done; of what is left there are less than four, or all are short.
+        Returns how many rows are done: all but at most three.
         """
         cdef Row[FOUR] x
         cdef Row[FOUR] following
@@ -550,10 +506,9 @@ cdef class LinearClippedSum(ClippedSum):
         cdef double[FOUR] origin
         cdef double[FOUR] slopes
         cdef const double* pair
-        cdef Py_ssize_t k, next_row
+        cdef const Py_ssize_t* rows = batch.rows
+        cdef Py_ssize_t k, next_row, count = batch.count
         cdef Py_ssize_t done = 0
-        if self.stride < LONG:
-            return 0
         while done + FOUR <= count:
             for k in range(FOUR):
                 next_row = rows[min(done + k + FOUR, count - 1)]
@@ -569,28 +524,23 @@ cdef class LinearClippedSum(ClippedSum):
                 slopes[k] = self.loss.slope(to[k], pair[0])
                 if v is not NULL:
                     slopes[k] -= self.loss.slope(origin[k], pair[0])
-                slopes[k] = clipped(slopes[k], pair[1], max_norm)
+                slopes[k] = clipped(slopes[k], pair[1], batch.bound)
             four_axpys(slopes, x, following, total, self.stride)
             done += FOUR
         return done
 
-    cdef double loss_sum(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_loss,
-    ) noexcept nogil:
-        cdef double value
+    cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         cdef double total = 0
+        cdef const double* pair
         cdef Py_ssize_t i
-        for i in range(count):
-            value = self.loss.value(
-                dot(self.rows + rows[i] * self.stride, w, self.stride),
-                self.targets_and_norms[2 * rows[i]],
+        for i in range(batch.count):
+            pair = self.targets_and_norms + 2 * batch.rows[i]
+            total += clipped_loss(
+                self.loss.value(
+                    dot(self.rows + batch.rows[i] * self.stride, w, self.stride), pair[0]
+                ),
+                batch.bound,
             )
-            if value == value:  # one that is not a number would give its record away
-                total += fmax(-max_loss, fmin(max_loss, value))
         return total
 
 

@@ -18,7 +18,7 @@ from libc.stdint cimport int32_t, int64_t
 
 import numpy as np
 
-from dpcal._ext.gradients cimport ClippedSum, aligned_zeros
+from dpcal._ext.gradients cimport Batch, ClippedSum, aligned_zeros
 
 cdef extern from *:
     ctypedef long long wide "__int128"
@@ -120,7 +120,7 @@ def clipped_loss_sum(ClippedSum kernel not None, w, rows, *, double max_loss, in
     cdef int32_t rounded
     with nogil:
         for i in range(m):
-            loss = kernel.loss_sum(&at[0], &index[i], 1, max_loss)
+            loss = kernel.loss_sum(&at[0], Batch(&index[i], 1, max_loss))
             _add_row(&loss, 1, max_loss, bound, &rounded, &sums[0])
     return total
 
@@ -141,10 +141,12 @@ cdef _sum(ClippedSum kernel, w, v, rows, double max_norm, int64_t bound):
     with nogil:
         for i in range(m):
             one[:] = 0
-            if differs:
-                kernel.add_difference(&to[0], &origin[0], &index[i], 1, max_norm, &one[0])
-            else:
-                kernel.add(&to[0], &index[i], 1, max_norm, &one[0])
+            kernel.add(
+                &to[0],
+                &origin[0] if differs else NULL,
+                Batch(&index[i], 1, max_norm),
+                &one[0],
+            )
             _add_row(&one[0], kernel.dimension, max_norm, bound, &rounded[0], &sums[0])
     return total
 

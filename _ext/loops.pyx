@@ -8,7 +8,7 @@ cimport cython
 from libc.math cimport sqrt
 from numpy.random cimport bitgen_t
 
-from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.gradients cimport Batch, ClippedSum
 from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
 
 from dpcal._ext.gradients import aligned_zeros
@@ -19,7 +19,7 @@ cdef enum:
 
 @cython.final
 cdef class _Step:
-    """What one step needs: the kernel, the random streams, the constants and the scratch space."""
+    """The kernel, random streams, constants and scratch space of a step."""
 
     cdef ClippedSum kernel
     cdef bitgen_t* sampling
@@ -38,7 +38,9 @@ cdef class _Step:
             count = next_rows(
                 self.sampling, self.rate, self.kernel.n, &position, self.rows, BLOCK
             )
-            self.kernel.add(&self.w[0], self.rows, count, self.max_norm, &self.total[0])
+            self.kernel.add(
+                &self.w[0], NULL, Batch(&self.rows[0], count, self.max_norm), &self.total[0]
+            )
         add_normals(self.noise, self.standard_deviation, &self.total[0], self.kernel.dimension)
 
     cdef void move(self, double learning_rate) noexcept nogil:

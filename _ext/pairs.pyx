@@ -15,7 +15,7 @@ from libc.math cimport fabs, fmax, isfinite, sqrt
 from libc.stdlib cimport abort, free, malloc
 from libc.string cimport memset
 
-from dpcal._ext.gradients cimport ClippedSum, PointLoss
+from dpcal._ext.gradients cimport Batch, ClippedSum, PointLoss
 
 import numpy as np
 
@@ -95,7 +95,7 @@ cdef inline double factor_of(double norm, double max_norm) noexcept nogil:
 cdef class PairSum(ClippedSum):
     """Sums of records' pairs of gradients, clipped one by one.
 
-    Subclasses implement ``fill``, or both sums. A record whose pair is NaN or infinite contributes
+    Subclasses implement ``fill``, or the sum. A record whose pair is NaN or infinite contributes
     zero.
 
     Parameters
@@ -149,39 +149,17 @@ cdef class PairSum(ClippedSum):
         for j in range(self.d1, self.dimension):
             total[j] += other * g[j]
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef Py_ssize_t i
-        cdef double* g = scratch(self.dimension)
-        for i in range(count):
-            self.fill(w, rows[i], g)
-            self.put(g, max_norm, total)
-        free(g)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         cdef Py_ssize_t i, j
         cdef double* g = scratch(2 * self.dimension)
         cdef double* before = g + self.dimension
-        for i in range(count):
-            self.fill(w, rows[i], g)
-            self.fill(v, rows[i], before)
-            for j in range(self.dimension):
-                g[j] -= before[j]
-            self.put(g, max_norm, total)
+        for i in range(batch.count):
+            self.fill(w, batch.rows[i], g)
+            if v is not NULL:
+                self.fill(v, batch.rows[i], before)
+                for j in range(self.dimension):
+                    g[j] -= before[j]
+            self.put(g, batch.bound, total)
         free(g)
 
 
@@ -211,51 +189,34 @@ cdef class SaddlePairs(PairSum):
         super().__init__(len(records), 2, 2, shares)
         self.records = np.array(records, dtype=np.float64, order="C")
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         cdef double[4] g
         cdef const double* r
+        cdef double x0, x1, y0, y1, shared
         cdef Py_ssize_t i
-        for i in range(count):
-            dpcal_prefetch(&self.records[rows[min(i + AHEAD, count - 1)], 0])
-            r = &self.records[rows[i], 0]
-            g[0] = w[2] + r[0] + r[4] * w[0] + r[5] * w[2]
-            g[1] = w[1] * w[1] * w[1] - 2 * w[1] + w[3] + r[1] + r[4] * w[1] + r[5] * w[3]
-            g[2] = w[0] - w[2] + r[2] + r[5] * w[0]
-            g[3] = w[1] - w[3] + r[3] + r[5] * w[1]
-            self.put_four(g, max_norm, total)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef double[4] g
-        cdef const double* r
-        cdef double x0 = w[0] - v[0]
-        cdef double x1 = w[1] - v[1]
-        cdef double y0 = w[2] - v[2]
-        cdef double y1 = w[3] - v[3]
-        cdef double shared = x1 * (w[1] * w[1] + w[1] * v[1] + v[1] * v[1] - 2) + y1
-        cdef Py_ssize_t i
-        for i in range(count):  # the tilts cancel
-            dpcal_prefetch(&self.records[rows[min(i + AHEAD, count - 1)], 0])
-            r = &self.records[rows[i], 0]
+        if v is NULL:
+            for i in range(batch.count):
+                r = self.fetched(batch, i)
+                g[0] = w[2] + r[0] + r[4] * w[0] + r[5] * w[2]
+                g[1] = w[1] * w[1] * w[1] - 2 * w[1] + w[3] + r[1] + r[4] * w[1] + r[5] * w[3]
+                g[2] = w[0] - w[2] + r[2] + r[5] * w[0]
+                g[3] = w[1] - w[3] + r[3] + r[5] * w[1]
+                self.put_four(g, batch.bound, total)
+            return
+        x0, x1, y0, y1 = w[0] - v[0], w[1] - v[1], w[2] - v[2], w[3] - v[3]
+        shared = x1 * (w[1] * w[1] + w[1] * v[1] + v[1] * v[1] - 2) + y1
+        for i in range(batch.count):  # the tilts cancel
+            r = self.fetched(batch, i)
             g[0] = y0 + r[4] * x0 + r[5] * y0
             g[1] = shared + r[4] * x1 + r[5] * y1
             g[2] = x0 - y0 + r[5] * x0
             g[3] = x1 - y1 + r[5] * x1
-            self.put_four(g, max_norm, total)
+            self.put_four(g, batch.bound, total)
+
+    cdef inline const double* fetched(self, Batch batch, Py_ssize_t i) noexcept nogil:
+        """Return a record of a batch, and fetch one that comes later."""
+        dpcal_prefetch(&self.records[batch.rows[min(i + AHEAD, batch.count - 1)], 0])
+        return &self.records[batch.rows[i], 0]
 
     cdef inline void put_four(self, double* g, double max_norm, double* total) noexcept nogil:
         """Do as ``put`` does, for the four numbers that there are, where none is extreme."""
@@ -433,39 +394,7 @@ cdef class SensingPairs(PairSum):
         axpy(one, g, total, self.d1)
         own[0] += other * g[self.d1]
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef double* g = scratch(3 * self.d1 + 1)
-        cdef double* turned = g + self.d1 + 1
-        cdef double* turned_total = turned + self.d1
-        cdef double y
-        cdef Py_ssize_t i, j
-        self.turn(w, turned, False)
-        self.turn(total, turned_total, False)
-        for i in range(count):
-            y = w[self.d1 + rows[i]]
-            g[self.d1] = self.measure(turned, rows[i], g) - y
-            for j in range(self.d1):
-                g[j] *= y
-            self.put_row(g, max_norm, turned_total, total + self.d1 + rows[i])
-        self.turn(turned_total, total, True)
-        free(g)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         cdef double* g = scratch(5 * self.d1 + 1)
         cdef double* before = g + self.d1 + 1
         cdef double* turned = before + self.d1
@@ -473,24 +402,30 @@ cdef class SensingPairs(PairSum):
         cdef double* turned_total = turned_before + self.d1
         cdef double residual, earlier, y, z
         cdef bint same = True
-        cdef Py_ssize_t i, j
-        for j in range(self.d1):
-            same = same and w[j] == v[j]
+        cdef Py_ssize_t i, j, row
         self.turn(w, turned, False)
-        self.turn(v, turned_before, False)
         self.turn(total, turned_total, False)
-        for i in range(count):
-            y, z = w[self.d1 + rows[i]], v[self.d1 + rows[i]]
-            residual = earlier = self.measure(turned, rows[i], g)
+        if v is not NULL:
+            self.turn(v, turned_before, False)
+            for j in range(self.d1):
+                same = same and w[j] == v[j]
+        for i in range(batch.count):
+            row = batch.rows[i]
+            y = w[self.d1 + row]
+            z = 0.0 if v is NULL else v[self.d1 + row]
+            residual = self.measure(turned, row, g)
             if same:
+                earlier = residual
                 for j in range(self.d1):
                     g[j] *= y - z
             else:
-                earlier = self.measure(turned_before, rows[i], before)
+                earlier = self.measure(turned_before, row, before)
                 for j in range(self.d1):
                     g[j] = y * g[j] - z * before[j]
-            g[self.d1] = (residual - y) - (earlier - z)
-            self.put_row(g, max_norm, turned_total, total + self.d1 + rows[i])
+            g[self.d1] = residual - y
+            if v is not NULL:
+                g[self.d1] -= earlier - z
+            self.put_row(g, batch.bound, turned_total, total + self.d1 + row)
         self.turn(turned_total, total, True)
         free(g)
 

@@ -1,5 +1,7 @@
 from numpy.random cimport bitgen_t
 
+from dpcal._ext.gradients cimport ClippedSum
+
 
 cdef class Sample:
     cdef bitgen_t* bits
@@ -12,3 +14,15 @@ cdef class Sample:
     cdef Py_ssize_t block(self) noexcept nogil
     cdef void draw(self) noexcept nogil
     cdef void shuffle_tail(self) noexcept nogil
+
+
+cdef class NoisySums:
+    cdef ClippedSum kernel
+    cdef Sample sample
+    cdef bitgen_t* noise
+    cdef double max_norm, cap, multiplier, size
+    cdef bint proportional
+    cdef double bound_between(self, const double* w, const double* v) noexcept nogil
+    cdef void take(
+        self, const double* w, const double* v, double bound, double[::1] total
+    ) noexcept nogil

@@ -10,16 +10,21 @@ A loop that takes many answers at once draws the same rows from the same stream 
 [83, 63, 51]
 """
 
+from libc.math cimport fmin, isfinite, sqrt
 from libc.stdint cimport uint64_t
 from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_bounded_uint64
 
-from dpcal._ext.noise cimport bits_of, next_rows, skip_rate
+from dpcal._ext.gradients cimport Batch, ClippedSum
+from dpcal._ext.noise cimport add_normals, bits_of, next_rows, skip_rate
 
 import numpy as np
 
 cdef enum:
     BLOCK = 1024
+
+# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
+cdef double NEGLIGIBLE = 1e-290
 
 
 cdef class Sample:
@@ -99,6 +104,65 @@ cdef class Sample:
         for i in range(first, self.n):
             j = self.swaps[i - first]
             self.order[i], self.order[j] = self.order[j], self.order[i]
+
+
+cdef class NoisySums:
+    """Noisy sums of clipped gradients, or of their differences, over fresh samples.
+
+    Parameters
+    ----------
+    kernel
+        Clipped sums of the records.
+    described
+        A mapping with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
+        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences also
+        ``proportional`` (``max_norm`` is then per unit of distance) and ``cap``.
+    sampling, noise
+        Two ``numpy.random.Generator`` with distinct bit generators.
+    """
+
+    def __init__(self, ClippedSum kernel not None, described, sampling, noise):
+        if sampling.bit_generator is noise.bit_generator:
+            raise ValueError(
+                "sampling and noise must be distinct generators, got the same one twice."
+            )
+        self.kernel = kernel
+        self.sample = Sample(
+            kernel.n, described["sampling_probability"], described["batch_size"]
+        )
+        self.sample.bits, self.noise = bits_of(sampling), bits_of(noise)
+        self.max_norm, self.multiplier = described["max_norm"], described["noise_multiplier"]
+        self.size = described["expected_batch_size"]
+        self.proportional = described.get("proportional", False)
+        self.cap = described.get("cap", self.max_norm)
+
+    cdef double bound_between(self, const double* w, const double* v) noexcept nogil:
+        """Return the bound on a record's difference; -1 if it or the distance overflows."""
+        cdef Py_ssize_t j
+        cdef double bound, squares = 0
+        for j in range(self.kernel.dimension):
+            squares += (w[j] - v[j]) * (w[j] - v[j])
+        if not isfinite(squares):
+            return -1.0
+        if not self.proportional:
+            return self.max_norm
+        bound = fmin(self.max_norm * sqrt(squares), self.cap)
+        return bound if isfinite(bound) else -1.0
+
+    cdef void take(
+        self, const double* w, const double* v, double bound, double[::1] total
+    ) noexcept nogil:
+        """Set ``total`` to the noisy sum over the next sample, where records are bounded so."""
+        cdef Py_ssize_t count
+        total[:] = 0.0
+        self.sample.begin()
+        count = self.sample.block()
+        while count:
+            if bound >= NEGLIGIBLE:
+                self.kernel.add(w, v, Batch(&self.sample.rows[0], count, bound), &total[0])
+            count = self.sample.block()
+        if bound >= NEGLIGIBLE:
+            add_normals(self.noise, self.multiplier * bound, &total[0], self.kernel.dimension)
 
 
 def drawn(Py_ssize_t n, double sampling_probability, Py_ssize_t batch_size, generator):

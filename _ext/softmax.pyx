@@ -13,9 +13,9 @@ records are sampled they would have to be gathered for BLAS; a kernel reads each
 
 cimport cython
 from libc.float cimport DBL_MAX, DBL_MIN
-from libc.math cimport INFINITY, exp, fabs, fmax, fmin, isfinite, log, nextafter, sqrt
+from libc.math cimport INFINITY, exp, fabs, fmax, isfinite, log, nextafter, sqrt
 
-from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.gradients cimport Batch, ClippedSum, clipped_loss
 
 import hashlib
 
@@ -229,64 +229,35 @@ cdef class SoftmaxClippedSum(ClippedSum):
             for k in range(self.K):
                 total[self.K * self.d + k] += factors[k]
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef double[MOST] factors
-        cdef Py_ssize_t i
-        for i in range(count):
-            self.residuals(w, rows[i], factors)
-            self.clip_and_add(factors, rows[i], max_norm, total)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         cdef double[MOST] factors
         cdef double[MOST] origin
-        cdef Py_ssize_t i, k
-        for i in range(count):
-            self.residuals(w, rows[i], factors)
-            self.residuals(v, rows[i], origin)
-            for k in range(self.K):
-                factors[k] -= origin[k]
-            self.clip_and_add(factors, rows[i], max_norm, total)
+        cdef Py_ssize_t i, k, row
+        for i in range(batch.count):
+            row = batch.rows[i]
+            self.residuals(w, row, factors)
+            if v is not NULL:
+                self.residuals(v, row, origin)
+                for k in range(self.K):
+                    factors[k] -= origin[k]
+            self.clip_and_add(factors, row, batch.bound, total)
 
-    cdef double loss_sum(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_loss,
-    ) noexcept nogil:
+    cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         cdef double[MOST] scores
         cdef double largest, weight, value
         cdef double total = 0
-        cdef Py_ssize_t i, k
-        for i in range(count):
-            self.scores(w, rows[i], scores)
+        cdef Py_ssize_t i, k, label
+        for i in range(batch.count):
+            label = self.labels[batch.rows[i]]
+            self.scores(w, batch.rows[i], scores)
             largest = -INFINITY
             weight = 0
             for k in range(self.K):
                 largest = fmax(largest, scores[k])
             for k in range(self.K):
                 weight += exp(scores[k] - largest)
-            value = (largest + log(weight) if isfinite(largest) else largest) - scores[
-                self.labels[rows[i]]
-            ]
-            value *= self.weights[self.labels[rows[i]]]
-            if value == value:  # one that is not a number would give its record away
-                total += fmax(-max_loss, fmin(max_loss, value))
+            value = (largest + log(weight) if isfinite(largest) else largest) - scores[label]
+            total += clipped_loss(value * self.weights[label], batch.bound)
         return total
 
 

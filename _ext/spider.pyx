@@ -1,7 +1,8 @@
 """Loops for stationary points, fused: SpiderBoost, and one pass of stochastic gradient descent.
 
-SpiderBoost (Wang et al. 2019; private: Arora et al. 2022, Algorithm 1): every ``period`` steps the gradient estimate is asked afresh; in between, differences are added to
-it. Sampling, clipping, noise and steps happen without the interpreter and without allocation.
+SpiderBoost (Wang et al. 2019; private: Arora et al. 2022, Algorithm 1): every ``period`` steps the
+gradient is estimated afresh; in between, differences are added to the estimate. Sampling, clipping,
+noise and steps happen without the interpreter and without allocation.
 
 >>> import numpy as np
 >>> from dpcal._ext.gradients import LinearClippedSum, SquaredLoss
@@ -9,93 +10,53 @@ it. Sampling, clipping, noise and steps happen without the interpreter and witho
 >>> w, v, estimate = np.zeros((3, 2))
 >>> everyone = {"sampling_probability": 1.0, "batch_size": 0, "expected_batch_size": 2.0}
 >>> exact = {**everyone, "max_norm": 9.0, "noise_multiplier": 0.0}
+>>> change = {**exact, "proportional": True, "cap": 9.0}
 >>> sampling, noise = np.random.default_rng(0).spawn(2)
 >>> follow(kernel, w, v, estimate, first=0, steps=3, period=2, learning_rate=2.0, sampling=sampling,
-...        noise=noise, refresh=exact, difference={**exact, "cap": 9.0}, l2=0.0, penalized=2)
+...        noise=noise, refresh=exact, difference=change, l2=0.0, penalized=2)
 3
 >>> w.tolist()  # (w - 1) / 2 vanishes after a full step
 [1.0, 1.0]
 """
 
 cimport cython
-from libc.math cimport fmin, isfinite, sqrt
-from numpy.random cimport bitgen_t
+from libc.math cimport isfinite, sqrt
 
-from dpcal._ext.gradients cimport ClippedSum
-from dpcal._ext.noise cimport add_normals, bits_of
-from dpcal._ext.samples cimport Sample
+from dpcal._ext.gradients cimport Batch, ClippedSum
+from dpcal._ext.samples cimport NoisySums
 
 import numpy as np
 
 from dpcal._ext.gradients import aligned_zeros
-
-# Below this a bound is taken for zero: noise in proportion to it could itself round to zero.
-cdef double NEGLIGIBLE = 1e-290
 
 
 @cython.final
 cdef class _Walk:
     """The state of the walk: iterate, the one before, the estimate, and scratch space."""
 
-    cdef ClippedSum kernel
-    cdef Sample everyone, batch
-    cdef bitgen_t* noise
-    cdef double max_norm, refresh_multiplier, refresh_size
-    cdef double per_distance, cap, difference_multiplier, difference_size
+    cdef NoisySums fresh, change
     cdef double l2
-    cdef Py_ssize_t penalized
+    cdef Py_ssize_t penalized, size
     cdef double[::1] w, v, estimate, total
 
     cdef void refresh(self) noexcept nogil:
         """Set the estimate to a noisy gradient at ``w``."""
-        cdef Py_ssize_t count, j
-        self.total[:] = 0.0
-        self.everyone.begin()
-        count = self.everyone.block()
-        while count:
-            self.kernel.add(
-                &self.w[0], &self.everyone.rows[0], count, self.max_norm, &self.total[0]
-            )
-            count = self.everyone.block()
-        add_normals(
-            self.noise,
-            self.refresh_multiplier * self.max_norm,
-            &self.total[0],
-            self.kernel.dimension,
-        )
-        for j in range(self.kernel.dimension):
-            self.estimate[j] = self.total[j] / self.refresh_size
+        cdef Py_ssize_t j
+        self.fresh.take(&self.w[0], NULL, self.fresh.max_norm, self.total)
+        for j in range(self.size):
+            self.estimate[j] = self.total[j] / self.fresh.size
             if j < self.penalized:
                 self.estimate[j] += self.l2 * self.w[j]
 
     cdef bint correct(self) noexcept nogil:
         """Add a noisy difference between ``w`` and ``v``; false if their distance overflows."""
-        cdef Py_ssize_t count, j
-        cdef double bound
-        cdef double squares = 0
-        for j in range(self.kernel.dimension):
-            squares += (self.w[j] - self.v[j]) * (self.w[j] - self.v[j])
-        bound = fmin(self.per_distance * sqrt(squares), self.cap)
-        if not isfinite(squares) or not isfinite(bound):
+        cdef Py_ssize_t j
+        cdef double bound = self.change.bound_between(&self.w[0], &self.v[0])
+        if bound < 0:
             return False
-        self.total[:] = 0.0
-        self.batch.begin()
-        count = self.batch.block()
-        while count:
-            if bound >= NEGLIGIBLE:
-                self.kernel.add_difference(
-                    &self.w[0], &self.v[0], &self.batch.rows[0], count, bound, &self.total[0]
-                )
-            count = self.batch.block()
-        if bound >= NEGLIGIBLE:
-            add_normals(
-                self.noise,
-                self.difference_multiplier * bound,
-                &self.total[0],
-                self.kernel.dimension,
-            )
-        for j in range(self.kernel.dimension):
-            self.estimate[j] += self.total[j] / self.difference_size
+        self.change.take(&self.w[0], &self.v[0], bound, self.total)
+        for j in range(self.size):
+            self.estimate[j] += self.total[j] / self.change.size
             if j < self.penalized:
                 self.estimate[j] += self.l2 * self.w[j] - self.l2 * self.v[j]
         return True
@@ -104,12 +65,12 @@ cdef class _Walk:
         """Step against the estimate; false, at the iterate before, if that overflows."""
         cdef Py_ssize_t j
         cdef double squares = 0
-        for j in range(self.kernel.dimension):
+        for j in range(self.size):
             self.total[j] = self.w[j] - learning_rate * self.estimate[j]
             squares += self.total[j] * self.total[j]
         if not isfinite(squares):
             return False
-        for j in range(self.kernel.dimension):
+        for j in range(self.size):
             self.v[j] = self.w[j]
             self.w[j] = self.total[j]
         return True
@@ -151,9 +112,7 @@ def follow(
     sampling, noise
         Two ``numpy.random.Generator`` with distinct bit generators.
     refresh, difference
-        Mappings with ``sampling_probability`` in (0, 1], ``batch_size`` (0 for Poisson samples),
-        ``max_norm``, ``noise_multiplier`` and ``expected_batch_size``; for differences ``max_norm``
-        is per unit of distance, and ``cap`` bounds it.
+        The queries, as :class:`dpcal._ext.samples.NoisySums` takes them.
     l2, penalized
         Strength >= 0 of the regulariser, and how many leading coordinates it covers.
 
@@ -165,24 +124,10 @@ def follow(
     cdef Py_ssize_t d = kernel.dimension
     if w.shape[0] != d or v.shape[0] != d or estimate.shape[0] != d:
         raise ValueError(f"w, v and estimate must have shape ({d},).")
-    if sampling.bit_generator is noise.bit_generator:
-        raise ValueError("sampling and noise must be distinct generators, got the same one twice.")
     cdef _Walk walk = _Walk()
-    walk.kernel = kernel
-    walk.everyone = Sample(kernel.n, refresh["sampling_probability"], refresh["batch_size"])
-    walk.batch = Sample(
-        kernel.n, difference["sampling_probability"], difference["batch_size"]
-    )
-    walk.everyone.bits = bits_of(sampling)
-    walk.batch.bits = walk.everyone.bits
-    walk.noise = bits_of(noise)
-    walk.max_norm = refresh["max_norm"]
-    walk.refresh_multiplier = refresh["noise_multiplier"]
-    walk.refresh_size = refresh["expected_batch_size"]
-    walk.per_distance = difference["max_norm"]
-    walk.cap = difference["cap"]
-    walk.difference_multiplier = difference["noise_multiplier"]
-    walk.difference_size = difference["expected_batch_size"]
+    walk.fresh = NoisySums(kernel, refresh, sampling, noise)
+    walk.change = NoisySums(kernel, difference, sampling, noise)
+    walk.size = d
     walk.l2 = l2
     walk.penalized = penalized
     walk.w, walk.v = kernel.padded(w), kernel.padded(v)
@@ -250,7 +195,7 @@ def one_pass(
             for j in range(d):
                 averaged[j] += (at[j] - averaged[j]) / (i + 1)
             gradient[:] = 0.0
-            kernel.add(&at[0], &order[i], 1, max_norm, &gradient[0])
+            kernel.add(&at[0], NULL, Batch(&order[i], 1, max_norm), &gradient[0])
             squares = 0
             for j in range(d):
                 at[j] -= learning_rate * (scales[i] * gradient[j] + pull[j] * (at[j] - target[j]))

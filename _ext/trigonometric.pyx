@@ -7,10 +7,11 @@
 """
 
 cimport cython
-from libc.math cimport cos, fabs, fmax, fmin, sin
+from libc.math cimport cos, fabs, fmax, sin
 from libc.stdlib cimport free, malloc
 
-from dpcal._ext.gradients cimport ClippedSum
+from dpcal._ext.gradients cimport Batch, ClippedSum, clipped_loss
+from dpcal._ext.rows cimport dot
 
 import numpy as np
 
@@ -23,7 +24,7 @@ cdef extern from "<math.h>":
     pass
 
 cdef extern from "rows.h":
-    double dot "dpcal_dot"(const double* a, const double* b, Py_ssize_t size) noexcept nogil
+    pass
 
 cdef extern from *:
     """
@@ -117,97 +118,57 @@ cdef class TrigonometricClippedSum(ClippedSum):
     def __reduce__(self):
         return TrigonometricClippedSum, (self.owner[1],)
 
-    cdef void add(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
+    cdef void add(self, const double* w, const double* v, Batch batch, double* total) noexcept nogil:
         cdef Py_ssize_t j
-        cdef double* scratch = <double*>malloc(3 * self.stride * sizeof(double))
-        if scratch is NULL:
+        cdef double middle, change, largest = 1.0
+        cdef double* a = <double*>malloc(3 * self.stride * sizeof(double))
+        cdef double* b
+        if a is NULL:
             return  # no record contributes; what is released is noise
-        for j in range(self.stride):
-            scratch[j] = cos(w[j])
-            scratch[self.stride + j] = sin(w[j])
-        self.add_rows(scratch, 1.0, rows, count, max_norm, total)
-        free(scratch)
-
-    cdef void add_difference(
-        self,
-        const double* w,
-        const double* v,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        cdef Py_ssize_t j
-        cdef double middle, change
-        cdef double largest = 0
-        cdef double* scratch = <double*>malloc(3 * self.stride * sizeof(double))
-        if scratch is NULL:
-            return
-        for j in range(self.stride):
-            scratch[j] = 2 * sin((w[j] - v[j]) / 2)
-            largest = fmax(largest, fabs(scratch[j]))
-        if largest > 0:
-            # In units of the largest entry, so that squares do not vanish.
+        b = a + self.stride
+        if v is NULL:
             for j in range(self.stride):
+                a[j], b[j] = cos(w[j]), sin(w[j])
+        else:
+            largest = 0.0
+            for j in range(self.stride):
+                a[j] = 2 * sin((w[j] - v[j]) / 2)
+                largest = fmax(largest, fabs(a[j]))
+            # In units of the largest entry, so that squares do not vanish.
+            for j in range(self.stride if largest > 0 else 0):
                 middle = w[j] / 2 + v[j] / 2
-                change = scratch[j] / largest
-                scratch[j] = -change * sin(middle)
-                scratch[self.stride + j] = change * cos(middle)
-            self.add_rows(scratch, largest, rows, count, max_norm, total)
-        free(scratch)
+                change = a[j] / largest
+                a[j], b[j] = -change * sin(middle), change * cos(middle)
+        if largest > 0:
+            add_turned(
+                self.rows,
+                batch.rows,
+                batch.count,
+                a,
+                b,
+                b + self.stride,
+                largest,
+                batch.bound,
+                1 + (self.stride + 16) * UNIT,
+                total,
+                self.stride,
+            )
+        free(a)
 
-    cdef void add_rows(
-        self,
-        double* scratch,
-        double unit,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_norm,
-        double* total,
-    ) noexcept nogil:
-        """Add ``unit (a sin(z) + b cos(z))``, clipped, for each row; scratch holds a, b and space."""
-        add_turned(
-            self.rows,
-            rows,
-            count,
-            scratch,
-            scratch + self.stride,
-            scratch + 2 * self.stride,
-            unit,
-            max_norm,
-            1 + (self.stride + 16) * UNIT,
-            total,
-            self.stride,
-        )
-
-    cdef double loss_sum(
-        self,
-        const double* w,
-        const Py_ssize_t* rows,
-        Py_ssize_t count,
-        double max_loss,
-    ) noexcept nogil:
-        cdef double value
+    cdef double loss_sum(self, const double* w, Batch batch) noexcept nogil:
         cdef double total = 0
         cdef Py_ssize_t i, j
-        cdef const double* row
         cdef double* scratch = <double*>malloc(2 * self.stride * sizeof(double))
         if scratch is NULL:
             return 0.0
         for j in range(self.stride):
             scratch[j] = -sin(w[j])
             scratch[self.stride + j] = cos(w[j])
-        for i in range(count):
-            row = self.rows + 2 * rows[i] * self.stride
-            value = self.dimension - dot(row, scratch, 2 * self.stride)
-            if value == value:  # one that is not a number would give its record away
-                total += fmax(-max_loss, fmin(max_loss, value))
+        for i in range(batch.count):
+            total += clipped_loss(
+                self.dimension
+                - dot(self.rows + 2 * batch.rows[i] * self.stride, scratch, 2 * self.stride),
+                batch.bound,
+            )
         free(scratch)
         return total
