@@ -1,1 +1,3 @@
 """Compiled kernels."""
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Privacy of mechanisms that are chosen on the way: filters, odometers, dp-accounting accounts."""
+
+__all__: list[str] = []

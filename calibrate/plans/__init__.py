@@ -41,3 +41,5 @@ no noise level separates meeting the target from missing it. It warns of a ``Vac
 its theorem promises nothing at these sizes, or where a run would take no step. A promise is in
 ``parameters["accuracy"]`` of the plan; see :attr:`dpcal.calibrate.Plan.accuracy_kind`.
 """
+
+__all__: list[str] = []

@@ -3,3 +3,5 @@
 Their parameters mean what :mod:`dpcal.calibrate.plans` and :mod:`dpcal.calibrate.plans.minimax`
 say.
 """
+
+__all__: list[str] = []

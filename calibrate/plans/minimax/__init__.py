@@ -20,3 +20,5 @@ value_smoothness
 sampler
     ``"fixed-size"`` (the default under replace-one) or ``"poisson"`` (the default otherwise).
 """
+
+__all__: list[str] = []
