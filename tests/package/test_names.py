@@ -1,6 +1,5 @@
 """Every public name is found and listed, and none hides a module of its package."""
 
-import ast
 import importlib
 
 import pytest
