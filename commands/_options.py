@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "add_accountant",
     "add_backends",
     "add_file",
+    "add_options",
     "add_output",
     "add_relation",
     "add_table",
@@ -51,6 +53,53 @@ def whole(text: str) -> int:
     return int(value)
 
 
+_READERS: Mapping[str, Callable[[str], Any]] = {"number": number, "whole": whole, "path": Path}
+_WORD = re.compile(r"(?P<name>.*?)(?::(?P<kind>[a-z]+))?(?:=(?P<default>\S+?))?(?P<many>[+?]?)")
+
+
+def add_options(group: Any, text: str, **given: Any) -> None:
+    """Declare the options of a text, one an entry: its names, a word for its value, and its help.
+
+    The help stands behind two blanks or more, and goes on in lines that begin with a blank. The
+    word is ``NAME``, or ``NAME:kind`` for a number, a whole number or a path, or choices ``a|b``;
+    behind it may stand ``=default``, then ``+`` for values one or more and ``?`` for one at most. A
+    flag without a word is off unless it is given.
+
+    Parameters
+    ----------
+    group
+        A parser, or a group of one.
+    text
+        The entries.
+    **given
+        Choices, by the name of an option, and further readers of texts, by kind.
+
+    >>> parser = ArgumentParser()
+    >>> add_options(parser, "--steps T:whole=3  >= 1 (default: %(default)s)")
+    >>> parser.parse_args([]).steps, parser.parse_args(["--steps", "1e4"]).steps
+    (3, 10000)
+    """
+    for entry in re.split(r"\n(?=\S)", text.strip("\n")):
+        head, meaning = re.split(r" {2,}|\n", entry, maxsplit=1)
+        names, how = head.split(), {"help": " ".join(meaning.split())}
+        if len(names) == 1 or names[-1].startswith("-"):
+            group.add_argument(*names, action="store_true", **how)
+            continue
+        found = _WORD.fullmatch(names.pop())
+        assert found is not None
+        listed = re.fullmatch(r"[a-z_-]+(\|[a-z_-]+)+", found["name"])
+        choices = given.get(names[-1].strip("-").replace("-", "_"))
+        group.add_argument(
+            *names,
+            type={**_READERS, **given}.get(found["kind"], str),
+            choices=found["name"].split("|") if listed else choices,
+            metavar=None if listed else found["name"] or None,
+            default=found["default"],
+            **({"nargs": found["many"]} if found["many"] else {}),
+            **how,
+        )
+
+
 def add_relation(
     parser: ArgumentParser, *, default: str | None = RELATIONS[0], note: str = "%(default)s"
 ) -> None:
@@ -66,16 +115,15 @@ def add_relation(
 
 def add_table(group: Any) -> None:
     """Declare the file of a table, and how its text is written."""
-    group.add_argument(
-        "table",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help="text with a row of column names, also compressed, or parquet",
+    add_options(
+        group,
+        """
+table FILE:path?  text with a row of column names, also compressed, or parquet
+--separator S     of cells (default: found in the file)
+--encoding E      of text (default: UTF-8)
+--decimal-comma   numbers look like 3,14
+""",
     )
-    group.add_argument("--separator", metavar="S", help="of cells (default: found in the file)")
-    group.add_argument("--encoding", metavar="E", help="of text (default: UTF-8)")
-    group.add_argument("--decimal-comma", action="store_true", help="numbers look like 3,14")
 
 
 def source_of(
@@ -103,10 +151,13 @@ def source_of(
 
 def add_file(parser: ArgumentParser, *, metavar: str) -> None:
     """Declare a file to be written in place of the screen."""
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar=metavar, help="file to write (default: the screen)"
+    add_options(
+        parser,
+        f"""
+-o --output {metavar}:path  file to write (default: the screen)
+--force                     replace an existing file
+""",
     )
-    parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def add_target(parser: ArgumentParser, *, needed: bool) -> None:
@@ -119,8 +170,7 @@ def add_target(parser: ArgumentParser, *, needed: bool) -> None:
 def add_targets(parser: ArgumentParser) -> None:
     """Declare epsilons and deltas, one or more of either."""
     group = parser.add_argument_group("targets: one or more of either")
-    group.add_argument("--epsilon", type=number, nargs="+", metavar="E", help=">= 0")
-    group.add_argument("--delta", type=number, nargs="+", metavar="D", help="in (0, 1)")
+    add_options(group, "--epsilon E:number+  >= 0\n--delta D:number+  in (0, 1)")
 
 
 ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
@@ -144,16 +194,12 @@ def names_of(text: str) -> tuple[str, ...]:
 
 def add_output(parser: ArgumentParser) -> None:
     """Declare the folder of a report."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        default=Path("dpcal-report"),
-        metavar="FOLDER",
-        help="report to write (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="replace an earlier report in that folder"
+    add_options(
+        parser,
+        """
+-o --output FOLDER:path=dpcal-report  report to write (default: %(default)s)
+--force  replace an earlier report in that folder
+""",
     )
 
 
@@ -162,14 +208,15 @@ BACKENDS = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error"
 
 def add_backends(parser: ArgumentParser) -> None:
     """Declare what other packages' accountants can be told about their accuracy."""
-    group = parser.add_argument_group("accuracy of dp-accounting (pld) and prv-accountant (prv)")
-    for name, meaning in (
-        ("--pld-interval", "width of the grid of privacy losses"),
-        ("--pld-tail-mass", "probability left out at each composition"),
-        ("--prv-eps-error", "allowed error of epsilon"),
-        ("--prv-delta-error", "allowed error of delta"),
-    ):
-        group.add_argument(name, type=number, metavar="X", help=f"{meaning}, > 0")
+    add_options(
+        parser.add_argument_group("accuracy of dp-accounting (pld) and prv-accountant (prv)"),
+        """
+--pld-interval X:number     width of the grid of privacy losses, > 0
+--pld-tail-mass X:number    probability left out at each composition, > 0
+--prv-eps-error X:number    allowed error of epsilon, > 0
+--prv-delta-error X:number  allowed error of delta, > 0
+""",
+    )
 
 
 def backends(options: Namespace) -> dict[str, dict[str, float]]:

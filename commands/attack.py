@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_relation, number, required, whole
+from dpcal.commands._options import add_options, add_relation, number, required, whole
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -54,15 +54,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=number, metavar="E", help="the claim")
     parser.add_argument("--delta", type=number, metavar="D", help="the claim's delta")
     add_relation(parser)
-    parser.add_argument(
-        "--samples", type=whole, default=1_000_000, metavar="M", help="canaries (default: 1000000)"
-    )
-    parser.add_argument(
-        "--confidence", type=number, default=0.99, metavar="C", help="of bounds (default: 0.99)"
-    )
-    parser.add_argument("--seed", type=whole, metavar="S", help="to repeat an attack")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="for likelihood: draw a picture"
+    add_options(
+        parser,
+        """
+--samples M:whole=1000000   canaries (default: 1000000)
+--confidence C:number=0.99  of bounds (default: 0.99)
+--seed S:whole              to repeat an attack
+-o --output FILE:path       for likelihood: draw a picture
+""",
     )
 
 

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 import dpcal
+from dpcal.commands._options import add_options
 from dpcal.commands.checking.progress import stage
 
 EXAMPLE = "kl_condition --explain EP1"
@@ -19,23 +20,17 @@ PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the paper, one claim to explain, and how to print."""
-    parser.add_argument(
-        "paper",
-        nargs="?",
-        help=f"{', '.join(PAPERS)} (default: all five), a file my_paper.py or a module "
-        "package.module that defines SCHEDULE, or a name that an installed package offers",
+    add_options(
+        parser,
+        f"""
+paper ?                {", ".join(PAPERS)} (default: all five), a file my_paper.py or a module
+    package.module that defines SCHEDULE, or a name that an installed package offers
+--explain NAME         one claim or erratum, with formula and evidence
+--format FORMAT=table  {", ".join(FORMATS)} (default: %(default)s)
+-o --output FILE       write the report to a file
+""",
+        format=FORMATS,
     )
-    parser.add_argument(
-        "--explain", metavar="NAME", help="one claim or erratum, with formula and evidence"
-    )
-    parser.add_argument(
-        "--format",
-        choices=FORMATS,
-        default="table",
-        metavar="FORMAT",
-        help=f"{', '.join(FORMATS)} (default: %(default)s)",
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the report to a file")
 
 
 def run(options: Namespace) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._options import add_relation, number
+from dpcal.commands._options import add_options, add_relation, number
 from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
@@ -29,18 +29,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--change-total", action="store_true", help="change it; the book keeps the former one"
     )
     add_relation(parser, default=None, note="replace-special, as 'dpcal train' has it")
-    parser.add_argument(
-        "--composition",
-        choices=COMPOSITIONS,
-        metavar="NAME",
-        help="exact: runs are fixed with no look at earlier results; renyi: they may be chosen by "
-        "them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)",
-    )
-    parser.add_argument(
-        "--add-records",
-        type=Path,
-        metavar="TABLE",
-        help="another form of the same people's records, which runs may use from now on",
+    add_options(
+        parser,
+        """
+--composition NAME        exact: runs are fixed with no look at earlier results; renyi: they may
+    be chosen by them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)
+--add-records TABLE:path  another form of the same people's records, which runs may use from now
+    on
+""",
+        composition=COMPOSITIONS,
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_accountant, add_relation, add_targets, number
+from dpcal.commands._options import add_accountant, add_options, add_relation, add_targets
 from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
@@ -34,21 +34,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_targets(parser)
     add_relation(parser, default=None, note="the sampler's own")
     add_accountant(parser, "who must agree with the proof")
-    parser.add_argument(
-        "--width",
-        type=number,
-        metavar="W",
-        help="largest relative width of the bounds (default: as narrow as can be proved, to 1e-3)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="where the certificate is written; of several, FILE-1, FILE-2, ... before the suffix",
-    )
-    parser.add_argument(
-        "--check", type=Path, metavar="FILE", help="check this certificate instead of making one"
+    add_options(
+        parser,
+        """
+--width W:number       largest relative width of the bounds (default: as narrow as can be proved,
+    to 1e-3)
+-o --output FILE:path  where the certificate is written; of several, FILE-1, FILE-2, ... before
+    the suffix
+--check FILE:path      check this certificate instead of making one
+""",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal import _validate
-from dpcal.commands._options import add_relation, names_of, number, required
+from dpcal.commands._options import add_options, add_relation, names_of, required
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
@@ -40,21 +40,15 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add_run(parser)
     add_relation(parser, default=None, note="the sampler's own")
-    parser.add_argument(
-        "--delta",
-        type=number,
-        nargs="+",
-        metavar="D",
-        help="for profile and renyi: mark epsilon at these deltas",
+    add_options(
+        parser,
+        """
+--delta D:number+                   for profile and renyi: mark epsilon at these deltas
+--accountants --accountant NAMES=characteristic,renyi  comma-separated, of characteristic, renyi,
+    pld, prv (default: %(default)s)
+--report FOLDER:path                for accuracy: a report
+""",
     )
-    parser.add_argument(
-        "--accountants",
-        "--accountant",
-        default="characteristic,renyi",
-        metavar="NAMES",
-        help="comma-separated, of characteristic, renyi, pld, prv (default: %(default)s)",
-    )
-    parser.add_argument("--report", type=Path, metavar="FOLDER", help="for accuracy: a report")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="FILE", help="a .png or .svg file"
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from dpcal.commands import training
 from dpcal.commands._options import (
+    add_options,
     add_output,
     add_relation,
     add_table,
@@ -48,35 +48,24 @@ def _add_records(parser: ArgumentParser) -> None:
     """Declare what is tested, and on which records."""
     table = parser.add_argument_group("holdout: records that the candidates are tested on")
     add_table(table)
-    table.add_argument(
-        "--schema",
-        type=Path,
-        metavar="TOML",
-        help="of the table, where the candidates are points (default: the models')",
+    add_options(
+        table,
+        """
+--schema TOML:path  of the table, where the candidates are points (default: the models')
+--target COLUMN     what points predict, of the schema
+""",
     )
-    table.add_argument("--target", metavar="COLUMN", help="what points predict, of the schema")
     points = parser.add_argument_group("candidates")
-    points.add_argument(
-        "--candidates",
-        type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="in order: reports or model.json files of 'dpcal train', or JSON files with a list of "
-        "points, each a list of the weights and the intercept",
-    )
-    points.add_argument(
-        "--same-records",
-        action="store_true",
-        help="the candidates' reports are about the holdout's records too: their prices and that "
-        "of the test are composed",
-    )
-    points.add_argument(
-        "--other-records",
-        action="store_true",
-        help="they are not, although the table has the name of a report's",
-    )
-    points.add_argument(
-        "--l2", type=number, default=0.0, help=">= 0: regulariser (default: %(default)s)"
+    add_options(
+        points,
+        """
+--candidates FILE:path+  in order: reports or model.json files of 'dpcal train', or JSON files
+    with a list of points, each a list of the weights and the intercept
+--same-records           the candidates' reports are about the holdout's records too: their prices
+    and that of the test are composed
+--other-records          they are not, although the table has the name of a report's
+--l2 L2:number=0.0       >= 0: regulariser (default: %(default)s)
+""",
     )
     points.add_argument(
         "--no-intercept", dest="intercept", action="store_false", help="models have none"

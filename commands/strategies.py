@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._options import add_relation, add_target, number, whole
+from dpcal.commands._options import add_options, add_relation, add_target, number, whole
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -31,28 +31,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--steps", type=whole, metavar="T", required=True, help="number >= 1")
     group = parser.add_argument_group("participation of a record (default: at most one step)")
     schemas = group.add_mutually_exclusive_group()
-    schemas.add_argument(
-        "--steps-per-epoch",
-        type=whole,
-        metavar="B",
-        help="once an epoch of B steps, at the same place of each",
+    add_options(
+        schemas,
+        """
+--steps-per-epoch B:whole        once an epoch of B steps, at the same place of each
+--min-separation B:whole         at steps at least B apart
+--sampling-probability Q:number  at each step with probability Q in (0, 1], independently
+    (Poisson)
+""",
     )
-    schemas.add_argument(
-        "--min-separation", type=whole, metavar="B", help="at steps at least B apart"
-    )
-    schemas.add_argument(
-        "--sampling-probability",
-        type=number,
-        metavar="Q",
-        help="at each step with probability Q in (0, 1], independently (Poisson)",
-    )
-    group.add_argument(
-        "--at-most", type=whole, metavar="K", help="with --min-separation: at most K times"
-    )
-    group.add_argument(
-        "--independent",
-        action="store_true",
-        help="a record's steps do not depend on which others are present",
+    add_options(
+        group,
+        """
+--at-most K:whole  with --min-separation: at most K times
+--independent      a record's steps do not depend on which others are present
+""",
     )
     _add_draws(parser)
     add_target(parser, needed=True)
@@ -66,39 +59,22 @@ def add_arguments(parser: ArgumentParser) -> None:
 def _add_draws(parser: ArgumentParser) -> None:
     """Declare how prices are found, of which strategies, and by how many processes."""
     group = parser.add_argument_group("strategies and draws")
-    group.add_argument(
-        "--draws",
-        type=whole,
-        metavar="N",
-        help="with --sampling-probability: Monte Carlo draws >= 1 for each question where no exact "
-        "price is known; 0 (the default) for deterministic bounds",
-    )
-    group.add_argument(
-        "--seed", type=whole, help="with --draws: fixes them (default: fresh from the system)"
-    )
-    group.add_argument(
-        "--failure-probability",
-        type=number,
-        metavar="P",
-        help="with --draws: that they mislead, a part of delta (default: delta / 100)",
-    )
-    group.add_argument(
-        "--strategies",
-        metavar="NAMES",
-        help="which ones, separated by commas, such as lambda-cgd=0.5,banded=4,blt=1,bisr=4,tree,"
-        "square-root,identity (default: one or more of each family)",
-    )
-    group.add_argument(
-        "--workers",
-        type=whole,
-        default=1,
-        metavar="N",
-        help="processes that calibrate strategies side by side, >= 1 (default: 1)",
-    )
-    group.add_argument(
-        "--progress",
-        action="store_true",
-        help="a bar on stderr, longer with each strategy done, and what the others are asked",
+    add_options(
+        group,
+        """
+--draws N:whole                 with --sampling-probability: Monte Carlo draws >= 1 for each
+    question where no exact price is known; 0 (the default) for deterministic bounds
+--seed SEED:whole               with --draws: fixes them (default: fresh from the system)
+--failure-probability P:number  with --draws: that they mislead, a part of delta (default: delta /
+    100)
+--strategies NAMES              which ones, separated by commas, such as
+    lambda-cgd=0.5,banded=4,blt=1,bisr=4,tree,square-root,identity (default: one or more of each
+    family)
+--workers N:whole=1             processes that calibrate strategies side by side, >= 1 (default:
+    1)
+--progress                      a bar on stderr, longer with each strategy done, and what the
+    others are asked
+""",
     )
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from dpcal.commands import training
 from dpcal.commands._options import (
+    add_options,
     add_output,
     add_relation,
     add_table,
     add_target,
-    number,
-    whole,
 )
 from dpcal.commands.training.help import add_help_all
 from dpcal.commands.training.tuning import add_correlated_noise, add_minimax, add_tuning
@@ -58,15 +56,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_tuning(parser)
     add_correlated_noise(parser)
     add_minimax(parser)
-    parser.add_argument(
-        "--seed", type=whole, help=">= 0; to be kept secret (default: fresh from the system)"
-    )
-    parser.add_argument(
-        "--budget",
-        type=Path,
-        metavar="FILE",
-        help="charge the run to this budget book, and refuse it if it does not fit; a new book "
-        "takes the run's epsilon and delta for its total",
+    add_options(
+        parser,
+        """
+--seed SEED:whole   >= 0; to be kept secret (default: fresh from the system)
+--budget FILE:path  charge the run to this budget book, and refuse it if it does not fit; a new
+    book takes the run's epsilon and delta for its total
+""",
     )
     add_output(parser)
     add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))
@@ -89,79 +85,42 @@ def _wrapped(examples: tuple[str, ...]) -> str:
 def _add_table(parser: ArgumentParser) -> None:
     table = parser.add_argument_group("table")
     add_table(table)
-    table.add_argument("--csv", type=Path, metavar="FILE", help="another way to name the table")
-    table.add_argument("--target", metavar="COLUMN", help="what to predict")
-    table.add_argument(
-        "--schema",
-        type=Path,
-        metavar="TOML",
-        help="types, ranges, categories, ...: 'dpcal schema FILE' drafts one (default: numbers)",
-    )
-    table.add_argument(
-        "--classes", metavar="A,B", help="the two classes (default: the schema's, or read)"
-    )
-    table.add_argument(
-        "--class-weights",
-        metavar="V,W",
-        help="public weights > 0 of the classes, in their order: what the loss of a record is "
-        "multiplied by, before clipping (default: the schema's, or 1)",
-    )
-    table.add_argument(
-        "--silos",
-        metavar="COLUMN",
-        help="for distributed_psgd: a category of the schema that says whose record it is; each "
-        "silo adds its own noise and has its own ledger (default: one silo)",
-    )
-    table.add_argument(
-        "--n",
-        type=whole,
-        metavar="N",
-        help="public number of records, for a claim under add-or-remove-one (default: the "
-        "schema's, or read, for one under replace-special)",
-    )
-    table.add_argument(
-        "--bounds",
-        metavar="LOW:HIGH|FILE",
-        help="public range of every feature, or a JSON file of column: [low, high] (default: "
-        "features are used as they are)",
-    )
-    table.add_argument(
-        "--target-bounds",
-        metavar="LOW:HIGH",
-        help="public range of the target of a squared loss, scaled likewise",
-    )
-    table.add_argument(
-        "--test-fraction",
-        type=number,
-        default=0.2,
-        metavar="F",
-        help="chance in [0, 1) that a record is held out (default: %(default)s)",
-    )
-
-    table.add_argument(
-        "--held-out",
-        choices=("noisy", "unprotected", "none"),
-        help="scores of held-out records: paid by these, not protected, or none (default: noisy; "
-        "none with --budget, which charges scores like a run)",
+    add_options(
+        table,
+        """
+--csv FILE:path                    another way to name the table
+--target COLUMN                    what to predict
+--schema TOML:path                 types, ranges, categories, ...: 'dpcal schema FILE' drafts one
+    (default: numbers)
+--classes A,B                      the two classes (default: the schema's, or read)
+--class-weights V,W                public weights > 0 of the classes, in their order: what the
+    loss of a record is multiplied by, before clipping (default: the schema's, or 1)
+--silos COLUMN                     for distributed_psgd: a category of the schema that says whose
+    record it is; each silo adds its own noise and has its own ledger (default: one silo)
+--n N:whole                        public number of records, for a claim under add-or-remove-one
+    (default: the schema's, or read, for one under replace-special)
+--bounds LOW:HIGH|FILE             public range of every feature, or a JSON file of column: [low,
+    high] (default: features are used as they are)
+--target-bounds LOW:HIGH           public range of the target of a squared loss, scaled likewise
+--test-fraction F:number=0.2       chance in [0, 1) that a record is held out (default:
+    %(default)s)
+--held-out noisy|unprotected|none  scores of held-out records: paid by these, not protected, or
+    none (default: noisy; none with --budget, which charges scores like a run)
+""",
     )
 
 
 def _add_model(parser: ArgumentParser) -> None:
     model = parser.add_argument_group("model and training")
-    model.add_argument(
-        "--optimizer",
-        default="dpsgd",
-        metavar="NAME",
-        help="one of those that 'dpcal optimizers' lists (default: %(default)s)",
+    add_options(
+        model,
+        """
+--optimizer NAME=dpsgd  one of those that 'dpcal optimizers' lists (default: %(default)s)
+--loss NAME=logistic    logistic or squared (default: %(default)s)
+--l2 L2:number=0.0      regulariser >= 0
+""",
+        loss=("logistic", "squared"),
     )
-    model.add_argument(
-        "--loss",
-        choices=("logistic", "squared"),
-        default="logistic",
-        metavar="NAME",
-        help="logistic or squared (default: %(default)s)",
-    )
-    model.add_argument("--l2", type=number, default=0.0, help="regulariser >= 0")
     model.add_argument(
         "--no-intercept",
         dest="intercept",
@@ -174,9 +133,10 @@ def _add_constants(parser: ArgumentParser) -> None:
     public = parser.add_argument_group(
         "constants", "public bounds; those that --bounds does not imply, or better ones"
     )
-    public.add_argument(
-        "--smoothness", type=number, metavar="L", help="of one record's loss, > 0, without --l2"
-    )
-    public.add_argument(
-        "--gap", type=number, metavar="F", help="on how much the loss can fall below its start, > 0"
+    add_options(
+        public,
+        """
+--smoothness L:number  of one record's loss, > 0, without --l2
+--gap F:number         on how much the loss can fall below its start, > 0
+""",
     )

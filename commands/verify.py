@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._options import number
+from dpcal.commands._options import add_options
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.progress import stage
 
@@ -17,18 +16,13 @@ EXAMPLES = (EXAMPLE, "dpcal-report second-report --delta 1e-5")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the reports, and the delta of all of them together."""
-    parser.add_argument(
-        "report",
-        type=Path,
-        nargs="+",
-        metavar="FOLDER",
-        help="a folder with a report.json, or that file; several are composed, as about one table",
-    )
-    parser.add_argument(
-        "--delta",
-        type=number,
-        metavar="D",
-        help="of several reports together, in (0, 1) (default: the largest of theirs)",
+    add_options(
+        parser,
+        """
+report FOLDER:path+  a folder with a report.json, or that file; several are composed, as about one
+    table
+--delta D:number     of several reports together, in (0, 1) (default: the largest of theirs)
+""",
     )
 
 

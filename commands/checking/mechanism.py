@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import number, whole
+from dpcal.commands._options import add_options, number
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
@@ -385,23 +385,20 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
 def add_run(parser: ArgumentParser, *, noise: bool = True) -> None:
     """Declare a run: how records are sampled, how often, and with how much noise."""
     group = parser.add_argument_group("mechanism: Gaussian noise on sampled batches, composed")
-    group.add_argument(
-        "--sampler",
-        choices=tuple(SAMPLERS),
-        default="poisson",
-        metavar="NAME",
-        help=f"{', '.join(SAMPLERS)} (default: %(default)s)",
+    add_options(
+        group,
+        f"""
+--sampler NAME=poisson             {", ".join(SAMPLERS)} (default: %(default)s)
+--sampling-probability Q:fraction  probability in (0, 1] that a record joins a step: an exact
+    decimal or fraction
+--n N:whole                        number of records, public
+--batch-size B:whole               (expected) batch, in [1, N]
+--steps T:whole                    number of steps >= 1
+--epochs E:fraction                passes > 0, instead of steps
+""",
+        sampler=tuple(SAMPLERS),
+        fraction=fraction,
     )
-    group.add_argument(
-        "--sampling-probability",
-        type=fraction,
-        metavar="Q",
-        help="probability in (0, 1] that a record joins a step: an exact decimal or fraction",
-    )
-    group.add_argument("--n", type=whole, metavar="N", help="number of records, public")
-    group.add_argument("--batch-size", type=whole, metavar="B", help="(expected) batch, in [1, N]")
-    group.add_argument("--steps", type=whole, metavar="T", help="number of steps >= 1")
-    group.add_argument("--epochs", type=fraction, metavar="E", help="passes > 0, instead of steps")
     if noise:
         group.add_argument(
             "--noise-multiplier",
