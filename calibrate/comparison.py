@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate, accountants
+from dpcal._roots import NoBracket, Stop, newton
 from dpcal.accountants import Epsilon, events
-from dpcal.calibrate.noise import EventOf, noise_multiplier, safe_root
+from dpcal.calibrate.noise import EventOf, noise_multiplier
 from dpcal.errors import BackendRefused, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
@@ -34,14 +35,10 @@ __all__ = ["ACCOUNTANTS", "Needed", "Needs", "compare"]
 ACCOUNTANTS = ("characteristic", "renyi", "pld", "prv")
 
 # Relative to the noise multiplier: how near an answer is to one that misses the target, for every
-# accountant but ours. Ten times less would cost up to three more evaluations of a slow accountant;
-# ten times more would show in the third digit of the table. No question of benchmarks.constants
-# reads it.
+# accountant but ours; more digits would not show in the table.
 _RELATIVE_WIDTH = 1e-4
-# Relative to our own noise multiplier: how far from it dp-accounting searches first; in the table
-# of the README its answers are within 1e-4 of ours. Half or twice as much costs about one price
-# more or less; where its answer lies outside, it searches from zero, two to four times slower. No
-# question of benchmarks.constants reads it.
+# Relative to our own noise multiplier: how far from it dp-accounting searches first. Where its
+# answer lies outside, it searches from zero, two to four times slower.
 _NEAR = 0.01
 
 
@@ -202,12 +199,17 @@ def _by_search(
         before[:] = [(x, value)]
         return value, slope if -10.0 < slope < -0.1 else -1.0
 
-    _, meet = safe_root(excess, math.log(near), math.log(1e-3), math.log(1e9), _RELATIVE_WIDTH)
-    if math.isnan(meet):
-        if refusals:
-            raise refusals[-1]
-        raise TargetUnreachable(f"No noise multiplier up to 1e9 gives epsilon={epsilon!r}.")
-    return math.exp(meet)
+    ends = math.log(1e-3), math.log(1e9)
+    try:
+        found = newton(excess, math.log(near), *ends, Stop(absolute=_RELATIVE_WIDTH)).meet
+    except NoBracket as none:
+        if not none.meets:
+            unreachable = TargetUnreachable(
+                f"No noise multiplier up to 1e9 gives epsilon={epsilon!r}."
+            )
+            raise (refusals[-1] if refusals else unreachable) from None
+        found = none.at
+    return math.exp(found)
 
 
 def _upper_bound(

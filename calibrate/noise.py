@@ -1,7 +1,7 @@
 """How much noise does a target need? One free parameter of an event, solved for (epsilon, delta).
 
-Every solver asks the characteristic accountant for the *upper* bound of log delta at the target
-epsilon, so what it returns meets the target; the derivative along the free parameter comes from the
+Every solver computes the characteristic accountant's *upper* bound of log delta at the target
+epsilon, so that its answer meets the target; the derivative along the free parameter comes from the
 same contour nodes, and Newton's steps are safeguarded by bisection.
 
 >>> from dpcal.accountants import events
@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Stop, largest_whole, newton
 from dpcal.accountants import characteristic, epsilon as epsilon_of
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.directions import RELATIONS, Composition, Direction
@@ -36,49 +38,37 @@ __all__ = ["batch_size", "noise_multiplier", "noise_multipliers", "sampling_prob
 
 EventOf = Callable[[float], DpEvent]
 EventOfCount = Callable[[int], DpEvent]
+Excess = Callable[[float], tuple[float, float | None]]
 
 # Relative: an answer is within this distance of a value that misses the target, so that with its
-# own rounding it is within the documented 1e-6. Half of it costs one more evaluation in some cases;
-# twice as much would break the documented width. With half of it one of 4 answers changes by up to
-# 3e-7; with twice one of 4 answers changes by up to 1e-7.
+# own rounding it is within the documented 1e-6.
 _RELATIVE_WIDTH = 5e-7
 
 # Unit: logarithm of the noise multiplier. A root further than this from its guess is sought anew,
-# because Newton's steps from so far may run away. With half of it more points of a grid start
-# afresh; with twice as much a bad guess costs more evaluations before it is given up. With half of
-# it the one answer that reads it changes by up to 3e-7; with twice nothing changes.
+# because Newton's steps from so far may run away.
 _NEAR = 0.5
 
-# Unit: log delta. A point whose log delta stays below its target by more is taken without asking
-# for epsilon. Two ways to answer one question agree to about half of it, so with much less an
-# answer could miss its target in epsilon; with much more the second question is asked more often.
-# Neither half nor twice of it changes any of 6 answers.
+# Unit: log delta. A point whose log delta is below its target by more is taken without computing
+# epsilon too: two ways to the same bound agree to about half of it.
 _MARGIN = 1e-9
 
 # Unit: logarithm of the noise multiplier. A guess is moved by this towards less noise. Such a point
-# misses the target, and a miss is known as soon as one direction misses it. With half of it one of
-# 3 answers changes by up to 9e-11; with twice one of 3 answers changes by up to 2e-10.
+# misses the target, and a miss is known as soon as one direction misses it.
 _BIAS = 3e-5
 
-# Answers from which the next one of a grid is extrapolated, by a cubic polynomial. With fewer the
-# guess is coarser; with more it follows the rounding of the answers. With half of it the one answer
-# that reads it changes by up to 8e-11; with twice nothing changes.
+# Number of answers from which the next one of a grid is extrapolated, by a cubic polynomial: more
+# would follow the rounding of the answers.
 _NEIGHBORS = 4
 
-# Smallest noise multiplier that is tried. No accountant here has useful bounds below it. Neither
-# half nor twice of it changes any of 3 answers.
+# Smallest and largest noise multiplier that is tried: no accountant here has useful bounds beyond.
 _LEAST = 1e-5
-# Largest noise multiplier that is tried. No accountant here has useful bounds beyond it. Neither
-# half nor twice of it changes any of 3 answers.
 _MOST = 1e9
 
 # Relative to a value or in its logarithm: the distance over which slopes are taken. They steer the
-# search only, so a coarser one costs steps and no correctness. With half of it both answers change
-# by up to 2e-11; with twice both answers change by up to 4e-11.
+# search only.
 _CHANGE = 1e-6
 
-# Sampling probabilities are sought down to this. Below it a run is as good as not asking. Neither
-# half nor twice of it changes the one answer that reads it.
+# Smallest sampling probability that is tried: below it a run is as good as none.
 _LEAST_PROBABILITY = 1e-12
 
 _TOO_MUCH_BESIDES = (
@@ -106,12 +96,13 @@ class _Target:
         self.relation = _validate.choice(RELATIONS, neighboring_relation=relation)
         self.settled = False
 
-    def __call__(self, event: DpEvent, moved: DpEvent, change: float) -> tuple[float, float | None]:
-        """Worst excess over directions, and its derivative along event -> moved.
+    def __call__(
+        self, here: Composition, there: Composition, change: float
+    ) -> tuple[float, float | None]:
+        """Return the worst excess over directions, and its derivative along here -> there.
 
-        Once one direction misses the target, the others are not asked.
+        Once one direction misses the target, the others are skipped.
         """
-        here, there = self._decompose(event), self._decompose(moved)
         worst, slope, tight = -math.inf, None, True
         if len(here.directions) != len(there.directions):
             there = here
@@ -131,7 +122,6 @@ class _Target:
             tight = tight and _is_tight(bounds)
             if bounds.upper >= worst:
                 worst, slope = bounds.upper, candidate
-        # Any other way to the same question gives the same answer, but for this much.
         self.settled = tight and worst < self.log_delta - _MARGIN
         return worst - self.log_delta, slope
 
@@ -150,17 +140,18 @@ class _Target:
         # Rounding of the product, which is of the order of 100.
         return bool(bounds.min() * (1 - 1e-12) + 1e-12 < log_delta)
 
-    def met_by_sampling(self, event: DpEvent) -> bool:
+    def met_by_sampling(self, composition: Composition) -> bool:
         """Whether records are sampled so rarely that any noise meets the target."""
-        directions = self._decompose(event).directions
-        return all(Total(item.parts).log_delta_bound <= self.log_delta for item in directions)
+        bounds = (Total(item.parts).log_delta_bound for item in composition.directions)
+        return all(bound <= self.log_delta for bound in bounds)
 
     def missed_by(self, event: DpEvent) -> bool:
-        """Whether the accountant's epsilon, as a user would ask for it, exceeds the target."""
+        """Whether the epsilon of an event, which a user would compute, exceeds the target."""
         answer = epsilon_of(event, delta=self.delta, neighboring_relation=self.relation)
         return bool(answer > self.epsilon)
 
-    def _decompose(self, event: DpEvent) -> Composition:
+    def decomposed(self, event: DpEvent) -> Composition:
+        """Return the losses of an event, all of which must be private."""
         composition = decompose(event, self.relation)
         if not composition.private:
             raise TargetUnreachable(
@@ -168,55 +159,24 @@ class _Target:
             )
         return composition
 
+    def least_noise(self, excess: Excess) -> float:
+        """Return the least noise multiplier whose excess, in its logarithm, is at most 0."""
+        ends = math.log(_LEAST), math.log(_MOST)
+        try:
+            return math.exp(newton(excess, 0.0, *ends, Stop(absolute=_RELATIVE_WIDTH)).meet)
+        except NoBracket as found:
+            raise self.unreachable(
+                _TOO_LITTLE_NOISE if found.meets else _TOO_MUCH_BESIDES
+            ) from None
+
+    def unreachable(self, reason: str) -> TargetUnreachable:
+        """Return the error with which the search for this target ends."""
+        return TargetUnreachable(reason.format(epsilon=self.epsilon, delta=self.delta))
+
 
 def _is_tight(bounds: Bounds) -> bool:
     """Whether bounds came from a contour that leaves nothing open."""
     return bounds.method == "contour" and bounds.upper - bounds.lower < _MARGIN / 2
-
-
-def safe_root(
-    excess: Callable[[float], tuple[float, float | None]],
-    start: float,
-    lowest: float,
-    highest: float,
-    width: float,
-) -> tuple[float, float]:
-    """Neighboring points (miss, meet) with excess(miss) > 0 >= excess(meet), in any order.
-
-    The sign must change exactly once in [lowest, highest]; a missing side is returned as NaN.
-    Steps are Newton's where a slope is given, probes just past a converged root, and bisections.
-    """
-    miss = meet = math.nan
-    x = start
-    for _ in range(200):
-        value, slope = excess(x)
-        miss, meet = (x, meet) if value > 0 else (miss, x)
-        if abs(meet - miss) <= width:
-            break
-        newton = x - value / slope if slope else math.nan
-        if abs(newton - x) < width / 4:
-            # Converged: step over the root, so that both sides get known.
-            newton = x + math.copysign(width / 2, newton - x if newton != x else -value)
-        x = _next_point(x, newton, miss, meet, lowest, highest, value > 0)
-        if math.isnan(x):
-            break
-    return miss, meet
-
-
-def _next_point(
-    x: float, newton: float, miss: float, meet: float, lowest: float, highest: float, missed: bool
-) -> float:
-    """Newton's point if it lies between the known sides, else their middle, else a step outward."""
-    if not (math.isnan(miss) or math.isnan(meet)):
-        inside = min(miss, meet) < newton < max(miss, meet)
-        return newton if inside else 0.5 * (miss + meet)
-    if x in (lowest, highest) and not lowest < newton < highest:
-        return math.nan
-    reach = 2.0
-    if math.isnan(newton):
-        # Excess falls towards higher x: a miss moves up, a hit moves down.
-        newton = x + (reach if missed else -reach)
-    return min(max(newton, x - reach, lowest), x + reach, highest)
 
 
 def noise_multiplier(
@@ -233,10 +193,8 @@ def noise_multiplier(
     event_of_sigma
         Maps a noise multiplier > 0 to an event whose epsilon falls as it grows. The best of many
         runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
-    epsilon
-        Target, >= 0.
-    delta
-        Target, in (0, 1).
+    epsilon, delta
+        Target: epsilon >= 0, delta in (0, 1).
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -347,35 +305,31 @@ def _extrapolated(
 
 def _noise_multiplier(event_of_sigma: EventOf, target: _Target, start: float | None) -> float:
     """Solve for one target, from a guess of the logarithm if there is one."""
-
-    def excess(x: float) -> tuple[float, float | None]:
-        sigma = math.exp(x)
-        moved = event_of_sigma(sigma * math.exp(_CHANGE))
-        return target(event_of_sigma(sigma), moved, _CHANGE)
-
-    epsilon, delta = target.epsilon, target.delta
     if _is_a_selection(event_of_sigma(1.0)):
         return _by_epsilon(event_of_sigma, target)
-    if target.met_by_sampling(event_of_sigma(1.0)):
-        raise TargetUnreachable(_NO_NOISE.format(epsilon=epsilon, delta=delta))
+
+    @cache
+    def composed(sigma: float) -> Composition:
+        return target.decomposed(event_of_sigma(sigma))
+
+    @cache
+    def excess(x: float) -> tuple[float, float | None]:
+        sigma = math.exp(x)
+        return target(composed(sigma), composed(sigma * math.exp(_CHANGE)), _CHANGE)
+
+    if target.met_by_sampling(composed(1.0)):
+        raise target.unreachable(_NO_NOISE)
     lowest, highest = math.log(_LEAST), math.log(_MOST)
-    meet = None if start is None else _near_root(excess, min(max(start - _BIAS, lowest), highest))
-    near = meet is not None
-    if meet is None:
-        first = value, slope = excess(0.0)
+    near = None if start is None else _near_root(excess, min(max(start - _BIAS, lowest), highest))
+    if near is None:
+        value, slope = excess(0.0)
         # If more noise hardly helps, no amount may; then this is found out first.
         flat = slope is None or value + slope * highest > 0
         if value > 0 and flat and excess(highest)[0] > 0:
-            raise TargetUnreachable(_TOO_MUCH_BESIDES.format(epsilon=epsilon, delta=delta))
-        miss, meet = safe_root(
-            lambda x: first if x == 0 else excess(x), 0.0, lowest, highest, _RELATIVE_WIDTH
-        )
-        if math.isnan(miss) or math.isnan(meet):
-            reason = _TOO_LITTLE_NOISE if math.isnan(miss) else _TOO_MUCH_BESIDES
-            raise TargetUnreachable(reason.format(epsilon=epsilon, delta=delta))
-    sigma = math.exp(meet)
+            raise target.unreachable(_TOO_MUCH_BESIDES)
+    sigma = target.least_noise(excess) if near is None else math.exp(near)
     # Bounds on delta at epsilon and on epsilon at delta may come from different contours.
-    if near and target.settled:
+    if near is not None and target.settled:
         return sigma
     while target.missed_by(event_of_sigma(sigma)):
         sigma *= 1 + _RELATIVE_WIDTH
@@ -388,7 +342,7 @@ def _is_a_selection(event: DpEvent) -> bool:
 
 
 def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
-    """Solve for one target by asking for epsilon alone, with slopes from earlier answers."""
+    """Solve for one target by epsilon alone, with slopes from earlier answers."""
     wanted, known = target.epsilon, (0.0, math.inf)
 
     def excess(x: float) -> tuple[float, float]:
@@ -401,14 +355,10 @@ def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
         # Where nothing is known, epsilon is taken as in proportion to 1 / sigma.
         return value, slope if -math.inf < slope < 0 else -1.0
 
-    miss, meet = safe_root(excess, 0.0, math.log(_LEAST), math.log(_MOST), _RELATIVE_WIDTH)
-    if math.isnan(miss) or math.isnan(meet):
-        reason = _TOO_LITTLE_NOISE if math.isnan(miss) else _TOO_MUCH_BESIDES
-        raise TargetUnreachable(reason.format(epsilon=wanted, delta=target.delta))
-    return math.exp(meet)
+    return target.least_noise(excess)
 
 
-def _near_root(excess: Callable[[float], tuple[float, float | None]], start: float) -> float | None:
+def _near_root(excess: Excess, start: float) -> float | None:
     """A point that meets the target, a Newton step shorter than the width from the root; or None.
 
     Every step aims a little past the root, at the side that meets the target.
@@ -460,43 +410,36 @@ def sampling_probability(
 
     def excess(x: float) -> tuple[float, float | None]:
         q = math.exp(-x)
-        moved = event_of_probability(q * math.exp(-_CHANGE))
-        return target(event_of_probability(q), moved, _CHANGE)
+        here, there = (event_of_probability(at) for at in (q, q * math.exp(-_CHANGE)))
+        return target(target.decomposed(here), target.decomposed(there), _CHANGE)
 
     highest = -math.log(_LEAST_PROBABILITY)
-    miss, meet = safe_root(excess, -math.log(1e-2), 0.0, highest, _RELATIVE_WIDTH)
-    if math.isnan(meet):
+    try:
+        start, stop = -math.log(1e-2), Stop(absolute=_RELATIVE_WIDTH)
+        return math.exp(-newton(excess, start, 0.0, highest, stop).meet)
+    except NoBracket as found:
+        if found.meets:
+            return 1.0
         raise TargetUnreachable(
             f"No sampling probability down to 1e-12 gives epsilon={epsilon!r} at delta={delta!r}."
-        )
-    return 1.0 if math.isnan(miss) else math.exp(-meet)
+        ) from None
 
 
 def _largest_count(name: str, event_of_count: EventOfCount, target: _Target, highest: int) -> int:
-    """Largest whole number in [1, highest] that meets the target; Newton on the whole numbers."""
+    """Return the largest whole number in [1, highest] that meets the target."""
 
     def excess(count: int) -> tuple[float, float | None]:
         neighbor = count + 1 if count < highest else count - 1
-        return target(event_of_count(count), event_of_count(neighbor), float(neighbor - count))
+        here, there = (event_of_count(at) for at in (count, neighbor))
+        change = float(neighbor - count)
+        return target(target.decomposed(here), target.decomposed(there), change)
 
-    good, bad = 0, highest + 1
-    count = min(100, highest)
-    while bad - good > 1:
-        value, slope = excess(count)
-        good, bad = (good, count) if value > 0 else (count, bad)
-        guess = count - value / slope if slope and slope > 0 else math.nan
-        if math.isfinite(guess):
-            # One past a root below: the two sides of it are then asked in turn.
-            count = math.floor(guess) + (1 if good == math.floor(guess) else 0)
-        if not good < count < bad or not math.isfinite(guess):
-            count = 4 * good if bad > highest and 0 < 4 * good < bad else (good + bad) // 2
-        if bad > highest and good:
-            count = min(count, 64 * good)
-    if good == 0:
+    try:
+        return largest_whole(excess, most=highest)
+    except NoBracket:
         raise TargetUnreachable(
             f"Even {name}=1 misses epsilon={target.epsilon!r} at log delta={target.log_delta:.6g}."
-        )
-    return good
+        ) from None
 
 
 def steps(

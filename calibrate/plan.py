@@ -26,7 +26,7 @@ from typing import Any
 from dpcal import _validate
 from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
-from dpcal.calibrate.query import CHOICES, Query
+from dpcal.calibrate.query import KINDS, Query
 from dpcal.errors import UnsupportedEvent
 
 __all__ = ["RELATIONS", "Parameter", "Plan", "Query", "compose"]
@@ -215,9 +215,8 @@ def compose(
         if query.correlation is not None:
             # Answers are not independent: however few were given, the price is that of all.
             costs["stream", len(costs)] = (query.whole_run(neighboring_relation), 1)
-        elif query.kind == "above threshold":
-            # All answers up to the first that passes have one price.
-            costs["threshold", query.name] = (query.event(n), 1)
+        elif KINDS[query.kind].once:
+            costs["once", query.name] = (query.event(n), 1)
         elif query.budget is not None:
             costs["budget", query.budget] = (events.GaussianDpEvent(query.budget), 1)
         elif query.composition == "disjoint":
@@ -243,7 +242,7 @@ def compose(
 
 
 def _check_choice(query: Query, neighboring_relation: str) -> None:
-    if query.kind in CHOICES and neighboring_relation == "replace-one":
+    if KINDS[query.kind].choice and neighboring_relation == "replace-one":
         raise UnsupportedEvent(
             f"query {query.name!r} of kind {query.kind!r} is priced for a record that is added, "
             "removed or blanked, got neighboring_relation 'replace-one'."

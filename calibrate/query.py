@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dpcal import _annexes, _validate
@@ -28,33 +29,12 @@ from dpcal.errors import UnsupportedEvent
 if TYPE_CHECKING:
     from dpcal.calibrate.correlated.correlation import Correlation
 
-__all__ = ["Query"]
+__all__ = ["CHOICES", "KINDS", "LAPLACE", "Kind", "Query"]
 
-KINDS = (
-    "gradient",
-    "gradient difference",
-    "gradient norm",
-    "scalar",
-    "one pass",
-    "hessian",
-    "hessian vector",
-    "saddle score",
-    "above threshold",
-    "noisy max",
-)
-# Kinds with Laplace noise, whose answers have one price together.
-LAPLACE = ("above threshold", "noisy max")
-# These kinds release a choice and no sum: labels, or a place on a line.
-CHOICES = ("labels", "selection")
-COMPOSITIONS = ("sequential", "disjoint")
-
-# Least bound on a contribution, in the units of the answer. The noise is a bound times a
-# multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Neither half nor
-# twice of it changes any of 4 plans.
-LEAST = 1e-140
-# Largest bound on a contribution, in the units of the answer: far above 1e140 squared norms would
-# be infinite. Neither half nor twice of it changes any of 4 plans.
-MOST = 1e140
+# Least and largest bound on a contribution, in the units of the answer. The noise is a bound times
+# a multiplier: far below 1e-140 it would round to zero, which releases the sum bare. Far above
+# 1e140 squared norms would be infinite.
+LEAST, MOST = 1e-140, 1e140
 
 
 def _above(threshold: float, noise_multiplier: float) -> float:
@@ -68,22 +48,167 @@ def _above(threshold: float, noise_multiplier: float) -> float:
     return min(1.0, share * (1 + 1e-12) + 1e-300)
 
 
+def _labels(query: Query) -> events.DpEvent:
+    gaussian = events.GaussianDpEvent(query.noise_multiplier)
+    # Without a threshold, nothing would be hidden.
+    surprise = 1.0
+    if query.threshold is not None:
+        surprise = _above(query.threshold, query.noise_multiplier)
+    return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
+
+
+def _selection(query: Query) -> events.DpEvent:
+    epsilon = math.nextafter(2 / query.noise_multiplier, 9e9)
+    return events.ExponentialMechanismDpEvent(epsilon)
+
+
+def _above_threshold(query: Query) -> events.DpEvent:
+    return events.AboveThresholdDpEvent(query.noise_multiplier, 2 * query.noise_multiplier)
+
+
+def _noisy_max(query: Query) -> events.DpEvent:
+    return events.ReportNoisyMaxDpEvent(query.noise_multiplier)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What belongs to one kind of query.
+
+    Parameters
+    ----------
+    event
+        Event of one answer; None where it is that of Gaussian noise on a sum.
+    laplace
+        Whether the noise is Laplace noise.
+    choice
+        Whether a choice is released and no sum: labels, or a place on a line.
+    once
+        Whether all answers have one price together.
+    needs
+        Values that fields must have.
+    sentence
+        The error where one of them has another value, with the names of fields in braces.
+    """
+
+    event: Callable[[Query], events.DpEvent] | None = None
+    laplace: bool = False
+    choice: bool = False
+    once: bool = False
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+
+
+_SUM = Kind()
+_WHOLE = {"sampler": "full", "composition": "sequential", "budget": None}
+_SCORED: dict[str, Any] = {
+    "laplace": True,
+    "needs": {**_WHOLE, "max_norm": 1},
+    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential', no budget and "
+    "max_norm=1, the unit of scores, got sampler={sampler!r}, composition={composition!r} and "
+    "max_norm={max_norm!r}.",
+}
+_CHOSEN: dict[str, Any] = {
+    "choice": True,
+    "needs": _WHOLE,
+    "sentence": "kind={kind!r} is for sampler='full' with composition='sequential' and no budget, "
+    "got sampler={sampler!r} with composition={composition!r} and budget={budget!r}.",
+}
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "gradient": _SUM,
+        "gradient difference": _SUM,
+        "gradient norm": _SUM,
+        "scalar": _SUM,
+        "one pass": Kind(
+            needs={"composition": "disjoint", "answers_per_part": 1},
+            sentence="kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
+            "composition={composition!r} and answers_per_part={answers_per_part!r}.",
+        ),
+        "hessian": _SUM,
+        "hessian vector": _SUM,
+        "saddle score": _SUM,
+        "above threshold": Kind(_above_threshold, once=True, **_SCORED),
+        "noisy max": Kind(_noisy_max, **_SCORED),
+        "labels": Kind(_labels, **_CHOSEN),
+        "selection": Kind(_selection, **_CHOSEN),
+    }
+)
+LAPLACE = tuple(name for name, kind in KINDS.items() if kind.laplace)
+CHOICES = tuple(name for name, kind in KINDS.items() if kind.choice)
+COMPOSITIONS = ("sequential", "disjoint")
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """Which values other fields must have where a field has been given."""
+
+    given: Callable[[Query], bool]
+    needs: Mapping[str, tuple[Any, ...]]
+    sentence: str
+
+
+_RULES = (
+    _Rule(
+        lambda query: query.proportional,
+        {"kind": ("gradient difference",)},
+        "proportional=True is for kind='gradient difference', got proportional=True with "
+        "kind={kind!r}.",
+    ),
+    _Rule(
+        lambda query: query.cap is not None,
+        {"proportional": (True,)},
+        "cap is for proportional queries, got cap={cap!r}.",
+    ),
+    _Rule(
+        lambda query: query.partition is not None or query.answers_per_part != 1,
+        {"composition": ("disjoint",)},
+        "partition and answers_per_part are for composition='disjoint', got partition="
+        "{partition!r} and answers_per_part={answers_per_part!r} with composition={composition!r}.",
+    ),
+    _Rule(
+        lambda query: query.budget is not None,
+        {"sampler": ("full",), "composition": ("sequential",)},
+        "budget is for sampler='full' with composition='sequential', got sampler={sampler!r} with "
+        "composition={composition!r}.",
+    ),
+    _Rule(
+        lambda query: query.correlation is not None,
+        {"kind": ("gradient",), "composition": ("sequential",), "budget": (None,)},
+        "correlation is for kind='gradient' with composition='sequential' and no budget, got "
+        "kind={kind!r} with composition={composition!r} and budget={budget!r}.",
+    ),
+    _Rule(
+        lambda query: query.threshold is not None,
+        {"kind": ("labels",)},
+        "threshold is for kind='labels' and needed there, got threshold={threshold!r} with "
+        "kind={kind!r}.",
+    ),
+    _Rule(
+        lambda query: query.kind == "labels",
+        {"max_norm": (1,)},
+        "max_norm must be 1 for kind='labels', got max_norm={max_norm!r}.",
+    ),
+    # No theorem here prices what all records of a person add to other answers.
+    _Rule(
+        lambda query: query.group_size > 1,
+        {
+            "sampler": ("full", "poisson"),
+            "composition": ("sequential",),
+            "budget": (None,),
+            "correlation": (None,),
+            "kind": tuple(name for name in KINDS if name not in LAPLACE + CHOICES),
+        },
+        "group_size > 1 is for sums over every record or Poisson samples, in sequence, with "
+        "independent noise that is planned, got {group_size!r} for query {name!r}.",
+    ),
+)
+
+
 def _in_range(**argument: float) -> None:
     ((name, value),) = argument.items()
     if not LEAST <= _validate.positive(**argument) <= MOST:
         raise ValueError(f"{name} must be in [{LEAST:g}, {MOST:g}], got {value!r}.")
-
-
-def _check_group(query: Query) -> None:
-    """Refuse people with several records where no theorem here prices what all of them add."""
-    plain = query.sampler in ("full", "poisson") and query.composition == "sequential"
-    plain = plain and query.budget is None and query.correlation is None
-    plain = plain and query.kind not in LAPLACE + CHOICES
-    if _validate.count(group_size=query.group_size) > 1 and not plain:
-        raise ValueError(
-            "group_size > 1 is for sums over every record or Poisson samples, in sequence, with "
-            f"independent noise that is planned, got {query.group_size!r} for query {query.name!r}."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,102 +318,54 @@ class Query:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be a non-empty string, got {self.name!r}.")
-        _validate.choice(KINDS + CHOICES, kind=self.kind)
+        if isinstance(self.kind, str):  # "gradient-difference" is "gradient difference"
+            object.__setattr__(self, "kind", self.kind.replace("-", " "))
+        if isinstance(self.correlation, Mapping):
+            correlation = _annexes.Correlation.from_dict(self.correlation)
+            object.__setattr__(self, "correlation", correlation)
+        self._check_values()
+        kind = KINDS[self.kind]
+        if any(getattr(self, name) != value for name, value in kind.needs.items()):
+            raise ValueError(kind.sentence.format(**vars(self)))
+        for rule in _RULES:
+            if rule.given(self) and any(
+                getattr(self, name) not in allowed for name, allowed in rule.needs.items()
+            ):
+                raise ValueError(rule.sentence.format(**vars(self)))
+        self._check_noise()
+
+    def _check_values(self) -> None:
+        """Refuse fields that are out of range, whatever the others are."""
+        _validate.choice(tuple(KINDS), kind=self.kind)
         _in_range(max_norm=self.max_norm)
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.count(count=self.count)
         _ = self.sampling  # refuses fields that do not go with the sampler
-        self._check_scale()
-        self._check_partition()
-        self._check_laplace()
-        self._check_budget()
-        self._check_correlation()
-        self._check_choice()
-        _check_group(self)
-
-    def _check_choice(self) -> None:
-        labels = self.kind == "labels"
-        if labels != (self.threshold is not None):
-            raise ValueError(
-                "threshold is for kind='labels' and needed there, got "
-                f"threshold={self.threshold!r} with kind={self.kind!r}."
-            )
-        if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
-            raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
-        if labels and self.max_norm != 1:
-            raise ValueError(
-                f"max_norm must be 1 for kind='labels', got max_norm={self.max_norm!r}."
-            )
-        plain = (self.sampler, self.composition, self.budget) == ("full", "sequential", None)
-        if self.kind in CHOICES and not plain:
-            raise ValueError(
-                f"kind={self.kind!r} is for sampler='full' with composition='sequential' and no "
-                f"budget, got sampler={self.sampler!r} with composition={self.composition!r} and "
-                f"budget={self.budget!r}."
-            )
-
-    def _check_scale(self) -> None:
-        if self.proportional and self.kind != "gradient difference":
-            raise ValueError(
-                "proportional=True is for kind='gradient difference', "
-                f"got proportional=True with kind={self.kind!r}."
-            )
         if self.cap is not None:
             _in_range(cap=self.cap)
-            if not self.proportional:
-                raise ValueError(f"cap is for proportional queries, got cap={self.cap!r}.")
-
-    def _check_partition(self) -> None:
         _validate.choice(COMPOSITIONS, composition=self.composition)
         _validate.count(answers_per_part=self.answers_per_part)
         if self.partition is not None and (
             not isinstance(self.partition, str) or not self.partition
         ):
             raise ValueError(f"partition must be a non-empty string, got {self.partition!r}.")
-        if self.composition != "disjoint" and (
-            self.partition is not None or self.answers_per_part != 1
-        ):
-            raise ValueError(
-                "partition and answers_per_part are for composition='disjoint', got "
-                f"partition={self.partition!r} and answers_per_part={self.answers_per_part!r} "
-                f"with composition={self.composition!r}."
-            )
-        if self.kind == "one pass" and (
-            self.composition != "disjoint" or self.answers_per_part != 1
-        ):
-            raise ValueError(
-                "kind='one pass' is for composition='disjoint' with answers_per_part=1, got "
-                f"composition={self.composition!r} and answers_per_part={self.answers_per_part!r}."
-            )
+        if self.budget is not None:
+            _validate.positive(budget=self.budget)
+        if self.threshold is not None and not _validate.positive(threshold=self.threshold) > 1:
+            raise ValueError(f"threshold must be a number > 1, got {self.threshold!r}.")
+        _validate.count(group_size=self.group_size)
 
-    def _check_laplace(self) -> None:
-        plain = self.sampler == "full" and self.composition == "sequential" and self.budget is None
-        if self.kind in LAPLACE and not (plain and self.max_norm == 1):
+    def _check_noise(self) -> None:
+        """Refuse noise that does not go with the kind, the budget or the sampler."""
+        if self.kind == "labels" and self.threshold is None:
             raise ValueError(
-                f"kind={self.kind!r} is for sampler='full' with composition='sequential', no "
-                f"budget and max_norm=1, the unit of scores, got sampler={self.sampler!r}, "
-                f"composition={self.composition!r} and max_norm={self.max_norm!r}."
+                "threshold is for kind='labels' and needed there, got threshold=None with "
+                "kind='labels'."
             )
-
-    def _check_budget(self) -> None:
-        if self.budget is None:
-            return
-        _validate.positive(budget=self.budget)
-        if self.noise_multiplier < self.budget:
+        if self.budget is not None and self.noise_multiplier < self.budget:
             raise ValueError(
                 f"noise_multiplier must be at least budget={self.budget!r}, for less noise would "
                 f"spend more than all of it, got {self.noise_multiplier!r}."
-            )
-        if self.sampler != "full" or self.composition != "sequential":
-            raise ValueError(
-                "budget is for sampler='full' with composition='sequential', got "
-                f"sampler={self.sampler!r} with composition={self.composition!r}."
-            )
-
-    def _check_correlation(self) -> None:
-        if isinstance(self.correlation, Mapping):
-            object.__setattr__(
-                self, "correlation", _annexes.Correlation.from_dict(self.correlation)
             )
         if self.correlation is None:
             if not self.sampling.independent_noise:
@@ -297,12 +374,6 @@ class Query:
                 )
             return
         _ = self.sampling.law  # refuses a sampler that no theorem covers
-        if self.kind != "gradient" or self.composition != "sequential" or self.budget is not None:
-            raise ValueError(
-                "correlation is for kind='gradient' with composition='sequential' and no budget, "
-                f"got kind={self.kind!r} with composition={self.composition!r} and "
-                f"budget={self.budget!r}."
-            )
         if self.count > self.correlation.strategy.steps:
             raise ValueError(
                 f"count must be at most the strategy's steps={self.correlation.strategy.steps}, "
@@ -351,14 +422,9 @@ class Query:
                 f"query {self.name!r} has correlated noise: one of its answers has no price of its "
                 "own. All of them together have one, that of the plan."
             )
-        if self.kind == "above threshold":
-            return events.AboveThresholdDpEvent(self.noise_multiplier, 2 * self.noise_multiplier)
-        if self.kind == "noisy max":
-            return events.ReportNoisyMaxDpEvent(self.noise_multiplier)
-        if self.kind == "selection":
-            return events.ExponentialMechanismDpEvent(
-                math.nextafter(2 / self.noise_multiplier, 9e9)
-            )
+        of_kind = KINDS[self.kind].event
+        if of_kind is not None:
+            return of_kind(self)
         if self.group_size > 1:
             return rows_of_one_person(
                 noise_multiplier=self.noise_multiplier,
@@ -366,9 +432,6 @@ class Query:
                 sampling_probability=self.sampling_probability or 1.0,
             )
         gaussian = events.GaussianDpEvent(self.noise_multiplier)
-        if self.threshold is not None:
-            surprise = _above(self.threshold, self.noise_multiplier)
-            return events.ComposedDpEvent([gaussian, events.EpsilonDeltaDpEvent(0.0, surprise)])
         return gaussian if self.composition == "disjoint" else self.sampling.event(gaussian, n)
 
     def participation(self) -> Sampler:

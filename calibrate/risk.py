@@ -17,22 +17,18 @@ import math
 from collections.abc import Callable
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Stop, newton
 from dpcal.accountants.events import DpEvent
-from dpcal.calibrate.noise import safe_root
 from dpcal.errors import TargetUnreachable
 
 __all__ = ["noise_multiplier_for_risk"]
 
 # Relative to the noise multiplier: how near the answer is to one that misses the target, as the
-# function's docstring says. Ten times less would cost up to three more evaluations. With half of it
-# the one answer that reads it changes by up to 2e-7; with twice nothing changes.
+# function's docstring says.
 _RELATIVE_WIDTH = 1e-6
 
-# Smallest noise multiplier that is tried. With less noise, risks are next to one. Neither half nor
-# twice of it changes the one answer that reads it.
+# Smallest and largest noise multiplier that is tried. With less noise, risks are next to one.
 _LEAST = 1e-2
-# Largest noise multiplier that is tried. Neither half nor twice of it changes the one answer that
-# reads it.
 _MOST = 1e9
 
 
@@ -73,11 +69,13 @@ def noise_multiplier_for_risk(
         value = float(risk(event_of_sigma(math.exp(x))))
         return (math.log(value) if value > 0 else -math.inf) - target, None
 
-    miss, meet = safe_root(excess, 0.0, math.log(_LEAST), math.log(_MOST), _RELATIVE_WIDTH / 2)
-    if math.isnan(meet):
-        raise TargetUnreachable(f"No noise multiplier up to 1e9 has a risk of at most {at_most!r}.")
-    if math.isnan(miss):
-        raise TargetUnreachable(
-            f"Every noise multiplier down to 1e-2 has a risk of at most {at_most!r}."
+    stop = Stop(absolute=_RELATIVE_WIDTH / 2)
+    try:
+        return math.exp(newton(excess, 0.0, math.log(_LEAST), math.log(_MOST), stop).meet)
+    except NoBracket as found:
+        which = (
+            "Every noise multiplier down to 1e-2"
+            if found.meets
+            else "No noise multiplier up to 1e9"
         )
-    return math.exp(meet)
+        raise TargetUnreachable(f"{which} has a risk of at most {at_most!r}.") from None

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dpcal import _validate
+from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants import events
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.noise import EventOf, noise_multiplier
@@ -258,13 +259,15 @@ def informative_from(accuracy: Callable[[float], float], trivial: float, n: int)
     n
         A number of records at which it is not smaller.
     """
-    high = float(n)
-    while accuracy(high) >= trivial and high < _LARGEST_SIZE:
-        high *= 2
-    low = high / 2
-    while high / low > _SIZE_RATIO:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if accuracy(middle) < trivial else (middle, high)
+
+    def meets(size: float) -> bool:
+        return accuracy(size) < trivial
+
+    try:
+        sides = bracket(meets, miss=n / 2, start=float(n), last=_LARGEST_SIZE)
+        high = bisect(meets, sides, Stop(relative=1 - 1 / _SIZE_RATIO), geometric=True).meet
+    except NoBracket as none:
+        high = 2 * none.at
     digits = 10 ** max(0, math.floor(math.log10(high)) - 1)
     return int(math.ceil(high / digits) * digits)
 

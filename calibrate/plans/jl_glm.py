@@ -28,6 +28,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dpcal import _validate
+from dpcal._roots import minimum
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import PRESETS, known, promise, single_release
@@ -47,6 +48,8 @@ INNER: Mapping[str, Callable[..., Plan]] = MappingProxyType(
     }
 )
 MATRICES = ("gaussian", "sparse")
+# Steps of a golden section in the logarithm of k: as many as a double has digits for.
+_SECTIONS = 80
 
 
 @public_constants
@@ -185,11 +188,6 @@ def _growth(inner: str, constants: Constants, C: float, a: float) -> float:
 
 
 def _least(error: Callable[[float], float], d: int) -> int:
-    """The k in [1, d] of the smallest error; errors fall and then rise."""
-    low, high = 0.0, math.log(d)
-    for _ in range(100):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
-        low, high = (
-            (low, right) if error(math.exp(left)) <= error(math.exp(right)) else (left, high)
-        )
-    return max(1, min(d, round(math.exp((low + high) / 2))))
+    """Return the k in [1, d] of the smallest error; errors fall and then rise."""
+    best = minimum(lambda x: error(math.exp(x)), 0.0, math.log(d), sections=_SECTIONS)
+    return max(1, min(d, round(math.exp(best))))

@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from scipy.special import gammainccinv
 
 from dpcal import _validate
+from dpcal._roots import Stop, bracket, brent
 from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
@@ -48,6 +49,10 @@ from dpcal.calibrate.plans.common import (
 from dpcal.calibrate.query import Query
 
 __all__ = ["tree_spider"]
+
+
+# The smallest error of a tree is found to these digits, and rounded up by 1e-9.
+_STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 
 
 @public_constants
@@ -182,8 +187,6 @@ class _Problem:
 
     def tree(self, depth: int, batch: int) -> _Tree | None:
         """The tree of this shape with the smallest error, or None if no step is short enough."""
-        from scipy.optimize import brentq
-
         rounds = self.rounds(depth, batch)
         if rounds < 1:
             return None
@@ -193,16 +196,14 @@ class _Problem:
             return enough / v
 
         low = math.sqrt(enough / 2 ** (depth / 2))  # below it, steps are too long
-        gap = self.error(depth, batch, rounds, beta(low)) - low
-        if gap <= 0:
-            v = low
-        else:
-            high = 2 * low
-            while self.error(depth, batch, rounds, beta(high)) > high:
-                high *= 2
-            v = float(
-                brentq(lambda v: self.error(depth, batch, rounds, beta(v)) - v, low, high)
-            ) * (1 + 1e-9)
+
+        def excess(v: float) -> float:
+            return self.error(depth, batch, rounds, beta(v)) - v
+
+        v = low
+        if excess(low) > 0:
+            high = bracket(lambda v: excess(v) <= 0, miss=low, start=2 * low).meet
+            v = brent(excess, low, high, _STOP).root * (1 + 1e-9)
         return _Tree(depth=depth, batch=batch, rounds=rounds, beta=beta(v), error=v)
 
     def best(self) -> _Tree:

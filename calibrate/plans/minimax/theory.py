@@ -23,6 +23,7 @@ import math
 from dataclasses import dataclass
 
 from dpcal import _validate
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import promise, replaced_in_place, rounded_down, rounded_up
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
@@ -185,9 +186,7 @@ class OnePass:
             raise ValueError(
                 f"n must be at least {least} for one pass over disjoint batches, got {n:g}."
             )
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if fits(middle) else (middle, high)
+        high = bisect(fits, Sides(meet=high, miss=low), Stop(evaluations=60)).meet
         return cls.at(math.exp(high), noise=noise, descent=descent)
 
     def records(self, inner: int) -> int:

@@ -27,6 +27,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpcal._roots import minimum
+
 __all__ = ["FixedPoint", "solved"]
 
 # Largest number of rounds of the fixed point, with steps halved in logarithms; about 60 suffice.
@@ -35,8 +37,6 @@ _ROUNDS = 1000
 _SETTLED = 1e-9
 # Steps of a golden section in the logarithm of kappa, over 1e-40 to 1e10 in relative units.
 _SECTIONS = 90
-# Part of an interval that a step of the golden section keeps, which mathematics fixes.
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,11 +186,8 @@ def _least_error(
         noise = z2 * (fresh * fresh + kappa * change * change) / m
         return kappa, math.sqrt(spread + d * noise), math.sqrt(noise), b1, b2
 
-    low, high = math.log((G / M) ** 2) - 92, math.log((G / M) ** 2) + 23
-    for _ in range(_SECTIONS):
-        one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        low, high = (low, two) if at(one)[1] < at(two)[1] else (one, high)
-    return at((low + high) / 2)
+    scale = math.log((G / M) ** 2)
+    return at(minimum(lambda x: at(x)[1], scale - 92, scale + 23, sections=_SECTIONS))
 
 
 def _log_factor(
