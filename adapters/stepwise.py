@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon
-from dpcal.calibrate.plan import Plan
+from dpcal.accountants.events import DpEvent
+from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import DpcalError
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
@@ -192,7 +192,7 @@ class StepwiseOracle(PrivateOracle):
         )
 
 
-class Guarded:
+class Guarded(Priced):
     """What a guard tells of the run that it steps through: plan, ledger, and what is left."""
 
     _oracle: StepwiseOracle
@@ -212,9 +212,9 @@ class Guarded:
         """Steps that the plan still allows."""
         return self._oracle.remaining(self.plan.queries[0].name)
 
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of what was released, at a delta in (0, 1)."""
-        return self.ledger.epsilon(delta, **options)
+    def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
+        """Return the event of what was released, composed for a relation, and the relation."""
+        return self.ledger.under(neighboring_relation)
 
     def state_dict(self) -> dict[str, Any]:
         """Return what :meth:`load_state_dict` needs, as JSON values; keep it as secret as a seed.

@@ -1,4 +1,4 @@
-"""What may a run ask of the data? A plan lists every noisy answer before it is asked.
+"""Which noisy answers may a run take from the data? A plan lists them before the run.
 
 A :class:`Query` is one kind of noisy answer: what is summed over the sampled records, how records
 are sampled, the bound on one record's contribution, the noise, and how often it may be asked. A
@@ -21,17 +21,52 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any
+from typing import Any, overload
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
+from dpcal.accountants import Delta, Epsilon, delta as delta_of, epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.calibrate.query import KINDS, Query
 from dpcal.errors import UnsupportedEvent
 
-__all__ = ["RELATIONS", "Parameter", "Plan", "Query", "compose"]
+__all__ = ["RELATIONS", "Parameter", "Plan", "Priced", "Query", "compose"]
 
 Parameter = str | int | float | bool | None
+
+
+class Priced:
+    """Something that was released: it has an event, and so a price, which is asked both ways."""
+
+    def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
+        """Return the event, composed for a relation, its own when omitted, and the relation."""
+        raise NotImplementedError
+
+    def epsilon(self, delta: float, **options: Any) -> Epsilon:
+        """Return the certified epsilon of everything released.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1).
+        **options
+            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is its own unless
+            given. Answers are composed as theorems for the relation in use allow.
+        """
+        event, relation = self.under(options.pop("neighboring_relation", None))
+        return epsilon_of(event, delta=delta, neighboring_relation=relation, **options)
+
+    def delta(self, epsilon: float, **options: Any) -> Delta:
+        """Return the certified delta of everything released.
+
+        Parameters
+        ----------
+        epsilon
+            At least 0.
+        **options
+            Passed to :func:`dpcal.accountants.delta`, as those of :meth:`epsilon` are.
+        """
+        event, relation = self.under(options.pop("neighboring_relation", None))
+        return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +150,13 @@ class Plan:
 
     @property
     def accuracy_kind(self) -> str | None:
-        """What ``parameters["accuracy"]`` is, and so ``parameters["vacuous"]``; None without one.
+        """Kind of ``parameters["accuracy"]`` and ``parameters["vacuous"]``; None without one.
 
-        A ``"guarantee"`` is a bound with all its constants: of a theorem, or what holds of the
-        point that a private test with explicit thresholds accepts, but with its failure
-        probability. An ``"order"`` has hidden constants or logarithms taken as 1, or is what a
-        setting aims at: that of ``gauss_psgd`` and of the practical ``dp_rgda``. Plans that do not
-        say it in their parameters are told apart here: a parameter more would give another noise
-        to every seed that was used with them.
+        A ``"guarantee"`` is a bound with all its constants: that of a theorem, or of the point that
+        a private test with explicit thresholds accepts, up to its failure probability. An
+        ``"order"`` has hidden constants or logarithms taken as 1, or is the aim of a setting: that
+        of ``gauss_psgd`` and of the practical ``dp_rgda``. The kind of older plans is derived here:
+        the digest of a plan seeds its noise, so another parameter would change every seeded run.
         """
         if "accuracy" not in self.parameters:
             return None
@@ -133,26 +167,43 @@ class Plan:
     @property
     def event(self) -> events.DpEvent:
         """The ``DpEvent`` of asking every query as often as it may be asked."""
-        return self._composed(self.neighboring_relation)
+        return self.under()[0]
 
-    def _composed(self, neighboring_relation: str) -> events.DpEvent:
-        asked = ((query, query.count) for query in self.queries)
-        return compose(asked, self.n, neighboring_relation)
+    def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
+        """Return the event of the whole plan, composed for a relation, and the relation."""
+        relation = neighboring_relation or self.neighboring_relation
+        return compose(((query, query.count) for query in self.queries), self.n, relation), relation
 
-    def price(self, delta: float | None = None, **options: Any) -> Epsilon:
-        """Return the certified epsilon of the whole plan.
+    @overload
+    def price(self, delta: float | None = None, *, epsilon: None = None, **how: Any) -> Epsilon: ...
+    @overload
+    def price(self, delta: None = None, *, epsilon: float, **how: Any) -> Delta: ...
+
+    def price(
+        self, delta: float | None = None, *, epsilon: float | None = None, **how: Any
+    ) -> Epsilon | Delta:
+        """Return the certified epsilon of the whole plan at a delta, or its delta at an epsilon.
+
+        A plan's ``epsilon`` and ``delta`` are its target, so both answers have this name; results
+        and ledgers have methods :meth:`~Priced.epsilon` and :meth:`~Priced.delta`.
 
         Parameters
         ----------
         delta
-            In (0, 1); the plan's own delta when omitted.
-        **options
-            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the plan's
-            unless given. Answers are composed as theorems for the relation in use allow.
+            In (0, 1); the plan's own delta when neither is given.
+        epsilon
+            At least 0; given in place of ``delta``.
+        **how
+            Passed to :func:`dpcal.accountants.epsilon` or :func:`dpcal.accountants.delta`; the
+            neighboring relation is the plan's unless given.
         """
-        delta = self.delta if delta is None else delta
-        relation = options.setdefault("neighboring_relation", self.neighboring_relation)
-        return epsilon_of(self._composed(relation), delta=delta, **options)
+        event, relation = self.under(how.pop("neighboring_relation", None))
+        if epsilon is None:
+            at = self.delta if delta is None else delta
+            return epsilon_of(event, delta=at, neighboring_relation=relation, **how)
+        if delta is not None:
+            raise ValueError(f"delta must be left out with epsilon={epsilon!r}, got {delta!r}.")
+        return delta_of(event, epsilon=epsilon, neighboring_relation=relation, **how)
 
     def to_json(self) -> str:
         """Return the plan as a JSON document."""

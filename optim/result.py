@@ -19,16 +19,15 @@ dpcal.errors.LedgerMismatch: query 'gradient' was planned 2 times and answered 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.calibrate.plan import Plan
+from dpcal.calibrate.plan import Plan, Priced
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 
 if TYPE_CHECKING:
-    from dpcal.accountants import Epsilon
     from dpcal.accountants.events import DpEvent
 
 __all__ = ["Result", "Trace"]
@@ -53,7 +52,7 @@ class Trace:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Result:
+class Result(Priced):
     """Outcome of a private run.
 
     Parameters
@@ -96,14 +95,12 @@ class Result:
     @property
     def event(self) -> DpEvent:
         """The event of the run: that of the ledger, or of the whole plan if it ended ``early``."""
-        self.verify()
-        return self.plan.event if self.early else self.ledger.event
+        return self.under()[0]
 
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of the run at a delta, recomputed from the ledger.
+    def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
+        """Return the event of the run, composed for a relation, and the relation.
 
-        It is that of the whole plan if the run ended ``early``. Options are those of
-        :func:`dpcal.accountants.epsilon`; a ledger that is not the plan's raises LedgerMismatch.
+        A ledger that is not the plan's raises LedgerMismatch.
         """
         self.verify()
-        return (self.plan.price if self.early else self.ledger.epsilon)(delta, **options)
+        return (self.plan if self.early else self.ledger).under(neighboring_relation)

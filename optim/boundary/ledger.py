@@ -20,18 +20,17 @@ import json
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 from dpcal import _validate
-from dpcal.accountants import Epsilon, epsilon as epsilon_of
 from dpcal.accountants.events import DpEvent
-from dpcal.calibrate.plan import RELATIONS, Plan, Query, compose
+from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 
 __all__ = ["Ledger", "check_ledger"]
 
 
-class Ledger:
+class Ledger(Priced):
     """Append-only record of noisy answers, in the order in which they were released.
 
     An entry is the :class:`~dpcal.calibrate.Query` that was answered, its ``count`` being how many
@@ -187,9 +186,11 @@ class Ledger:
             correlated noise than their strategy has steps, or a partition has more parts than
             there are records for.
         """
-        return self._composed(self._relation)
+        return self.under()[0]
 
-    def _composed(self, neighboring_relation: str) -> DpEvent:
+    def under(self, neighboring_relation: str | None = None) -> tuple[DpEvent, str]:
+        """Return the event, composed for a relation, and the relation; the ledger is checked."""
+        relation = neighboring_relation or self._relation
         self._check_streams()
         for budget in self._shares:
             share = self.share(budget)
@@ -199,9 +200,9 @@ class Ledger:
                     f"multiplier {budget!r}."
                 )
         asked = ((query, query.count) for query in self.totals)
-        event = compose(asked, self._n, neighboring_relation)
+        event = compose(asked, self._n, relation)
         self._check_partitions()
-        return event
+        return event, relation
 
     def _check_streams(self) -> None:
         for name, count in self._counts.items():
@@ -232,20 +233,6 @@ class Ledger:
                 raise LedgerMismatch(
                     f"parts of partition {name!r} hold {records} records, there are {self._n}."
                 )
-
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of everything released.
-
-        Parameters
-        ----------
-        delta
-            In (0, 1).
-        **options
-            Passed to :func:`dpcal.accountants.epsilon`; the neighboring relation is the ledger's
-            unless given. Answers are composed as theorems for the relation in use allow.
-        """
-        relation = options.setdefault("neighboring_relation", self._relation)
-        return epsilon_of(self._composed(relation), delta=delta, **options)
 
     def to_json(self) -> str:
         """Return the ledger as a JSON document."""

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcal.accountants import Epsilon, epsilon as epsilon_of, events
-from dpcal.calibrate.plan import Plan
+from dpcal.accountants import events
+from dpcal.calibrate.plan import Plan, Priced
 from dpcal.errors import LedgerMismatch
 from dpcal.optim.boundary.ledger import Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed, spawned
@@ -41,7 +40,7 @@ __all__ = ["Selection", "select_point"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Selection:
+class Selection(Priced):
     """Outcome of a private selection.
 
     Parameters
@@ -116,13 +115,9 @@ class Selection:
             return self.plan.event
         return events.ComposedDpEvent([self.training.event, self.plan.event])
 
-    def epsilon(self, delta: float, **options: Any) -> Epsilon:
-        """Return the certified epsilon of each silo's records at a delta, training included.
-
-        Options are those of :func:`dpcal.accountants.epsilon`; the relation is the plan's.
-        """
-        options.setdefault("neighboring_relation", self.plan.neighboring_relation)
-        return epsilon_of(self.event, delta=delta, **options)
+    def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:
+        """Return the event of each silo's records, training included, and the relation."""
+        return self.event, neighboring_relation or self.plan.neighboring_relation
 
 
 def select_point(

@@ -12,6 +12,7 @@ from dpcal import accountants, calibrate
 from dpcal.accountants import events
 from dpcal.calibrate import Plan, Query
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
+from dpcal.optim import Ledger
 
 
 def dpsgd(q, sigma, steps):
@@ -256,3 +257,29 @@ def test_bounds_at_which_doubles_end_are_refused(bound):
     with pytest.raises(ValueError, match=r"cap must be in"):
         _query(kind="gradient difference", proportional=True, cap=bound)
     assert _query(max_norm=1e-140).max_norm == 1e-140
+
+
+@pytest.mark.parametrize(
+    ("written", "kind", "more"),
+    [
+        ("gradient-difference", "gradient difference", {}),
+        ("gradient-norm", "gradient norm", {}),
+        ("above-threshold", "above threshold", {"sampler": "full", "sampling_probability": None}),
+    ],
+)
+def test_a_kind_is_read_with_hyphens_and_written_with_spaces(written, kind, more):
+    query = _query(kind=written, **more)
+    assert query == _query(kind=kind, **more)
+    assert query.to_dict()["kind"] == kind
+
+
+def test_the_price_of_a_plan_is_asked_both_ways():
+    plan = _plan(_query())
+    delta = plan.price(epsilon=plan.price(1e-6).upper)
+    assert 0.999e-6 < delta <= 1e-6 * (1 + 1e-9)
+    with pytest.raises(ValueError, match="delta must be left out"):
+        plan.price(1e-6, epsilon=1.0)
+    ledger = Ledger.of(plan)
+    ledger.record(plan.queries[0], plan.queries[0].count)
+    assert ledger.epsilon(1e-6) == plan.price(1e-6)
+    assert ledger.delta(1.0) == plan.price(epsilon=1.0)

@@ -62,9 +62,9 @@ class Account:
     charged: tuple[Plan | Charge, ...] = ()
     order: float | None = None
 
-    def spent(self) -> Epsilon:
-        """Return the epsilon of all charged plans, composed exactly."""
-        return self._price(self.charged)
+    def spent(self, delta: float | None = None) -> Epsilon:
+        """Return the epsilon of all charged plans, composed exactly; at the total's delta."""
+        return self._price(self.charged, self.delta if delta is None else delta)
 
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon that holds however plans were chosen: that of an odometer.
@@ -99,7 +99,7 @@ class Account:
             If the filter's theorem does not cover the plan.
         """
         if self.composition == "exact":
-            price = self._price((*self.charged, plan))
+            price = self._price((*self.charged, plan), self.delta)
             if price.upper > self.epsilon:
                 raise BudgetExceeded(
                     "This run would bring what is spent on these records to epsilon = "
@@ -138,10 +138,10 @@ class Account:
             budget.spend(paid.event)
         return budget
 
-    def _price(self, plans: tuple[Plan | Charge, ...]) -> Epsilon:
+    def _price(self, plans: tuple[Plan | Charge, ...], delta: float) -> Epsilon:
         return price_together(
             [(plan.event, plan.delta) for plan in plans],
-            delta=self.delta,
+            delta=delta,
             neighboring_relation=self.neighboring_relation,
         )
 

@@ -248,13 +248,18 @@ class BudgetBook:
             if run.ended is None
         )
 
-    def spent(self) -> Epsilon:
-        """Return the certified epsilon of all runs in the book, at the total's delta.
+    def spent(self, delta: float | None = None) -> Epsilon:
+        """Return the certified epsilon of all runs in the book.
 
         It is the exact composition of their plans. It holds where no run was chosen with a look at
         what earlier runs released; see :meth:`spent_whatever_was_chosen`.
+
+        Parameters
+        ----------
+        delta
+            In (0, 1); the total's delta when omitted.
         """
-        return self._account().spent()
+        return self._account().spent(delta)
 
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon at the total's delta that holds however runs were chosen.

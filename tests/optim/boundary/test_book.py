@@ -136,6 +136,7 @@ def test_every_optimizer_takes_a_book_and_completes_its_row(make, name):
     assert run.plan == plan
     assert run.ledger == result.ledger
     assert book.spent() == pytest.approx(plan.price().upper, rel=1e-9)
+    assert book.spent(1e-9) == pytest.approx(plan.price(1e-9).upper, rel=1e-9)
     direct = getattr(optim, name)(OBJECTIVE, plan, seed=5)
     assert result.w.tobytes() == direct.w.tobytes()
 
