@@ -249,15 +249,10 @@ class BudgetBook:
         )
 
     def spent(self, delta: float | None = None) -> Epsilon:
-        """Return the certified epsilon of all runs in the book.
+        """Return the certified epsilon of all runs in the book, at the total's delta or another.
 
         It is the exact composition of their plans. It holds where no run was chosen with a look at
         what earlier runs released; see :meth:`spent_whatever_was_chosen`.
-
-        Parameters
-        ----------
-        delta
-            In (0, 1); the total's delta when omitted.
         """
         return self._account().spent(delta)
 
