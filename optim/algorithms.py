@@ -54,16 +54,9 @@ _DRIVEN = inspect.signature(run).parameters
 
 
 class Settings:
-    """How a run begins, as an algorithm's checks make it of a plan and of options.
+    """Result of an algorithm's checks: planned moves, at least 1, and the keywords of its loop.
 
-    Parameters
-    ----------
-    steps
-        Moves that are planned, at least 1.
-    initial, center
-        Where the run starts, if it is not where the driver was given, and the centre of its ball.
-    **values
-        Keywords of the algorithm's loop.
+    ``initial`` is the start, if it is not the driver's, and ``center`` the centre of the ball.
     """
 
     def __init__(
@@ -78,7 +71,7 @@ class Settings:
 
     @classmethod
     def as_given(cls, objective: Any, plan: Plan, **options: Any) -> Settings:
-        """Return settings that pass options on, with one move for each answer of the plan."""
+        """Return settings with the options as they are, and a move for each answer of the plan."""
         return cls(sum(query.count for query in plan.queries), **options)
 
 
@@ -130,18 +123,17 @@ def algorithm(
     initial: bool = True,
     radius: bool = False,
 ) -> _Enter:
-    """Return a decorator that makes an optimizer of a loop ``(run, oracle, plan, **settings)``.
+    """Return a decorator that makes an optimizer of a loop ``(run, oracle, plan, **values)``.
 
-    The loop takes the steps, by ``run.move``, and returns the parameters that it chooses, None for
-    the last iterate, or a :class:`dpcal.optim.Result` of its own kind. The optimizer takes an
-    objective, a plan, the keywords of :func:`run` and the algorithm's own options.
+    The loop takes its steps by ``run.move``. It returns parameters, None for the last iterate, or a
+    :class:`dpcal.optim.Result` of its own kind. The optimizer takes an objective, a plan, the
+    keywords of :func:`dpcal.optim.run` and the algorithm's own options.
 
     Parameters
     ----------
     settings
-        Called with the objective and the plan, with its own options, and with those of the keywords
-        of :func:`run` that it names, before anything is opened; refuses what is wrong. When
-        omitted, the loop's keywords are the options.
+        Checks the objective, the plan, its own options and those keywords of ``run`` that it names,
+        before anything is opened. When omitted, the loop's keywords are the options.
     initial, radius
         Whether the user may choose where to start, and a ball.
     """
@@ -262,21 +254,10 @@ def _spent(
 def step_size(plan: Plan, objective: Objective | Oracle, learning_rate: float | None) -> float:
     """Return the learning rate that was chosen, or the plan's, shortened for the regulariser.
 
-    Parameters
-    ----------
-    plan
-        Its parameter ``"learning_rate"`` is for the loss alone.
-    objective
-        Gives l2.
-    learning_rate
-        As the user chose it, or None.
-
-    Raises
-    ------
-    ValueError
-        If the regulariser alone would make iterates diverge.
+    The plan's is for the loss alone. One with which the regulariser alone would make iterates
+    diverge is refused.
     """
-    # An oracle about records elsewhere may not tell its regulariser.
+    # An oracle about records elsewhere may have no l2.
     l2 = float(getattr(objective, "l2", 0.0))
     if learning_rate is None:
         eta = _validate.positive(learning_rate=plan.parameters.get("learning_rate"))

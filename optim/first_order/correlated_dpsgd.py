@@ -74,9 +74,8 @@ def correlated_dpsgd(run: Run, oracle: Oracle, plan: Plan, *, eta: float) -> Non
     Parameters
     ----------
     learning_rate
-        A number > 0. When omitted, the plan's, or else that of
-        :func:`dpcal.optim.first_order.dpsgd.default_learning_rate` for independent noise that would
-        add up to as much.
+        A number > 0. When omitted, the plan's, or else the default of :func:`dpcal.optim.dpsgd` for
+        independent noise that would add up to as much.
     center
         Centre of the ball, shape (dimension,); where the run starts when omitted.
 

@@ -1,8 +1,7 @@
 """How do noisy gradients become iterates? One loop of projected descent, for several optimizers.
 
-Noisy gradient descent, DP-SGD (Abadi et al. 2016, Algorithm 1) and its kin with correlated noise
-take the same steps: ask for a noisy gradient, move against it, project onto a ball. Who is sampled
-and what noise is added is the query's business, and the oracle's.
+Noisy gradient descent, DP-SGD and DP-SGD with correlated noise take the same steps: a noisy
+gradient, a move against it, a projection onto a ball. Samples and noise are the query's.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -34,25 +33,11 @@ __all__ = ["projected_descent"]
 def projected_descent(
     run: Run, query: str, learning_rates: Vector, *, until: int | None = None, mean: bool = False
 ) -> Vector:
-    """Take steps ``w <- P(w - eta_t g_t)``, where g_t answers ``query`` at w.
+    """Take steps ``w <- P(w - eta_t g_t)`` of a run, where g_t answers ``query`` at w.
 
-    Parameters
-    ----------
-    run
-        Holds the iterate w and the projection P. It goes on from its step.
-    query
-        Name of a query of kind ``"gradient"`` in the plan.
-    learning_rates
-        eta_t for every step of the run, shape (steps,).
-    until
-        The step to pause at; the run's last when omitted.
-    mean
-        Whether the mean of the iterates that these steps lead to is returned.
-
-    Returns
-    -------
-    numpy.ndarray
-        The last iterate, or the mean; shape (dimension,).
+    The learning rates eta_t are those of every step of the run, shape (steps,). The run goes on
+    from its step to the step ``until``, its last when omitted. The last iterate is returned, or the
+    mean of the iterates that these steps lead to.
     """
     until = len(learning_rates) if until is None else until
     loops = _loops(run, query)

@@ -67,9 +67,8 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
     Parameters
     ----------
     plan
-        With one query of kind ``"gradient"``; the query says how many steps are taken. Of
-        ``plan.parameters``, ``"learning_rate"`` is used, and ``"steps"`` and ``"max_norm"`` must
-        agree with the query.
+        With one query of kind ``"gradient"``, answered once a step. Of ``plan.parameters``,
+        ``"learning_rate"`` is used, and ``"steps"`` and ``"max_norm"`` must agree with the query.
     learning_rate
         A number > 0, or one per step, shape (steps,). When omitted, the plan's, or else
         :func:`default_learning_rate`.
@@ -79,8 +78,8 @@ def dpsgd(run: Run, oracle: Oracle, plan: Plan, *, rates: Vector, output: str) -
 
     References
     ----------
-    Abadi et al. 2016, Deep learning with differential privacy, Algorithm 1; averaging: Polyak and
-    Juditsky 1992, Rakhlin, Shamir and Sridharan 2012.
+    Abadi et al. 2016, Algorithm 1; averaging: Polyak and Juditsky 1992, Rakhlin, Shamir and
+    Sridharan 2012.
     """
     (query,) = plan.queries
     averaged_from = {"last": query.count, "uniform": 0, "tail": query.count // 2}[output]
@@ -95,20 +94,10 @@ def default_learning_rate(
 
     It is ``D / (C sqrt(T (1 + d sigma^2 / b^2)))``, which minimises the textbook regret bound
     ``D^2 / (2 eta T) + eta G^2 / 2`` when T noisy gradients have mean square norm at most ``G^2 =
-    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). D, the distance to
-    the optimum, is the radius when there is one, and otherwise a guess: ``sqrt(d)``, one unit per
-    parameter, which suits features of unit scale.
-
-    Parameters
-    ----------
-    dimension
-        Number of parameters d, at least 1.
-    query
-        Gives C (``max_norm``), sigma (``noise_multiplier``), T (``count``) and the sampler.
-    n
-        Number of records, at least 1; b is the expected sample size.
-    radius
-        Radius > 0 of the ball that iterates are kept in; infinite for none.
+    C^2 (1 + d sigma^2 / b^2)`` (Bassily, Smith and Thakurta 2014, Theorem 2.4). C, sigma, T and the
+    expected sample size b of n records are the query's. D, the distance to the optimum, is the
+    radius if it is finite, and otherwise a guess: ``sqrt(d)``, one unit per parameter, which suits
+    features of unit scale.
 
     Examples
     --------
@@ -126,7 +115,7 @@ def default_learning_rate(
 
 
 def _check_parameters(plan: Plan, query: Query) -> None:
-    """Refuse parameters that disagree with the query that steps are made of."""
+    """Refuse parameters of a plan that disagree with its query."""
     for name, planned_value in (("steps", query.count), ("max_norm", query.max_norm)):
         if plan.parameters.get(name, planned_value) != planned_value:
             raise ValueError(

@@ -18,8 +18,6 @@
 >>> lifted, plain = (np.linalg.norm(objective.gradient(w)) for w in (result.w, direct.w))
 >>> bool(lifted < plain)
 True
->>> bool(result.epsilon(1e-6) <= 1.0)
-True
 """
 
 from __future__ import annotations
@@ -55,9 +53,8 @@ def jl_glm(
     """Optimize a linear model on embedded records, spending a plan, and lift the solution.
 
     Each record x becomes ``A x``, scaled down to norm ``sqrt(2) ||x||`` if it is longer; A is a
-    public random matrix. From the inner optimizer's solution u, ``w = A^T u`` is returned: on
-    records that were not scaled it has the very scores, hence the loss, that u has on embedded
-    ones.
+    public random matrix. Of the inner optimizer's solution u, ``w = A^T u`` is returned: on records
+    that were not scaled its scores are those of u on embedded records.
 
     Parameters
     ----------
@@ -74,13 +71,6 @@ def jl_glm(
     -------
     Result
         With the lifted solution; the trace is the inner optimizer's.
-
-    Raises
-    ------
-    TypeError
-        If the objective is not a linear model.
-    ValueError
-        If the plan is not for this optimizer or objective, or an argument is out of range.
     """
     checked_plan(plan, "jl_glm")
     if plan.n != objective.n:
@@ -114,13 +104,6 @@ def jl_glm(
 
 def embedding(plan: Plan, dimension: int) -> Vector | None:
     """Return the plan's matrix A, shape (k, dimension); None if k is the dimension or more.
-
-    Parameters
-    ----------
-    plan
-        Gives k, the kind of matrix, and its seed.
-    dimension
-        d, at least 1.
 
     Examples
     --------

@@ -18,8 +18,6 @@ and those that meet the Polyak-Lojasiewicz condition, convex or not.
 >>> excess = objective.loss(result.w) - objective.loss(objective.minimize())
 >>> bool(excess < plan.parameters["accuracy"] < 0.01)
 True
->>> bool(result.epsilon(1e-6) <= 1.0)
-True
 """
 
 from __future__ import annotations
@@ -53,10 +51,9 @@ def kl_spider(run: Run, oracle: Oracle, plan: Plan, *, rounds: list[Round]) -> N
 
     References
     ----------
-    Menart, Ullah, Arora, Bassily and Guzman 2024, Differentially private non-convex optimization
-    under the KL condition with optimal rates, Algorithm 1. A round starts where the one before
-    ended, at the iterate whose gradient was tested; it releases one difference less than it makes
-    steps; and noise is such that the transcript costs the budget exactly.
+    Menart et al. 2024, Algorithm 1. A round starts where the one before ended, at the iterate whose
+    gradient was tested; it releases one difference less than it makes steps; and noise is such that
+    the transcript costs the budget exactly.
     """
     refunds = plan.parameters["preset"] == "practical"
     for k, each in enumerate(rounds):  # 8

@@ -19,8 +19,6 @@ so: the median of points in space, whose loss is a norm, is one.
 >>> result = proximal_point(objective, plan, seed=0)
 >>> bool(np.linalg.norm(result.w - 1.0) < 0.2)
 True
->>> bool(result.epsilon(1e-6) <= 1.0), result.complete
-(True, True)
 """
 
 from __future__ import annotations
@@ -57,9 +55,8 @@ def proximal_point(
 
     References
     ----------
-    Menart, Ullah, Arora, Bassily and Guzman 2024, Differentially private non-convex optimization
-    under the KL condition with optimal rates, Algorithms 2 and 4. Weights grow from stage to stage,
-    and the inner steps are those that the averaging weights belong to.
+    Menart et al. 2024, Algorithms 2 and 4. Weights grow from stage to stage, and the inner steps
+    are those that the averaging weights belong to.
     """
     for weight in weights:  # 6, 7
         if run.going:
@@ -71,21 +68,9 @@ def proximal_point(
 def regularized_descent(oracle: Oracle, center: Vector, weight: float, steps: int) -> Vector:
     """Minimise F + weight ||w - center||^2 in a ball by noisy gradient descent (Algorithm 4).
 
-    Parameters
-    ----------
-    oracle
-        Whose query ``"gradient"`` is asked ``steps`` times.
-    center
-        Centre of the ball, and start; shape (dimension,).
-    weight
-        lambda > 0: F + lambda / 2 ||w||^2 is convex. The ball's radius is C / (2 lambda).
-    steps
-        At least 1.
-
-    Returns
-    -------
-    numpy.ndarray
-        The mean of the iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1.
+    The descent starts at the centre of the ball, whose radius is C / (2 weight), and takes
+    ``steps`` answers to the query ``"gradient"``. F + weight / 2 ||w||^2 is convex. The mean of the
+    iterates with weights 2 t / (T (T + 1)), t = 1, ..., T = steps + 1, is returned.
     """
     radius = oracle.plan.query("gradient").max_norm / (2 * weight)  # 3
     w, mean = center, center

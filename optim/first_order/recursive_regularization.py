@@ -18,8 +18,6 @@ records of its own, by noisy gradient descent or by phased stochastic gradient d
 >>> before, after = (np.linalg.norm(objective.gradient(w)) for w in (np.zeros(3), result.w))
 >>> bool(after < before / 5)
 True
->>> bool(result.epsilon(1e-6) <= 1.0), result.complete
-(True, True)
 """
 
 from __future__ import annotations
@@ -83,8 +81,8 @@ def recursive_regularization(
 
     References
     ----------
-    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 3 (with T rounds on T blocks,
-    and mu_t for lambda_t in selectors); Feldman, Koren and Talwar 2020, Algorithm 2 (phases).
+    Arora et al. 2022, Algorithm 3 (with T rounds on T blocks, and mu_t for lambda_t in selectors);
+    Feldman, Koren and Talwar 2020, Algorithm 2 (phases).
     """
     center = weighted = run.w
     weight = 0.0

@@ -18,8 +18,6 @@ the gradient at less cost than fresh gradients would.
 True
 >>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
 True
->>> bool(result.epsilon(1e-6) <= 1.0), result.complete
-(True, True)
 """
 
 from __future__ import annotations
@@ -83,9 +81,7 @@ def spiderboost(
 
     References
     ----------
-    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Faster rates of convergence to
-    stationary points in differentially private optimization, Algorithm 1 (with steps 0 to T - 1,
-    since the answer of step T would not be used).
+    Arora et al. 2022, Algorithm 1 (with steps 0 to T - 1: the answer of step T would not be used).
     """
     refresh, *rest = (query.name for query in plan.queries)
     difference = rest[0] if rest else None

@@ -18,8 +18,6 @@ has what its parent has. So a leaf's estimate is a sum of few answers, however m
 >>> before, after = (np.linalg.norm(objective.gradient(w)) for w in (np.zeros(3), result.w))
 >>> bool(after < before / 3)
 True
->>> bool(result.epsilon(1e-6) <= 1.0), result.complete
-(True, True)
 """
 
 from __future__ import annotations
@@ -55,8 +53,7 @@ def tree_spider(
 
     References
     ----------
-    Arora, Bassily, Gonzalez, Guzman, Menart and Ullah 2022, Algorithm 2 (with the step of a round's
-    last leaf carried over to the next round).
+    Arora et al. 2022, Algorithm 2 (with the step of a round's last leaf carried over to the next).
     """
     drawn = int(oracle.public.integers(run.planned))
     picked = run.w
@@ -86,7 +83,7 @@ def _leaf(
     leaf: int,
     depth: int,
 ) -> list[tuple[Vector, Vector]]:
-    """Return (iterate, estimate) from the root to a leaf, given those to the leaf before.
+    """Return the pairs (iterate, estimate) from the root to a leaf, from those to the leaf before.
 
     Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
     ends in; what is below it are left children.

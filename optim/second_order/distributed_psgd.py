@@ -145,8 +145,7 @@ def distributed_psgd(
 
     References
     ----------
-    Tao, Zhang, Yu, Cheng, Dressler and Wang 2025, Algorithm 3. With one silo it is Algorithm 2, and
-    the same numbers.
+    Tao et al. 2025, Algorithm 3. With one silo it is Algorithm 2, and the same numbers.
     """
     checked_plan(plan, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):

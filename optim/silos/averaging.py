@@ -1,4 +1,4 @@
-"""Who averages the answers of silos? A server that sees noisy answers alone.
+"""How are the answers of silos averaged? By a server that sees noisy answers alone.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -44,25 +44,15 @@ __all__ = ["SiloOracle", "plan_of_silo"]
 
 ON_LOST = ("stop", "continue")
 
-# Numbers of a batch below which silos in this process are asked in turn: their sums then take less
-# than the 50 microseconds or so that handing them to threads does.
+# Numbers of a batch below which silos in this process are called in turn: their sums then take less
+# than the 50 microseconds or so of a thread.
 _WORK = 1 << 16
 
 
 def plan_of_silo(plan: Plan, n: int) -> Plan:
     """Return the plan of a silo with ``n`` records: batches in proportion, and the same noise.
 
-    Parameters
-    ----------
-    plan
-        Of silos with ``plan.n`` records.
-    n
-        At least ``plan.n``: with fewer records an answer would err by more than was planned.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer.
+    It has at least ``plan.n``: with fewer records an answer would err by more than was planned.
     """
     if n == plan.n:
         return plan
@@ -77,43 +67,30 @@ def plan_of_silo(plan: Plan, n: int) -> Plan:
 
 
 class SiloOracle:
-    """Asks silos and averages; an :class:`dpcal.optim.Oracle` of gradients and differences.
+    """Oracle of gradients and differences: the mean of the answers of silos.
+
+    Silos that differ in their dimension or regulariser, are not as many as the plan says, have
+    fewer records than it, or share a record, are refused.
 
     Parameters
     ----------
     silos
-        Silos, or objectives, each of which is taken for a silo in this process.
+        Silos, or objectives, each of which is a silo in this process.
     plan
-        Of the smallest silo. A larger one has larger batches in proportion, and its own plan.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator``, of which each silo has
-        a child; None for fresh entropy in every silo.
-    on_lost
-        Where a silo is lost: ``"stop"`` ends the run, ``"continue"`` goes on with the others.
+        Plan of the smallest silo. A larger one has larger batches in proportion, and its own plan.
     executor
-        Asks the silos, all at once; when omitted threads, or one silo after the other where all are
+        Calls the silos, all at once; when omitted threads, or one silo after the other if all are
         in this process and have small batches.
-    noise
-        Of every silo: ``"gaussian"``, or ``"discrete"`` with exact sums.
-    overlap
-        Which silos' records are compared, to refuse a record in two silos; see
-        :func:`dpcal.optim.silos.overlap.check_distinct`.
+    seed, on_lost, noise, overlap
+        Those of :func:`dpcal.optim.distributed_psgd`.
 
     Attributes
     ----------
-    plan
-        As given.
     plans, ledgers
-        Of each silo. A ledger holds an answer from before it was asked for, so that it is no less
-        than what the silo released, also where the silo is gone.
+        Those of each silo. A ledger holds an answer from before the silo is called, so that it is
+        no less than what the silo released, also if the silo is lost.
     alive
         Numbers of the silos that answer.
-
-    Raises
-    ------
-    ValueError
-        If silos differ in their dimension or regulariser, are not as many as the plan says, have
-        fewer records than it, or share a record.
     """
 
     def __init__(
@@ -159,37 +136,31 @@ class SiloOracle:
 
     @property
     def ledger(self) -> Ledger:
-        """The first silo's."""
+        """The first silo's ledger."""
         return self.ledgers[0]
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
-        """Return the mean over the silos of noisy gradients, shape (dimension,).
-
-        Raises
-        ------
-        SiloLost
-            If a silo is lost, or all of them.
-        """
+        """Return the mean over the silos of noisy gradients, or raise SiloLost."""
         return self._mean("gradient", query, w)
 
     def difference(
         self, w: ArrayLike, v: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
-        """Return the mean over the silos of noisy gradient differences, shape (dimension,)."""
+        """Return the mean over the silos of noisy gradient differences, or raise SiloLost."""
         return self._mean("difference", query, w, v)
 
     def norm(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
-        """Refuse: a mean of norms is no norm of the mean."""
+        """Refuse: a mean of norms is not the norm of the mean."""
         raise TypeError("silos answer with gradients and differences, and not with norms.")
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
-        """Refuse: silos are not asked for losses."""
+        """Refuse: silos do not answer with losses."""
         raise TypeError("silos answer with gradients and differences, and not with losses.")
 
     def remaining(self, query: str) -> int:
-        """Return how often every silo may still be asked."""
+        """Return how many more answers every silo may give."""
         pairs = [(self.plans[j], self.ledgers[j]) for j in self.alive]
         return min(plan.query(query).count - ledger.count(query) for plan, ledger in pairs)
 
@@ -221,13 +192,7 @@ class SiloOracle:
         return reduce(np.add, answers) / len(answers)
 
     def verify(self) -> None:
-        """Compare each ledger here with that of the silo itself, where it can be asked.
-
-        Raises
-        ------
-        LedgerMismatch
-            If a silo that never was lost released anything else.
-        """
+        """Refuse, by LedgerMismatch, a ledger that is not equal to that of a silo that is alive."""
         for j in self.alive:
             try:
                 own = self._silos[j].ledger()
@@ -238,7 +203,7 @@ class SiloOracle:
                 raise LedgerMismatch(f"the ledger of silo {j} is not what it was asked for.")
 
     def close(self) -> None:
-        """Close every silo, and the threads that asked them."""
+        """Close every silo, and the threads that called them."""
         for j in self.alive:
             with suppress(SiloLost):
                 self._silos[j].close()

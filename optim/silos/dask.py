@@ -27,8 +27,8 @@ from dpcal.optim.silos.local import Description, Silo, SiloLost
 
 __all__ = ["DaskSilos"]
 
-# Seconds that a silo may take for an answer: a batch takes milliseconds, and a worker that died is
-# noticed within a few seconds. A silo that is only slow is given up after so long.
+# Seconds of an answer after which a silo counts as lost: a batch takes milliseconds, and a worker
+# that died is noticed within a few seconds.
 _PATIENCE = 120.0
 
 
@@ -38,20 +38,14 @@ class DaskSilos(Sequence["RemoteSilo"]):
     Parameters
     ----------
     client
-        A ``distributed.Client``.
+        A ``distributed.Client``; MissingExtra is raised if that package is not installed.
     makers
         One for each silo: a function without arguments that returns its objective, or a
-        :class:`Silo` with a file, where it is called, on the worker; or an objective, which is sent
+        :class:`Silo` with a file, and is called on the worker; or an objective, which is sent
         there.
-    workers
-        The address of each silo's worker; by turns when omitted.
-    timeout
-        Seconds > 0 after which a silo that does not answer counts as lost.
-
-    Raises
-    ------
-    MissingExtra
-        If ``distributed`` is not installed.
+    workers, timeout
+        The address of each silo's worker, by turns when omitted; and seconds > 0 after which a silo
+        that does not answer counts as lost.
     """
 
     def __init__(
@@ -97,7 +91,7 @@ class DaskSilos(Sequence["RemoteSilo"]):
 
 
 class _Actor:
-    """A silo on a worker. What it raises is returned, to be told from the loss of the worker."""
+    """A silo on a worker. Its errors are returned, to be distinguished from a lost worker."""
 
     def __init__(self, maker: Callable[[], Objective | Silo] | Objective) -> None:
         made = maker if isinstance(maker, Objective) else maker()
@@ -112,15 +106,7 @@ class _Actor:
 
 
 class RemoteSilo:
-    """A silo on a worker, asked from here.
-
-    Parameters
-    ----------
-    actor
-        The silo's.
-    timeout
-        Seconds after which it counts as lost.
-    """
+    """A silo on a worker, called from here through its actor."""
 
     def __init__(self, actor: Any, timeout: float) -> None:
         self._actor, self._timeout = actor, timeout

@@ -38,7 +38,7 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["ONE_OF_A_SILO", "Answerer", "Description", "Silo", "SiloLost"]
 
-# What a claim is about where there are several silos.
+# Unit of the claim of several silos.
 ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 
 KINDS = ("gradient", "difference")
@@ -52,17 +52,7 @@ class SiloLost(RunOver):
 
 @dataclass(frozen=True)
 class Description:
-    """What a silo tells of itself: public numbers.
-
-    Parameters
-    ----------
-    n
-        Number of records.
-    dimension
-        Number of parameters.
-    l2
-        Strength of the regulariser.
-    """
+    """Public numbers of a silo: of records, of parameters, and its regulariser's strength."""
 
     n: int
     dimension: int
@@ -94,15 +84,10 @@ class Answerer(Protocol):
 
 
 class Silo:
-    """A silo in this process.
+    """A silo in this process, about the records of an objective.
 
-    Parameters
-    ----------
-    objective
-        Its records.
-    store
-        Path of a file that holds every answer before it leaves, and so the ledger; a silo of its
-        own each. None for memory alone.
+    Its ``store`` is the path of a file of its own that holds every answer before it leaves, and so
+    the ledger; None for memory alone.
     """
 
     def __init__(self, objective: Objective, *, store: Store = None) -> None:
@@ -122,35 +107,13 @@ class Silo:
         return Description(self.objective.n, self.objective.dimension, float(self.objective.l2))
 
     def open(self, plan: Plan, seed: Seed = None, noise: str = "gaussian") -> None:
-        """Make ready to answer a plan.
-
-        Parameters
-        ----------
-        plan
-            For this silo's number of records.
-        seed
-            Of this silo alone; None for fresh entropy.
-        noise
-            ``"gaussian"``, or ``"discrete"`` with exact sums.
-        """
+        """Make ready to answer a plan for this silo's number of records, with a seed of its own."""
         self._oracle = oracle_of(self.objective, plan, seed, self._store, noise)
 
     def answer(self, kind: str, query: str, w: ArrayLike, v: ArrayLike | None = None) -> Vector:
-        """Return a noisy answer, shape (dimension,).
+        """Return a noisy ``"gradient"`` at w, or a ``"difference"``, at w minus at v.
 
-        Parameters
-        ----------
-        kind
-            ``"gradient"`` at ``w``, or ``"difference"``, at ``w`` minus at ``v``.
-        query
-            Of the plan.
-        w, v
-            Parameters, shape (dimension,).
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan does not allow it; no record is touched.
+        An answer that the plan does not allow raises BudgetExceeded, and no record is touched.
         """
         oracle = self._opened()
         if _validate.choice(KINDS, kind=kind) == "gradient" or v is None:
@@ -167,17 +130,14 @@ class Silo:
         return self._opened().ledger
 
     def fingerprints(self, key: bytes) -> list[bytes]:
-        """Return a keyed digest of each record. Not private: for whoever may see the records.
+        """Return a digest of each record under a secret key of at most 64 bytes.
 
-        Parameters
-        ----------
-        key
-            A secret, at most 64 bytes. Whoever has it can test guesses of a record.
+        Not private: whoever has the key can test guesses of a record.
         """
         return self.objective.fingerprints(key)
 
     def _ledger_json(self) -> str:
-        """The ledger as a document, which goes from process to process."""
+        """Return the ledger as a document, which goes from process to process."""
         return self.ledger().to_json()
 
     def _opened(self) -> Oracle:

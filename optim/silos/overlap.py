@@ -1,7 +1,7 @@
-"""Do two silos hold the same record? Then the claim of each would be about less than was paid.
+"""Do two silos hold the same record? Then the claim of each would understate its price.
 
-A record of two silos is in the answers of both, and pays for both: nothing may be summed over silos
-only where they share no record. So silos that share one are refused:
+A record of two silos is in the answers of both, and pays for both. So silos that share one are
+refused:
 
 >>> import numpy as np
 >>> from dpcal.optim.problems import Trigonometric
@@ -12,11 +12,11 @@ Traceback (most recent call last):
     ...
 ValueError: silos must have records of their own, got a record of silo 1 in silo 2 too. Where ...
 
-What is compared are keyed digests. The key is drawn afresh, and dropped when the silos have been
-compared. Silos of this process are compared here, where their records are; a silo elsewhere sends
-its digests only where that is asked for (``overlap="all"``): then the server, which has the key,
-can test guesses of its records, and learns which of them others have too. Neither is covered by the
-claim, nor is the refusal itself, which tells whoever runs the server of a record in two silos.
+Keyed digests are compared. The key is drawn afresh, and dropped after the comparison. Silos of this
+process are compared here, where their records are; a silo elsewhere sends its digests only for
+``overlap="all"``: then the server, which has the key, can test guesses of its records, and learns
+which of them others have too. Neither is covered by the claim, nor is the refusal itself, which
+reveals a record in two silos to whoever runs the server.
 """
 
 from __future__ import annotations
@@ -32,27 +32,17 @@ __all__ = ["OVERLAPS", "check_distinct", "share"]
 
 OVERLAPS = ("local", "all", "ignore")
 
-# Bytes of a key that nobody guesses.
+# Bytes of a key that cannot be guessed.
 _KEY = 32
 
 
 def check_distinct(silos: Sequence[Answerer], overlap: str = "local") -> None:
     """Refuse silos that hold the same record.
 
-    Parameters
-    ----------
-    silos
-        Any; those of a user's own take part if they have a method ``fingerprints(key)`` as
-        :class:`Silo` has.
-    overlap
-        ``"local"``: records of silos in this process are compared; ``"all"``: those of all silos,
-        whose digests come here; ``"ignore"``: only whole data sets in this process are, for records
-        of different people that look alike.
-
-    Raises
-    ------
-    ValueError
-        If two silos share a record, or a silo gives no digests where all must.
+    Silos of a user's own take part if they have a method ``fingerprints(key)`` as :class:`Silo`
+    has, and must have it for ``"all"``. The values of ``overlap`` are those of
+    :func:`dpcal.optim.distributed_psgd`; for ``"ignore"``, whole data sets in this process are
+    compared.
     """
     _validate.choice(OVERLAPS, overlap=overlap)
     wholes = [silo.objective.digest() for silo in silos if isinstance(silo, Silo)]
@@ -88,12 +78,6 @@ def _fingerprints(silo: Answerer, number: int, key: bytes, *, everywhere: bool) 
 
 
 def share(one: Objective, other: Objective) -> bool:
-    """Return whether two data sets in this process have a record in common.
-
-    Parameters
-    ----------
-    one, other
-        Of one class. Objectives of different classes give different digests.
-    """
+    """Return whether two data sets of one class, in this process, have a record in common."""
     key = secrets.token_bytes(_KEY)
     return not {*one.fingerprints(key)}.isdisjoint(other.fingerprints(key))
