@@ -33,6 +33,12 @@ class Bounds:
         return Bounds(log_value + math.log1p(-error), log_value + math.log1p(error), method)
 
     @staticmethod
+    def of_logarithms(lower: float, upper: float, method: str) -> Bounds:
+        """Return bounds on the logarithm of a number that lies between two others."""
+        low, high = (math.log(value) if value > 0 else -math.inf for value in (lower, upper))
+        return Bounds(low, high, method)
+
+    @staticmethod
     def worst(bounds: list[Bounds]) -> Bounds:
         """Bounds on the maximum of several quantities."""
         largest = max(bounds, key=lambda item: item.upper)

@@ -165,9 +165,9 @@ def epsilon_bounds(
     tail_mass
         Probability > 0 of the losses left out at each composition (its tail_mass_truncation).
     two_sided
-        Whether to bound epsilon from below as well, by losses that are rounded down: on average by
-        half an interval a step. It takes as
-        long again; a delta of 1e-12 is allowed for rounding and for what is truncated.
+        Whether epsilon is bounded from below as well, by losses that are rounded down: on average
+        by half an interval a step. It takes as long again; a delta of 1e-12 is allowed for rounding
+        and for what is truncated.
     """
     upper = float(_composed(composition, interval, tail_mass).get_epsilon_for_delta(delta))
     lower = 0.0
@@ -191,5 +191,4 @@ def log_delta_bounds(
     if two_sided:
         optimistic = _composed(composition, interval, tail_mass, pessimistic=False)
         lower = min(float(optimistic.get_delta_for_epsilon(epsilon)) - _ROUNDING, upper)
-    log_lower, log_upper = (math.log(value) if value > 0 else -math.inf for value in (lower, upper))
-    return Bounds(log_lower, log_upper, f"PLD, interval {interval:g}")
+    return Bounds.of_logarithms(lower, upper, f"PLD, interval {interval:g}")

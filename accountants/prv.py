@@ -135,8 +135,4 @@ def log_delta_bounds(
         return accountant.compute_delta(epsilon, counts)
 
     lower, _, upper = _ask(question)
-    return Bounds(
-        math.log(lower) if lower > 0 else -math.inf,
-        math.log(upper) if upper > 0 else -math.inf,
-        f"PRV, eps_error {eps_error:g}",
-    )
+    return Bounds.of_logarithms(lower, upper, f"PRV, eps_error {eps_error:g}")

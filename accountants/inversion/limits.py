@@ -145,7 +145,7 @@ class EpsilonLimits:
     newton, unsafe
         Steps of Newton's method on one inversion; after ``unsafe`` steps a bracket is halved.
     outward
-        Steps away from a root until the bounds prove an end.
+        Multiple of the expected distance of an end from the root up to which one is looked for.
     layered
         Steps of a search with new layers at each.
     least, most
@@ -155,7 +155,7 @@ class EpsilonLimits:
     inversions: int = 3
     newton: int = 60
     unsafe: int = 12
-    outward: int = 60
+    outward: float = 2.0**59
     layered: int = 16
     least: float = 1e-12
     most: float = 1e6

@@ -21,17 +21,10 @@ import numpy as np
 from dpcal.accountants.inversion.jumps import Jumps
 from dpcal.accountants.inversion.transform import Parts, Piece, Product
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
+from dpcal.accountants.losses.cuts import Cut, loss_at, loss_cut
 from dpcal.accountants.losses.quadrature import TwoParts
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import (
-    Cut,
-    Truncation,
-    below,
-    between,
-    loss_at,
-    loss_cut,
-    trim,
-)
+from dpcal.accountants.losses.truncation import Truncation, below, between, trim
 from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers", "trimmed"]

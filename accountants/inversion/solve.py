@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 
-from dpcal._roots import Sides, Stop, bisect
+from dpcal._roots import NoBracket, Sides, Stop, bisect, bracket
 from dpcal.accountants.answers import Bounds
 from dpcal.accountants.inversion.inversion import TIGHT, Inversion
 from dpcal.accountants.inversion.layered import (
@@ -29,7 +30,7 @@ from dpcal.accountants.inversion.strategy import (
     trims_of,
 )
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
-from dpcal.accountants.inversion.transform import Product, Total
+from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
 from dpcal.accountants.rounding import UNIT
 
@@ -113,15 +114,11 @@ def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bou
         if measure is None:
             break
         with contextlib.suppress(OutOfReach):
-            found = _epsilon_of_trimmed(measure, log_delta)
+            epsilon = max(0.0, epsilon_estimate(measure, log_delta))
+            found = _solved(None, partial(invert_trimmed, measure), epsilon, log_delta)
             if found is not None:
                 return found
     return None
-
-
-def _epsilon_of_trimmed(measure: Product, log_delta: float) -> Bounds | None:
-    epsilon = max(0.0, epsilon_estimate(measure, log_delta))
-    return _solved(None, lambda at: invert_trimmed(measure, at), epsilon, log_delta)
 
 
 def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
@@ -237,25 +234,29 @@ def _outward(inversion: Inversion, epsilon: float, log_delta: float) -> Bounds:
     bounds = inversion.log_bounds(epsilon)
     _, slope = inversion.slopes(epsilon)
     margin = 2 * UNIT * max(epsilon, 1e-300)
-    upper = epsilon
-    if bounds.upper > log_delta:
-        gap = margin + (bounds.upper - log_delta) / -slope * (1 + 1e-9)
-        for _ in range(EPSILON.outward):
-            upper = epsilon + gap
-            if inversion.log_bounds(upper).upper <= log_delta:
-                break
-            gap *= 2
-        else:
-            upper = math.inf
-    lower = epsilon
-    if bounds.lower < log_delta:
-        gap = margin + (log_delta - bounds.lower) / -slope * (1 + 1e-9)
-        for _ in range(EPSILON.outward):
-            lower = max(0.0, epsilon - gap)
-            if lower == 0.0 or inversion.log_bounds(lower).lower >= log_delta:
-                break
-            gap *= 2
+    lower = upper = epsilon
+
+    def above(gap: float) -> bool:
+        return inversion.log_bounds(epsilon + gap).upper <= log_delta
+
+    def below(gap: float) -> bool:
+        return epsilon <= gap or inversion.log_bounds(epsilon - gap).lower >= log_delta
+
+    if not bounds.upper <= log_delta:
+        gap = (bounds.upper - log_delta) / -slope * (1 + 1e-9)
+        upper = epsilon + _first_gap(above, margin + gap)
+    if not bounds.lower >= log_delta:
+        gap = (log_delta - bounds.lower) / -slope * (1 + 1e-9)
+        lower = max(0.0, epsilon - _first_gap(below, margin + gap))
     return Bounds(lower, upper, bounds.method)
+
+
+def _first_gap(proves: Callable[[float], bool], gap: float) -> float:
+    """Return the first of gap, 2 gap, 4 gap, ... that proves an end; infinity if none does."""
+    try:
+        return bracket(proves, miss=0.0, start=gap, last=EPSILON.outward * gap).meet
+    except NoBracket:
+        return math.inf
 
 
 def bracketed(

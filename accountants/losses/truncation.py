@@ -23,67 +23,28 @@ as it serves the law. Three questions are answered with parts:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_ndtr, ndtri_exp
 
-from dpcal._ext.contour import (
-    mixture_log_weights,
-    plain_moments,
-    prepared_moments,
-    tilted_moments,
-)
+from dpcal._ext.contour import plain_moments, prepared_moments, tilted_moments
 from dpcal._roots import Stop, brent
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.cuts import Cut, log_weights, width_of_wide
 from dpcal.accountants.losses.lattice import LOG_TOLERANCE, RANGE, restricted_moments
 from dpcal.accountants.losses.quadrature import QuadratureTilt, TwoParts
-from dpcal.accountants.losses.sampled_gaussian import SampledGaussian, log_expm1_over
+from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 from dpcal.accountants.losses.trapezoid import Limits, TrapezoidRule
 from dpcal.accountants.rounding import UNIT
 
-__all__ = [
-    "SURPLUS",
-    "Cut",
-    "Truncation",
-    "TwoTruncations",
-    "below",
-    "between",
-    "loss_at",
-    "loss_cut",
-    "split_at_valley",
-    "trim",
-]
+__all__ = ["SURPLUS", "Truncation", "TwoTruncations", "below", "between", "split_at_valley", "trim"]
 
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Width of a wide cut at most, in standard deviations of the noise. A wider cut leaves more of what
-# it cuts off: at twice of it 2 of 10 answers were wider and rose by up to 4e-4; at half, 2 were
-# narrower, and all took 30 percent longer.
-_WIDE_SIGMAS = 0.5
-# Width of a wide cut at most, in sigma^2, over which the exponent of w moves by one.
-_WIDE_SQUARES = 0.7
-# Width of a sharp cut at most, in sigma. It is sharp since a tilt multiplies the tail of a cut by
-# the exponential of the loss there.
-_SHARP_SIGMAS = 0.4
-# Width of a sharp cut at most, in the distance over which the normal density falls.
-_SHARP_DENSITIES = 0.7
-# Width of a sharp cut at most, in the distance over which the loss grows.
-_SHARP_LOSSES = 0.08
-# Distance of the shifted line from the real one for wide cuts, in widths of the narrowest cut.
-_WIDE_SHIFT = 1.0
-# Distance of the shifted line for sharp cuts, in widths of the narrowest cut. It is large, as what
-# is left of a part far out on a contour falls with it; a share grows up to the line by exp(shift^2
-# / 2), here 90-fold, which costs the same factor in rounding.
-_SHARP_SHIFT = 3.0
-# Points of the rule of a trimmed law at most. Such a law is meant to be cheap: one that takes more
-# is cut elsewhere.
-_TRIMMED_POINTS = 12_000
-# Points of the rule of a layer at most.
-_LAYER_POINTS = 40_000
 # A rule serves powers that are larger than asked for by this factor, so that a search for a saddle
 # that moves on within it builds no new rule. A fourth more of the powers takes about a fourth more
 # points.
@@ -92,11 +53,6 @@ _HEADROOM = 1.25
 _DEEPEST = 14.0
 # Log of what is negligible at the end of a part, relative to the most that its tilted measure has.
 _NOTHING = LOG_TOLERANCE - 8.0
-# Widths at which the tail of a wide cut may end.
-_WIDE_TAIL = np.linspace(0.0, 40.0, 161)
-# Widths at which the tail of a sharp cut may end. The rest beyond the first of them, 1e-19 of each
-# point, is not told from what the cut above it takes.
-_SHARP_TAIL = np.linspace(9.0, 40.0, 125)
 # The shares of a point in all parts may add up to 1 plus this, relative to 1; likewise the mass
 # taken from a point beyond the end of a part, relative to the mass that stays.
 SURPLUS = 1e-18
@@ -111,94 +67,43 @@ _HUGE = 100.0
 _DISAGREEMENT = 1e-9
 
 
-def loss_cut(loss: SampledGaussian, level: float) -> float:
-    """Where on the axis of the noise the loss when removing is ``level``."""
-    u = log_expm1_over(level, loss.sampling_probability)
-    return loss.noise_multiplier**2 * u + 0.5
-
-
-def loss_at(loss: SampledGaussian, position: float) -> float:
-    """The loss when removing at a position on the axis of the noise."""
-    return float(_log_weights(loss, np.array([position]))[0])
-
-
-def _log_weights(loss: SampledGaussian, x: Reals) -> Reals:
-    """Log w at points on the real axis, which is the loss when removing."""
-    q, sigma = loss.sampling_probability, loss.noise_multiplier
-    return np.asarray(mixture_log_weights(x, q, sigma, 0.0).real)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A smooth cut: the share Phi((position - x) / width) of a point x lies below it.
-
-    Attributes
-    ----------
-    position
-        Where the cut lies, on the axis of the noise.
-    width
-        Distance > 0 over which the share falls.
-    """
-
-    position: float
-    width: float
-
-    @classmethod
-    def wide(cls, loss: SampledGaussian, position: float, sharpness: float = 1.0) -> Cut:
-        """Return a cut that takes few points: so many, times its sharpness >= 1."""
-        return cls(position, _wide(loss.noise_multiplier) / sharpness)
-
-    @classmethod
-    def sharp(cls, loss: SampledGaussian, position: float) -> Cut:
-        """Return a cut whose tail stays small under the tilts that its own losses ask for."""
-        sigma, level = loss.noise_multiplier, loss_at(loss, position)
-        width = min(_SHARP_SIGMAS * sigma, _SHARP_LOSSES * sigma**2 * max(1.0, level))
-        if level < 1.0:
-            # From there on the loss grows linearly, and the density no longer matters.
-            width = min(width, _SHARP_DENSITIES * sigma**2 / max(position, sigma))
-        return cls(position, width)
-
-    def log_below(self, x: Reals, shift: float = 0.0) -> Any:
-        """Log of the share below the cut at the points x + i shift; real for no shift."""
-        return log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
-
-    def log_beyond(self, x: Reals, shift: float = 0.0) -> Any:
-        """Log of the share beyond the cut at the points x + i shift; real for no shift."""
-        return log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
-
-
-def _wide(sigma: float) -> float:
-    """Width of a wide cut: narrow, but no steeper than the noise in the complex plane."""
-    return min(_WIDE_SIGMAS * sigma, _WIDE_SQUARES * sigma**2)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Integration:
     """How a part is integrated.
 
     Attributes
     ----------
     shift
-        Distance of the shifted line in widths of the narrowest cut.
+        Distance of the shifted line from the real one, in widths of the narrowest cut. What is left
+        of a part far out on a contour falls with it; a share grows up to the line by exp(shift^2 /
+        2), 90-fold at 3, which costs the same factor in rounding.
     points
         Points of a rule, at most; None if the part takes the rule of the whole law.
     corrected
         Whether the digits of the mass less 1 are kept: always, never, or, if None, where that is
         better.
     tail
-        Where the part may end beyond its upper cut, in widths of the cut.
+        Where the part may end beyond its upper cut, in widths of the cut. Of each point beyond the
+        first place of a sharp cut, 9 widths, a share below 1e-19 is left.
     """
 
-    shift: float
-    points: int | None
-    corrected: bool | None
-    tail: Reals
+    shift: float = 1.0
+    points: int | None = None
+    corrected: bool | None = False
+    tail: Reals = field(default_factory=lambda: np.linspace(0.0, 40.0, 161))
+
+    @property
+    def sharp(self) -> bool:
+        """Whether the line lies further from the real one than the usual bounds allow for."""
+        return self.shift > 1.0
 
 
-_TRIMMED = _Integration(_WIDE_SHIFT, _TRIMMED_POINTS, True, _WIDE_TAIL)
-_BELOW = _Integration(_SHARP_SHIFT, _LAYER_POINTS, None, _SHARP_TAIL)
-_BETWEEN = _Integration(_SHARP_SHIFT, _LAYER_POINTS, False, _SHARP_TAIL)
-_SIDE = _Integration(_WIDE_SHIFT, None, False, _WIDE_TAIL)
+_SHARP_TAIL = np.linspace(9.0, 40.0, 125)
+# A trimmed law is meant to be cheap: one that takes more points is cut elsewhere.
+_TRIMMED = _Integration(points=12_000, corrected=True)
+_BELOW = _Integration(shift=3.0, points=40_000, corrected=None, tail=_SHARP_TAIL)
+_BETWEEN = _Integration(shift=3.0, points=40_000, tail=_SHARP_TAIL)
+_SIDE = _Integration()
 
 
 class Truncation:
@@ -267,7 +172,7 @@ class Truncation:
         # A product of shares is no steeper than the share of this width. The rule's own bound has
         # room for the growth of a share over one width.
         width = math.inf
-        if self._how.shift > _WIDE_SHIFT:
+        if self._how.sharp:
             width = 1 / math.hypot(*(1 / cut.width for cut in cuts))
         angle = min(Limits().angle, self._how.shift * min(cut.width for cut in cuts) / sigma**2)
         if self._how.points is None:
@@ -295,7 +200,7 @@ class Truncation:
         x = np.concatenate(
             [np.linspace(start, cut.position, 64), cut.position + cut.width * self._how.tail]
         )
-        sizes = power * _log_weights(self.loss, x) - 0.5 * (x / self.loss.noise_multiplier) ** 2
+        sizes = power * log_weights(self.loss, x) - 0.5 * (x / self.loss.noise_multiplier) ** 2
         sizes += cut.log_below(x)
         if self._how is _TRIMMED:
             counted = np.flatnonzero(sizes > sizes.max() + _NOTHING)
@@ -455,7 +360,7 @@ def trim(loss: SampledGaussian, log_rest: float, sharpness: float = 1.0) -> Trun
         How much sharper than usual the cut is: it needs as many times more points.
     """
     q, sigma = loss.sampling_probability, loss.noise_multiplier
-    wide = math.hypot(sigma, _wide(sigma) / sharpness)
+    wide = math.hypot(sigma, width_of_wide(sigma) / sharpness)
     share = log_rest - math.log(2)
     position = max(
         -wide * float(ndtri_exp(min(share, -1.0))),

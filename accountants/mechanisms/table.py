@@ -24,7 +24,7 @@ import numpy as np
 
 from dpcal import _validate
 from dpcal.accountants import events
-from dpcal.accountants.losses.base import NO_LOSS
+from dpcal.accountants.losses.base import NO_LOSS, PrivacyLoss
 from dpcal.accountants.losses.discrete import (
     blanked_response,
     discrete_laplace,
@@ -45,7 +45,8 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_pairs", "refuse"]
 
-Rule = Callable[[Any, str], Pairs]
+# From an event and a relation to the losses in both directions, or to one loss for both.
+Rule = Callable[[Any, str], Pairs | PrivacyLoss]
 
 # Least sampling probability > 0: its sixth power is still a normal double, and moments need that.
 _LEAST_SAMPLING = 1e-50
@@ -71,7 +72,8 @@ def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
     """
     for cls in type(event).__mro__:
         if cls in RULES:
-            return RULES[cls](event, relation)
+            found = RULES[cls](event, relation)
+            return found if isinstance(found, tuple) else (found, found)
     raise refuse(event, relation)
 
 
@@ -87,11 +89,10 @@ def _sampling(event: Any) -> float:
     return q if q == 0 else _validate.within(_LEAST_SAMPLING, 1.0, sampling_probability=q)
 
 
-def _gaussian(event: events.GaussianDpEvent, relation: str) -> Pairs:
+def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
     # A replaced record moves the sum by up to twice the bound on its norm.
-    loss = Gaussian(sigma / 2 if relation == "replace-one" else sigma)
-    return loss, loss
+    return Gaussian(sigma / 2 if relation == "replace-one" else sigma)
 
 
 def _gaussian_noise(event: events.DpEvent) -> float | None:
@@ -198,7 +199,7 @@ def _mixture_of_gaussians(event: events.MixtureOfGaussiansDpEvent, relation: str
     )
 
 
-def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pairs:
+def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> PrivacyLoss:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
     a = _validate.positive(noise_parameter=event.noise_parameter)
@@ -207,11 +208,12 @@ def _discrete_laplace(event: events.DiscreteLaplaceDpEvent, relation: str) -> Pa
             f"noise_parameter must be at most {_LARGEST_LOSS:g} over the distance {shift} of two "
             f"neighbors, got {event.noise_parameter!r}."
         )
-    loss = discrete_laplace(noise_parameter=a, sensitivity=shift)
-    return loss, loss
+    return discrete_laplace(noise_parameter=a, sensitivity=shift)
 
 
-def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str) -> Pairs:
+def _randomized_response(
+    event: events.RandomizedResponseDpEvent, relation: str
+) -> Pairs | PrivacyLoss:
     if relation == "add-or-remove-one":
         raise refuse(
             event, relation, "An answer that is there or not reveals the record's presence."
@@ -219,51 +221,44 @@ def _randomized_response(event: events.RandomizedResponseDpEvent, relation: str)
     parameters = {"noise_parameter": event.noise_parameter, "num_buckets": event.num_buckets}
     if relation == "replace-special":
         return blanked_response(**parameters)
-    loss = randomized_response(**parameters)
-    return loss, loss
+    return randomized_response(**parameters)
 
 
-def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> Pairs:
+def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyLoss:
     """Fail with probability delta, and be epsilon-private else (Kairouz, Oh, Viswanath 2015)."""
     epsilon = _validate.non_negative(epsilon=event.epsilon)
     delta = _validate.non_negative(delta=event.delta)
     if delta > 1:
         raise ValueError(f"delta must be a number in [0, 1], got {event.delta!r}.")
     given = pure(epsilon) if epsilon > 0 else NO_LOSS
-    if delta == 0:
-        return given, given
-    loss = LossWithFailure(given, delta)
-    return loss, loss
+    return LossWithFailure(given, delta) if delta > 0 else given
 
 
 def _undescribed(event: events.DpEvent, relation: str) -> Pairs:
     raise refuse(event, relation, "It stands for an operation that has no description.")
 
 
-def _laplace(event: events.LaplaceDpEvent, relation: str) -> Pairs:
+def _laplace(event: events.LaplaceDpEvent, relation: str) -> PrivacyLoss:
     scale = _validate.noise(noise_multiplier=event.noise_multiplier)
-    loss = Laplace(scale / 2 if relation == "replace-one" else scale)
-    return loss, loss
+    return Laplace(scale / 2 if relation == "replace-one" else scale)
 
 
-def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> Pairs:
+def _discrete_gaussian(event: events.DiscreteGaussianDpEvent, relation: str) -> PrivacyLoss:
     shift = _validate.count(sensitivity=event.sensitivity)
     shift *= 2 if relation == "replace-one" else 1
-    loss = DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
-    return loss, loss
+    return DiscreteGaussian(_validate.noise(sigma=event.sigma), shift)
 
 
-def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> Pairs:
+def _bounded_range(event: events.ExponentialMechanismDpEvent, relation: str) -> PrivacyLoss:
     epsilon = _validate.non_negative(epsilon=event.epsilon)
-    loss = BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
-    return loss, loss
+    return BoundedRange(epsilon) if epsilon > 0 else NO_LOSS
 
 
-def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pairs:
+def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> PrivacyLoss:
     return _epsilon_delta(events.EpsilonDeltaDpEvent(event.epsilon, 0.0), relation)
 
 
-def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Pairs:
+def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> PrivacyLoss:
     """Shift the threshold by one sensitivity, and the answer that passes by two of them."""
     threshold = _validate.noise(threshold_noise=event.threshold_noise)
     query = _validate.noise(query_noise=event.query_noise)
@@ -271,7 +266,7 @@ def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Pair
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
-def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> Pairs:
+def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
     """Shift the score that wins by one sensitivity past all others, which move by one too."""
     noise = _validate.noise(noise=event.noise)
     epsilon = _moved(relation) * 2 / noise * (1 + 2.0**-50)
@@ -283,9 +278,8 @@ def _moved(relation: str) -> int:
     return 2 if relation == "replace-one" else 1
 
 
-def _concentrated(event: events.ZCDpEvent, relation: str) -> Pairs:
-    loss = Concentrated(rho=event.rho, xi=event.xi)
-    return loss, loss
+def _concentrated(event: events.ZCDpEvent, relation: str) -> PrivacyLoss:
+    return Concentrated(rho=event.rho, xi=event.xi)
 
 
 def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> Pairs:
@@ -305,7 +299,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
     return remove, add
 
 
-def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pairs:
+def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> PrivacyLoss:
     """A record enters one leaf of one tree, so each of its ancestors once (Kairouz et al. 2021, D).
 
     Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
@@ -321,8 +315,7 @@ def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> Pai
         raise ValueError(f"step_counts must be one or more whole numbers, got {counts!r}.")
     nodes = max(size.bit_length() for size in sizes)
     sigma = _validate.noise(noise_multiplier=event.noise_multiplier)
-    loss = Gaussian(sigma / math.sqrt(nodes))
-    return loss, loss
+    return Gaussian(sigma / math.sqrt(nodes))
 
 
 RULES: dict[type[events.DpEvent], Rule] = {

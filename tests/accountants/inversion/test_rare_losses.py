@@ -16,9 +16,10 @@ from dpcal.accountants.inversion.rare_losses import Layers
 from dpcal.accountants.inversion.tilts import epsilon_estimate, saddle_tilt
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach
+from dpcal.accountants.losses.cuts import loss_at, loss_cut
 from dpcal.accountants.losses.quadrature import _series
 from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
-from dpcal.accountants.losses.truncation import below, between, loss_at, loss_cut
+from dpcal.accountants.losses.truncation import below, between
 
 
 def layered(parts, epsilon, size):
