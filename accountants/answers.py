@@ -14,8 +14,8 @@ from typing import Any, Self
 
 __all__ = ["Bounds", "Delta", "Epsilon", "LogDelta", "Risk"]
 
-# Width, relative to delta or to epsilon, from which an answer says that it is wide: ten times of it
-# would pass over answers that have four digits.
+# Width, relative to delta or to epsilon, from which an answer names it in its method: such an
+# answer has fewer than five digits.
 _WIDE = 1e-5
 
 
@@ -40,7 +40,7 @@ class Bounds:
 
     @staticmethod
     def worst(bounds: list[Bounds]) -> Bounds:
-        """Bounds on the maximum of several quantities."""
+        """Return bounds on the maximum of several quantities."""
         largest = max(bounds, key=lambda item: item.upper)
         return Bounds(max(item.lower for item in bounds), largest.upper, largest.method)
 
@@ -134,4 +134,4 @@ class LogDelta(_Answer):
 
 
 class Risk(_Answer):
-    """What an attacker can achieve, rounded up, with the attributes of :class:`Epsilon`."""
+    """The success of an attacker, rounded up, with the attributes of :class:`Epsilon`."""

@@ -3,7 +3,7 @@ r"""What is delta(epsilon) of a composition? Laplace inversion, with every error
 The law of the composed loss is inverted on contours, in the cheapest of several ways
 (:mod:`dpcal.accountants.inversion.strategy`). A single mechanism has a closed form, and a discrete
 one of few steps an exact sum. Where no quadrature of affordable size exists, the answer is a
-Chernoff bound from moments in closed form. Every answer is an interval and says how it was found.
+Chernoff bound from moments in closed form. Every answer is an interval and names its method.
 
 >>> from dpcal.accountants import events
 >>> from dpcal.accountants.mechanisms.decompose import decompose
@@ -50,14 +50,14 @@ _ACCEPTED_ERRORS: dict[type, float] = {
     GaussianMixtures: 1e-6,
     SampledGaussian: 1e-6,
 }
-# Relative error of an exact sum above which it is no answer.
+# Relative error of an exact sum above which it is not an answer.
 _MOST_LOST = 0.5
 # Relative width of an epsilon that Renyi's bound, which takes a search of its own, cannot improve.
 _CLOSE = 1e-6
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
-    """Bounds on log delta(epsilon) of one direction.
+    """Return bounds on log delta(epsilon) of one direction.
 
     Parameters
     ----------
@@ -67,23 +67,23 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
         Any finite number >= 0.
     """
 
-    def ask(other: Direction) -> Bounds:
+    def bounds_of(other: Direction) -> Bounds:
         return log_delta_with_failures(other, lambda given: _finite_log_delta(given, epsilon))
 
     def without_failures(given: Direction) -> Bounds:
         bounds = _finite_log_delta(given, epsilon)
-        return narrowed(given, bounds, bounds.upper, ask, _distance)
+        return narrowed(given, bounds, bounds.upper, bounds_of, _distance)
 
     return log_delta_with_failures(direction, without_failures)
 
 
 def _distance(bounds: Bounds) -> float:
-    """How far apart bounds on a logarithm are; 0 where both are minus infinity."""
+    """Return the width of bounds on a logarithm, 0 where both are minus infinity."""
     return 0.0 if bounds.upper == bounds.lower else bounds.upper - bounds.lower
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
-    """Bounds on log delta(epsilon) where every loss is finite."""
+    """Return bounds on log delta(epsilon) where every loss is finite."""
     bounds = _log_delta(direction, epsilon)[0]
     below = direction.below
     if below is None:
@@ -94,10 +94,10 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
 
 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
-    """The bounds with the smallest of four upper ends: their own, and three in closed form.
+    """Return the bounds with the smallest of four upper ends: their own and three in closed form.
 
     These are the bounds that sampling alone, the support alone and Renyi divergences give. The last
-    are asked for where no lower end is proved.
+    ones are computed where no lower end is proved.
     """
     total = Total(direction.parts)
     uppers = [
@@ -110,14 +110,14 @@ def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
         other = renyi.log_delta_bounds(direction, epsilon)
         uppers.append((other.upper, other.method))
     upper, method = min(uppers)
-    # A lower bound for the pair is none for the mechanism where theorems say more than the pair.
+    # Where theorems prove more than the pair, its lower bound does not hold for the mechanism.
     single = len(direction.parts) == 1 and direction.parts[0][1] == 1
     lower = -math.inf if tighter and not single else bounds.lower
     return Bounds(min(lower, upper), upper, method)
 
 
 def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
-    """Bounds on log delta(epsilon) where they take no contour, None elsewhere."""
+    """Return bounds on log delta(epsilon) where they take no contour, None elsewhere."""
     parts = direction.parts
     if not parts or epsilon >= Total(parts).upper:
         return Bounds(-math.inf, -math.inf, "closed form")
@@ -135,7 +135,7 @@ def without_contour(direction: Direction, epsilon: float) -> Bounds | None:
 
 
 def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion | None]:
-    """Bounds on log delta(epsilon), and the contours that they came from, if any."""
+    """Return bounds on log delta(epsilon), and the contours that they came from, if any."""
     bounds = without_contour(direction, epsilon)
     if bounds is not None:
         return bounds, None
@@ -150,7 +150,7 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
-    """Bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
+    """Return bounds on the smallest epsilon >= 0 with log delta(epsilon) <= ``log_delta``.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """Bounds on epsilon where every loss is finite."""
+    """Return bounds on epsilon where every loss is finite."""
     below = direction.below
     if below is None:
         return _epsilon_of_pairs(direction, log_delta)
@@ -212,7 +212,7 @@ def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _has_exact_sum(direction: Direction) -> bool:
-    """Whether delta takes no contour, so that a search on it beats one on a contour's nodes."""
+    """Return whether delta takes no contour, so that a search on delta itself is faster."""
     loss, times = direction.parts[0]
     if len(direction.parts) > 1:
         return False
@@ -222,7 +222,7 @@ def _has_exact_sum(direction: Direction) -> bool:
 def log_delta_slope(
     direction: Direction, epsilon: float, moved: Direction, change: float
 ) -> tuple[Bounds, float | None]:
-    """Bounds on log delta(epsilon), and its derivative along a change of the mechanism.
+    """Return bounds on log delta(epsilon), and its derivative along a change of the mechanism.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def log_delta_slope(
     Returns
     -------
     (Bounds, float or None)
-        None where the answer came from no contour, or the parts do not correspond.
+        None if the answer did not come from a contour, or the parts do not correspond.
     """
     if direction.finite[0] < 0:
         return log_delta_bounds(direction, epsilon), None
@@ -258,7 +258,7 @@ def log_delta_slope(
 def _rates(
     direction: Direction, moved: Direction, change: float
 ) -> tuple[list[dict[str, float]], list[float]] | None:
-    """Derivatives of the parts' parameters and counts; None where the parts do not correspond."""
+    """Return derivatives of parameters and counts, or None if the parts do not correspond."""
     if len(moved.parts) != len(direction.parts):
         return None
     rates, growths = [], []

@@ -69,7 +69,7 @@ class _Interval:
         self._one_sided = low[0] == -math.inf < high[0]
 
     def read(self, points: Reals) -> tuple[Reals, Reals, Flags]:
-        """Lower and upper bounds at sorted points near the center, and which are good enough."""
+        """Return lower and upper bounds at sorted points near the center, and which are close."""
         found = [
             self.inversion.log_bounds_at(points[start : start + self._chunk])
             for start in range(0, len(points), self._chunk)
@@ -92,7 +92,7 @@ class DirectionProfile:
     """
 
     def __init__(self, direction: Direction) -> None:
-        # Infinite losses have no transform: the rest is asked given that none occurs.
+        # Infinite losses have no transform: the rest is computed given that none occurs.
         self._log_finite, self._direction = direction.finite
         below = self._direction.below
         self._below = None if below is None else DirectionProfile(below)
@@ -100,7 +100,7 @@ class DirectionProfile:
         self._intervals: list[_Interval] = []
 
     def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper bounds on log delta at each epsilon >= 0, in any order."""
+        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order."""
         lower, upper = self._given_finite(epsilons)
         if self._log_finite < 0:
             pairs = [Bounds(*ends, "") for ends in zip(lower.tolist(), upper.tolist(), strict=True)]
@@ -110,7 +110,7 @@ class DirectionProfile:
         return lower, upper
 
     def _given_finite(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Bounds on log delta at each epsilon, given that no loss is infinite."""
+        """Return bounds on log delta at each epsilon, given that no loss is infinite."""
         points, places = np.unique(epsilons, return_inverse=True)
         lower, upper = np.full(len(points), -math.inf), np.zeros(len(points))
         if self._total.renyi_is_tighter:
@@ -147,7 +147,7 @@ class DirectionProfile:
             upper[one_sided] = np.minimum(upper[one_sided], crude)
 
     def log_chernoff(self, epsilons: Reals) -> Reals:
-        """Crude upper bounds on log delta, from a grid of tilts."""
+        """Return crude upper bounds on log delta, from a grid of tilts."""
         upper = self._finite_chernoff(epsilons)
         if self._log_finite < 0:
             found = [combine(self._log_finite, Bounds(-math.inf, x, "")) for x in upper.tolist()]
@@ -155,7 +155,7 @@ class DirectionProfile:
         return upper
 
     def _finite_chernoff(self, epsilons: Reals) -> Reals:
-        """Crude upper bounds on log delta, given that no loss is infinite."""
+        """Return crude upper bounds on log delta, given that no loss is infinite."""
         upper = np.where(epsilons < self._total.upper, 0.0, -math.inf)
         try:
             _, variance = self._total.at_zero
@@ -168,7 +168,7 @@ class DirectionProfile:
         return np.asarray(np.minimum(upper, bounds))
 
     def _without_contours(self, points: Reals, lower: Reals, upper: Reals) -> Flags:
-        """Fill in what takes no contour; which points are left."""
+        """Fill in the points that take no contour; return which ones are left."""
         beyond = points >= self._total.upper
         upper[beyond] = -math.inf
         todo = ~beyond
@@ -186,18 +186,18 @@ class DirectionProfile:
     def _read(
         self, interval: _Interval, points: Reals, todo: Flags, lower: Reals, upper: Reals
     ) -> None:
-        """Fill in what an interval serves."""
+        """Fill in the points that an interval serves."""
         near = np.flatnonzero(todo & (np.abs(points - interval.center) <= 1.1 * interval.reach))
         if len(near):
             low, high, served = interval.read(points[near])
             done = near[served]
             lower[done], upper[done], todo[done] = low[served], high[served], False
             if len(done) < len(near):
-                # The answer says how far the next contour will get.
+                # The answer determines how far the next contour reaches.
                 interval.reach = float(np.abs(points[done] - interval.center).max(initial=0.0))
 
     def _read_new_interval(self, points: Reals, todo: Flags, lower: Reals, upper: Reals) -> bool:
-        """Fill in what a new interval serves; whether the first point is among it."""
+        """Fill in the points that a new interval serves; return whether the first is among them."""
         place = int(np.argmax(todo))
         first = float(points[place])
         reach = self._intervals[-1].reach if self._intervals else self._reach_at_zero()

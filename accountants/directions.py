@@ -66,9 +66,9 @@ class Composition:
 
     @property
     def laws(self) -> Composition | None:
-        """The composition with laws that dominate its losses; None where one of them has none.
+        """The composition with laws that dominate its losses, or None if a loss has no such law.
 
-        Where a loss has no law of its own, the law says less than the mechanism: from above only.
+        A law in place of a loss that has none of its own bounds the mechanism from above only.
         """
         directions = []
         for direction in self.directions:

@@ -163,7 +163,7 @@ class DiscreteGaussianDpEvent(DpEvent):  # type: ignore[misc]
 
 @attr.s(frozen=True, slots=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(DpEvent):  # type: ignore[misc]
-    """Any mechanism that is (epsilon, delta)-private under the relation that is asked for.
+    """Any mechanism that is (epsilon, delta)-private under the relation of the question.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class ExponentialMechanismDpEvent(DpEvent):  # type: ignore[misc]
     """Any epsilon-bounded-range mechanism, such as the exponential mechanism.
 
     Its privacy loss on any two neighbors lies in an interval of length epsilon (Durfee and Rogers
-    2019), under the relation that is asked for. The exponential mechanism that answers r with
+    2019), under the relation of the question. The exponential mechanism that answers r with
     probability proportional to exp(epsilon u(r) / (2 Delta)) is one of them; u are its scores, and
     Delta is their sensitivity.
 

@@ -1,4 +1,4 @@
-"""What does an event cost? The front door to every accountant.
+"""What does an event cost? The functions that every accountant answers.
 
 >>> from dpcal.accountants import events
 >>> event = events.dpsgd(sampling_probability=0.01, noise_multiplier=1.0, steps=10_000)
@@ -58,7 +58,7 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 _BACKENDS = {"pld": pld, "prv": prv}
 _OWN = {"characteristic": characteristic, "renyi": renyi}
 # Events of whole runs, which are priced as one: for each, the module whose functions ``epsilon``
-# and ``delta`` do that. Such a module stands on this one, so it is loaded by the first question.
+# and ``delta`` price it. Such a module imports this one, so it is loaded by the first question.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
     CorrelatedGaussianDpEvent: "dpcal.accountants.correlated.pricing",
 }
@@ -69,7 +69,7 @@ def _chosen(accountant: str) -> str:
 
 
 def _answering(name: str, composition: Composition) -> tuple[str, ...]:
-    """The accountants that may answer: Renyi's too, where only divergences are known exactly."""
+    """Return the accountants to try: Renyi's too where only divergences are known exactly."""
     if name != "auto":
         return (name,)
     if composition.has_law:
@@ -137,7 +137,7 @@ _Question = _EpsilonAt | _LogDeltaAt
 def _bounds(
     question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    """Bounds by one accountant. Renyi's knows losses of which the others need a law."""
+    """Return one accountant's bounds. Renyi's takes losses of which the others need a law."""
     laws = None if name == "renyi" or composition.has_law else composition.laws
     priced = laws or composition
     if not priced.private:
@@ -153,7 +153,7 @@ def _bounds(
 
 
 def _finite_end(direction: Direction, delta: float) -> Bounds | None:
-    """The largest finite loss of a single mechanism that fails with exactly this delta."""
+    """Return the largest finite loss of a single mechanism that fails with exactly this delta."""
     if len(direction.parts) == 1 and direction.parts[0][1] == 1:
         loss = direction.parts[0][0]
         if isinstance(loss, LossWithFailure) and loss.failure_probability == delta:
@@ -162,14 +162,14 @@ def _finite_end(direction: Direction, delta: float) -> Bounds | None:
 
 
 def _needs_less(direction: Direction, found: Bounds, log_delta: float, module: Any) -> bool:
-    """Whether a direction provably needs no larger epsilon than the one found for another."""
+    """Return whether a direction provably needs no larger epsilon than that of another one."""
     if _chernoff_suffices(direction, found.lower, log_delta):
         return True
     return bool(module.log_delta_bounds(direction, found.upper).upper <= log_delta)
 
 
 def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -> bool:
-    """Whether a few Chernoff bounds prove log delta(epsilon) <= log_delta, at little cost."""
+    """Return whether a few Chernoff bounds prove log delta(epsilon) <= log_delta."""
     total = Total(direction.parts)
     if total.upper <= epsilon:
         return True
@@ -189,7 +189,7 @@ def _chernoff_suffices(direction: Direction, epsilon: float, log_delta: float) -
 def _checked(
     question: _Question, composition: Composition, name: str, options: dict[str, Any]
 ) -> Bounds:
-    """Bounds by one accountant, which must meet those of one that shares no numerics with it."""
+    """Return one accountant's bounds, which must meet those of one with other numerics."""
     bounds = _bounds(question, composition, name, options if name in _BACKENDS else {})
     if name in _BACKENDS:
         other, second = "characteristic", _bounds(question, composition, "characteristic", {})
@@ -217,7 +217,7 @@ def _smallest(
     cross_check: bool,
     options: dict[str, Any],
 ) -> tuple[Bounds, str]:
-    """The bounds with the smallest upper end of one or more accountants, and whose they are."""
+    """Return the bounds with the smallest upper end, and the accountant that they are of."""
     composition = decompose(event, relation)
     ask = _checked if cross_check else _bounds
     names = _answering(accountant, composition)
@@ -263,8 +263,8 @@ def epsilon(
         Whether a second accountant must agree: dp-accounting's PLD, from above and below, or the
         Renyi bound where that does not price the event.
     **options
-        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld; also the one that
-        checks), ``eps_error`` and ``delta_error`` (prv).
+        Passed to the backend: ``interval``, ``tail_mass`` and ``two_sided`` (pld, also as a second
+        accountant), ``eps_error`` and ``delta_error`` (prv).
 
     Returns
     -------
@@ -281,7 +281,7 @@ def epsilon(
     BackendRefused
         If the chosen backend gives no answer.
     AccountantsDisagree
-        If a cross-check was asked for and the two intervals do not meet.
+        If ``cross_check`` is set and the two intervals do not meet.
 
     >>> from dpcal.accountants import events
     >>> event = events.dpsgd(sampling_probability=0.1, noise_multiplier=2.0, steps=100)
@@ -315,7 +315,7 @@ def log_delta(
 
     Deltas far below the range of a double keep their digits.
 
-    The other parameters, and what is raised, are those of :func:`epsilon`.
+    The other parameters and the exceptions are those of :func:`epsilon`.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def delta(
 ) -> Delta:
     """Return the delta of an event at a given epsilon >= 0, rounded up.
 
-    The other parameters, and what is raised, are those of :func:`epsilon`.
+    The other parameters and the exceptions are those of :func:`epsilon`.
 
     Parameters
     ----------
@@ -463,7 +463,7 @@ def compare(
     accountants: tuple[str, ...] = ACCOUNTANTS[1:],
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Comparison:
-    """Ask several accountants for the epsilon of one event.
+    """Return the epsilons that several accountants compute for one event.
 
     Warns with :class:`dpcal.errors.DisagreementWarning` where two intervals do not meet.
 
@@ -476,9 +476,9 @@ def compare(
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountants
-        Which ones to ask.
+        Their names.
     options
-        For each accountant's name, what to pass to it: see :func:`epsilon`.
+        For each accountant's name, its options: see :func:`epsilon`.
 
     Returns
     -------

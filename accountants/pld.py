@@ -1,4 +1,4 @@
-"""What does dp-accounting's privacy loss distribution say? A backend and an independent check.
+"""What is epsilon by dp-accounting's privacy loss distribution? A backend and a check.
 
 Each loss is handed to dp-accounting's ``privacy_loss_distribution`` builders and composed there as
 often as the event says (not by its accountant, which drops the count of some events). Losses are
@@ -79,7 +79,7 @@ class _Grid:
 
 @singledispatch
 def _distribution(loss: PrivacyLoss, builders: Any, grid: _Grid) -> Any:
-    """One loss as dp-accounting's distribution, by a function for each class of losses."""
+    """Return one loss as dp-accounting's distribution, by a function for each class of losses."""
     raise UnsupportedEvent(f"The PLD backend does not price {loss!r}.")
 
 
@@ -134,7 +134,7 @@ def _(loss: ScatteredLoss, builders: Any, grid: _Grid) -> Any:
 
 
 def _scattered(loss: ScatteredLoss, failure: float, builders: Any, grid: _Grid) -> Any:
-    """A pair with finitely many losses, of which either law has outcomes that the other lacks."""
+    """Return a pair with finitely many losses, either law with outcomes that the other lacks."""
     reference = np.array(loss.log_reference) + math.log1p(-failure)
     lower, upper = (dict(enumerate(logs.tolist())) for logs in (reference, reference + loss.values))
     if failure:
@@ -152,7 +152,7 @@ def epsilon_bounds(
     tail_mass: float = 1e-15,
     two_sided: bool = False,
 ) -> Bounds:
-    """Upper bound on epsilon at delta; the lower bound is 0 unless it is asked for.
+    """Return bounds on epsilon at a delta; the lower one is 0 unless ``two_sided``.
 
     Parameters
     ----------

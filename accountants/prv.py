@@ -1,4 +1,4 @@
-"""What does Microsoft's prv-accountant say? A backend and check of Gaussians on Poisson samples.
+"""What is epsilon by Microsoft's prv-accountant? A backend for Gaussians on Poisson samples.
 
 It answers for add-or-remove-one, and for replace-special: where each record joins a batch by a coin
 of its own, a record that is blanked is one that is not there, and the dominating pairs are equal.
@@ -55,7 +55,7 @@ def _accountant(
 
 @singledispatch
 def _variable(loss: PrivacyLoss) -> Any:
-    """One loss as prv-accountant's privacy random variable."""
+    """Return one loss as prv-accountant's privacy random variable."""
     raise UnsupportedEvent(f"The PRV backend does not price {loss!r}.")
 
 
@@ -76,7 +76,7 @@ def _(loss: SampledGaussian) -> Any:
 
 
 def _ask(question: Any) -> Any:
-    """Answer of the package, or its refusal in one sentence."""
+    """Return the package's answer, or raise its refusal in one sentence."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -93,7 +93,7 @@ def epsilon_bounds(
     eps_error: float = 0.01,
     delta_error: float | None = None,
 ) -> Bounds:
-    """Bounds on epsilon at delta.
+    """Return bounds on epsilon at a delta.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def log_delta_bounds(
     eps_error: float = 0.01,
     delta_error: float | None = None,
 ) -> Bounds:
-    """Bounds on log delta at epsilon; ``delta_error`` is 1/1000 of the Renyi bound when omitted."""
+    """Return bounds on log delta; ``delta_error`` is 1/1000 of the Renyi bound when omitted."""
     if delta_error is None:
         bound = max(renyi.log_delta_bounds(item, epsilon).upper for item in composition.directions)
         delta_error = math.exp(bound) / 1000

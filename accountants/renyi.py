@@ -1,4 +1,4 @@
-r"""What does Renyi differential privacy say? The log-MGF on the real axis, at real orders.
+r"""What is epsilon by Renyi differential privacy? The log-MGF on the real axis, at real orders.
 
 The Renyi divergence of order 1 + c is log M(c) / c; it adds under composition. Its conversion
 
@@ -59,7 +59,7 @@ def divergence(direction: Direction, order: float) -> float:
 
 
 def _variance(total: Total) -> float:
-    """Curvature of log M at 0, for a first guess."""
+    """Return curvature of log M at 0, for a first guess."""
     return max(float(total.moments([0.0])[0, 2]), 1e-12)
 
 
@@ -70,12 +70,12 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 
 @functools.cache
 def _chernoff_at_tilts() -> tuple[float, ...]:
-    """The factor of every law's bound at each of these tilts, which takes longer than a bound."""
+    """Return the Chernoff factor at each of these tilts, which takes longer than a bound."""
     return tuple(float(log_chernoff(c)) for c in _TILTS)
 
 
 def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
-    """The tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c), in closed form."""
+    """Return the tilt c of least ``cost(c, log M(c), log chernoff(c))``, and log M(c)."""
     from scipy.optimize import minimize_scalar
 
     def bound(c: float, chernoff: float) -> tuple[float, float, float]:
@@ -99,7 +99,7 @@ def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> 
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
-    """Upper bound on epsilon at a given log delta, optimised over the order; the lower bound is 0.
+    """Return an upper bound on epsilon at a log delta, over all orders; the lower bound is 0.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """Upper bound on epsilon where every loss is finite."""
+    """Return upper bound on epsilon where every loss is finite."""
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
@@ -142,7 +142,7 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
 
 
 def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
-    """Upper bound on log delta(epsilon), optimised over the order; the lower bound is -infinity.
+    """Return an upper bound on log delta(epsilon), over all orders; the lower is -infinity.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
-    """Upper bound on log delta(epsilon) where every loss is finite."""
+    """Return upper bound on log delta(epsilon) where every loss is finite."""
     if not direction.parts:
         return Bounds(-math.inf, -math.inf, "no loss")
     total = Total(direction.parts)

@@ -1,7 +1,7 @@
 """Rounding outward: answers that stay safe although doubles round to nearest.
 
 Every bound of this package adds its own error, in units in the last place, and rounds away from the
-true value. What that needs is here once.
+true value. The functions that round so are here.
 
 >>> from fractions import Fraction
 >>> rounded_up(1 / 3, Fraction(1, 3)) > Fraction(1, 3)
@@ -17,8 +17,7 @@ from fractions import Fraction
 
 __all__ = ["UNIT", "exp_down", "exp_up", "next_up", "rounded_up"]
 
-# The distance from 1 to the next double. A rounded operation has at most half this relative error,
-# so that half of it would not cover a few operations.
+# The distance from 1 to the next double, which covers the relative errors of two operations.
 UNIT = 2.0**-52
 # Logarithm, in nats, below which an exponential is less than half the smallest positive double.
 _LOG_OF_SMALLEST = -745.0

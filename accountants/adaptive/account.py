@@ -78,15 +78,15 @@ class Account:
         return self
 
     def __len__(self) -> int:
-        """How many elementary mechanisms have run, repetitions counted."""
+        """Return the number of elementary mechanisms that have run, repetitions counted."""
         return sum(self._counts.values())
 
     def __bool__(self) -> bool:
-        """True, also before the first step: an account is not a list."""
+        """Return True, also before the first step: an account is not a list."""
         return True
 
     def supports(self, event: events.DpEvent) -> bool:
-        """Whether a theorem here covers ``event`` under the account's relation."""
+        """Return whether a theorem here covers ``event`` under the account's relation."""
         try:
             for part in leaves(event):
                 if part not in self._counts:
@@ -122,7 +122,7 @@ class Account:
 def _without_zeros(leaf: events.DpEvent) -> events.DpEvent:
     """Return an elementary event with dp-accounting's reading of noise that is zero: not private.
 
-    Calibrators ask for it at the ends of their brackets.
+    Calibrators need it at the ends of their brackets.
     """
     if isinstance(leaf, events.PoissonSampledDpEvent):
         if leaf.sampling_probability == 0:
@@ -148,7 +148,7 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         self._account = Account(neighboring_relation=name)
 
     def _maybe_compose(self, event: events.DpEvent, count: int, do_compose: bool) -> Any:
-        """Compose ``event``, or say which part of it no theorem here covers."""
+        """Compose ``event``, or return the part of it that no theorem here covers."""
         for leaf, times in leaves(event).items():
             part = _without_zeros(leaf)
             try:

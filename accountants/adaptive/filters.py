@@ -1,4 +1,4 @@
-r"""May one more mechanism run, chosen from what the last ones said? Privacy filters and odometers.
+r"""May one more mechanism run, chosen by earlier answers? Privacy filters and odometers.
 
 An accountant prices mechanisms fixed in advance. Where noise, sampling or the number of steps
 depend on past outputs, the epsilon of the realised sequence proves nothing: the sequence itself
@@ -68,7 +68,7 @@ _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 
 
 def _squared_mu(event: events.DpEvent, relation: str) -> float:
-    """Squared GDP parameter of a composition of Gaussian mechanisms."""
+    """Return squared GDP parameter of a composition of Gaussian mechanisms."""
     composition = decompose(event, relation)
     if not composition.private:
         return math.inf
@@ -81,7 +81,7 @@ def _squared_mu(event: events.DpEvent, relation: str) -> float:
 
 
 def _rho(event: events.DpEvent, relation: str) -> float:
-    """The zCDP parameter of a composition of Gaussian mechanisms and zCDP events."""
+    """Return the zCDP parameter of a composition of Gaussian mechanisms and zCDP events."""
     total = 0.0
     for leaf, times in leaves(event).items():
         if not isinstance(leaf, events.ZCDpEvent):
@@ -96,13 +96,13 @@ def _rho(event: events.DpEvent, relation: str) -> float:
 
 
 def _renyi_budget(c: float, epsilon: float, log_delta: float) -> float:
-    """Largest Renyi divergence of order 1 + c that implies (epsilon, delta); negative if none."""
+    """Return the largest Renyi divergence of order 1 + c that implies (epsilon, delta), or < 0."""
     margin = 8 * UNIT * (abs(log_delta) / c + epsilon + 4 / c + 4)
     return epsilon + (log_delta - float(log_chernoff(c))) / c - margin
 
 
 def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float) -> float:
-    """Order at which the budget is the largest multiple of ``cost(order)``."""
+    """Return order at which the budget is the largest multiple of ``cost(order)``."""
     from scipy.optimize import minimize_scalar
 
     def multiple(x: float) -> float:
@@ -118,13 +118,13 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
 
 
 def _zcdp_budget(epsilon: float, log_delta: float) -> float:
-    """Largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
+    """Return largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
     order = _best_order(lambda order: order, epsilon, log_delta)
     return _renyi_budget(order - 1, epsilon, log_delta) / order
 
 
 def _gdp_budget(epsilon: float, log_delta: float) -> float:
-    """Largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
+    """Return largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
 
     def excess(mu: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
@@ -264,7 +264,7 @@ class PrivacyFilter:
 
     @property
     def kind(self) -> str:
-        """The kind of the filter, which says which theorem is used."""
+        """The kind of the filter: the theorem that is used."""
         return self._kind
 
     @property
@@ -279,7 +279,7 @@ class PrivacyFilter:
 
     @property
     def unit(self) -> str:
-        """What ``budget``, ``spent`` and ``remaining`` measure."""
+        """The unit of ``budget``, ``spent`` and ``remaining``."""
         return _UNITS[self._kind].format(order=self._order)
 
     @property
@@ -289,12 +289,12 @@ class PrivacyFilter:
 
     @property
     def spent(self) -> float:
-        """What was spent so far, in the filter's unit, rounded up."""
+        """The cost so far, in the filter's unit, rounded up."""
         return self._spent
 
     @property
     def remaining(self) -> float:
-        """What is left to be spent, in the filter's unit."""
+        """The rest of the budget, in the filter's unit."""
         return self._budget - self._spent
 
     def cost(self, event: events.DpEvent, count: int = 1) -> float:
@@ -308,7 +308,7 @@ class PrivacyFilter:
         return self._cost(event, count)[0]
 
     def would_exceed(self, event: events.DpEvent, count: int = 1) -> bool:
-        """Whether :meth:`spend` would raise BudgetExceeded."""
+        """Return whether :meth:`spend` would raise BudgetExceeded."""
         return next_up(self._spent + self.cost(event, count)) > self._budget
 
     def spend(self, event: events.DpEvent, count: int = 1) -> None:

@@ -1,4 +1,4 @@
-r"""What does one notion of privacy say in terms of another? Conversions, by the best theorem known.
+r"""What does one notion of privacy imply for another? Conversions, by the best theorem known.
 
 Numbers that were published without an event come as (epsilon, delta), as a Renyi divergence, as
 zCDP's rho or as Gaussian DP's mu. Each function turns one claim into another that it implies,
@@ -9,9 +9,9 @@ rounded to the safe side; orders are optimised over all reals.
 >>> print(f"{renyi_from_pure(1.0, order=8.0):.6f} {rho_from_pure(1.0):.6f}")
 0.955248 0.500000
 
-What is missing is missing in mathematics: (epsilon, delta) with delta > 0 implies no finite Renyi
+Some conversions do not exist: (epsilon, delta) with delta > 0 implies no finite Renyi
 divergence, no rho and no mu, as the rest of the probability may reveal everything; rho implies no
-mu. :func:`least_renyi` says what remains true: a mechanism whose delta is not smaller cannot have
+mu. :func:`least_renyi` is what remains true: a mechanism whose delta is not smaller cannot have
 a Renyi divergence below it.
 """
 
@@ -52,7 +52,7 @@ def _up(value: float) -> float:
 
 
 def _gaussian(mu: float) -> Direction:
-    """The Gaussian mechanism whose mu is not smaller."""
+    """Return the Gaussian mechanism whose mu is not smaller."""
     return Direction("both", ((Gaussian((1 - 2 * UNIT) / mu), 1),))
 
 

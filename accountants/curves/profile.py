@@ -48,18 +48,18 @@ Reals = NDArray[np.float64]
 _GUESS_POINTS = 129
 # Corrections of the first guess at an epsilon, each of which squares its error.
 _CORRECTIONS = 3
-# Relative width of an epsilon from a profile above which it is asked for by itself.
+# Relative width of an epsilon from a profile above which it is computed by itself.
 _LOOSE = 1e-6
 
 
 class _WorstProfile:
-    """The larger of the directions' deltas; a direction that is provably smaller is not asked."""
+    """The larger of the directions' deltas; a direction that is provably smaller is skipped."""
 
     def __init__(self, composition: Composition) -> None:
         self._directions = [DirectionProfile(item) for item in composition.directions]
 
     def log_bounds(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper bounds on log delta at each epsilon >= 0, in any order."""
+        """Return lower and upper bounds on log delta at each epsilon >= 0, in any order."""
         lower, upper = self._directions[0].log_bounds(epsilons)
         for direction in self._directions[1:]:
             asked = direction.log_chernoff(epsilons) > lower
@@ -204,14 +204,14 @@ def epsilon_profile(
 
 
 def _single(composition: Composition, log_delta: float) -> Bounds:
-    """Bounds on the epsilon of a single delta."""
+    """Return bounds on the epsilon of a single delta."""
     return Bounds.worst(
         [characteristic.epsilon_bounds(item, log_delta) for item in composition.directions]
     )
 
 
 def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
-    """Bounds on the epsilons at increasing log deltas."""
+    """Return bounds on the epsilons at increasing log deltas."""
     lower, upper = np.zeros(len(targets)), np.full(len(targets), math.inf)
     profile = _WorstProfile(composition)
     at_zero = profile.log_bounds(np.zeros(1))[1][0]
@@ -232,7 +232,7 @@ def _invert(composition: Composition, targets: Reals) -> tuple[Reals, Reals]:
 def _guesses(
     profile: _WorstProfile, targets: Reals, low: float, high: float
 ) -> tuple[Reals, Reals] | None:
-    """Approximate epsilons at the targets, and the rate at which they fall there."""
+    """Return approximate epsilons at the targets, and the rate at which they fall there."""
     from scipy.interpolate import PchipInterpolator
 
     if not 0 <= low < high < math.inf:

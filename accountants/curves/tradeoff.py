@@ -72,7 +72,7 @@ _MOST_POINTS = 256
 _GDP_WIDTH = 5e-4
 # A mu beyond this is reported as infinite: no privacy worth a number is left.
 _LARGEST_MU = 1e9
-# A pair whose exp(-epsilon) is below this says nothing that a picture or a number would show.
+# A pair whose exp(-epsilon) is below this does not raise the curve by anything visible.
 _NO_LINE = 1e-300
 
 
@@ -85,7 +85,7 @@ class _Test:
         self._at_zero: Bounds | None = None
 
     def delta(self, epsilon: float) -> Bounds:
-        """Bounds on delta at an epsilon of either sign."""
+        """Return bounds on delta at an epsilon of either sign."""
         low, high = self.deltas(np.array([epsilon]))
         return Bounds(float(low[0]), float(high[0]), "contour")
 
@@ -97,7 +97,7 @@ class _Test:
         return self._at_zero
 
     def deltas(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper bounds on delta at epsilons of either sign."""
+        """Return lower and upper bounds on delta at epsilons of either sign."""
         low, high = np.empty(len(epsilons)), np.empty(len(epsilons))
         for rows, profile in (
             (epsilons >= 0, self._forward),
@@ -114,7 +114,7 @@ class _Test:
         return low, high
 
     def lines(self, epsilons: Reals, rates: Reals) -> tuple[Reals, Reals]:
-        """Bounds on delta(epsilon) + exp(epsilon) rate, which no true-positive rate exceeds."""
+        """Return bounds on delta(epsilon) + exp(epsilon) rate, above every true-positive rate."""
         points, places = np.unique(epsilons, return_inverse=True)
         low, high = (ends[places].reshape(epsilons.shape) for ends in self.deltas(points))
         rises = np.exp(epsilons + np.log(rates))
@@ -122,7 +122,7 @@ class _Test:
         return low + rises * (1 - errors), high + rises * (1 + errors)
 
     def powers(self, rates: Reals) -> tuple[Reals, Reals]:
-        """Bounds on the best true-positive rates at false-positive rates, shape (n,)."""
+        """Return bounds on the best true-positive rates at false-positive rates, shape (n,)."""
         column = rates[:, None]
         at_zero = np.minimum(self.at_zero.upper + rates * (1 + 8 * UNIT), 1.0)
         # Outside of these ranges, the line lies above its value at 0.
@@ -144,7 +144,7 @@ class _Test:
         return np.minimum(lower, best), best
 
     def _power_from_advantage(self, rate: float) -> float:
-        """Lower bound on the best true-positive rate from delta(0) alone.
+        """Return lower bound on the best true-positive rate from delta(0) alone.
 
         The curve of true- against false-positive rates is concave, holds (0, 0) and (1, 1), and is
         delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
@@ -155,7 +155,7 @@ class _Test:
 
 
 def _minimum_from_below(epsilons: Reals, lows: Reals, highs: Reals) -> Reals:
-    """Lower bounds on the smallest values of convex functions of exp(epsilon), one a row.
+    """Return lower bounds on the smallest values of convex functions of exp(epsilon), one a row.
 
     Where the smallest of the points lies between two that are larger, chords through it and either
     of them, prolonged beyond it, stay below the function; 0 elsewhere.
@@ -190,7 +190,7 @@ def _risk(bounds: Bounds, relation: str) -> Risk:
 
 
 def _worst_powers(tests: list[_Test], rates: Reals) -> tuple[Reals, Reals]:
-    """Bounds on the largest true-positive rates of any test, shape (n,)."""
+    """Return bounds on the largest true-positive rates of any test, shape (n,)."""
     if not tests:
         return np.ones(len(rates)), np.ones(len(rates))
     lower, upper = zip(*(test.powers(rates) for test in tests), strict=True)
@@ -471,9 +471,9 @@ def gdp_mu(
 ) -> Risk:
     """Return mu of the tightest Gaussian-DP curve below the event's trade-off curve, rounded up.
 
-    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, which is to say
-    that every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
-    mechanism are those of one without sampling, whose mu is useless; slack leaves them out.
+    Guaranteed: delta(epsilon) <= delta_mu(epsilon) + slack at every epsilon >= 0, that is,
+    every false-negative rate is at least that of mu-GDP, minus slack. The tails of a sampled
+    mechanism are those without sampling, whose mu is useless; slack leaves them out.
     Compositions of Gaussian mechanisms need none and get their exact mu.
 
     Parameters
@@ -523,7 +523,7 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
 
 
 def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
-    """Smallest number, to a relative 1e-9, from which on ``holds`` is true; rounded up."""
+    """Return smallest number, to a relative 1e-9, from which on ``holds`` is true; rounded up."""
     high = min(1.0, largest)
     while high < largest and not holds(high):
         if high > _LARGEST_MU:
@@ -549,11 +549,11 @@ class _Profile:
 
     @staticmethod
     def of(deltas: DirectionProfile, epsilons: Reals, slack: float) -> _Profile:
-        """The profile of one direction."""
+        """Return the profile of one direction."""
         return _Profile(epsilons, *deltas.log_bounds(epsilons), slack)
 
     def refined(self, deltas: DirectionProfile) -> _Profile:
-        """The profile with a new point in the middle of every two."""
+        """Return the profile with a new point in the middle of every two."""
         middles = 0.5 * (self.epsilons[:-1] + self.epsilons[1:])
         new = _Profile.of(deltas, middles, self.slack)
         places = np.arange(1, len(self.epsilons))
@@ -562,7 +562,7 @@ class _Profile:
         return _Profile(np.insert(self.epsilons, places, middles), lower, upper, self.slack)
 
     def above_gaussian(self, mu: float) -> bool:
-        """Whether delta provably exceeds delta_mu by more than the slack somewhere."""
+        """Return whether delta provably exceeds delta_mu by more than the slack somewhere."""
         for epsilon, log_delta in zip(self.epsilons, self.lower, strict=True):
             excess = exp_down(log_delta) * (1 - UNIT) - self.slack
             if excess > 0:
@@ -572,7 +572,7 @@ class _Profile:
         return False
 
     def below_gaussian(self, mu: float) -> bool:
-        """Whether delta provably exceeds delta_mu by at most the slack everywhere.
+        """Return whether delta provably exceeds delta_mu by at most the slack everywhere.
 
         Delta is convex in exp(epsilon), so below its chords; delta_mu is nearest to a chord where
         its slope is the chord's.

@@ -43,7 +43,7 @@ Complexes = NDArray[np.complex128]
 FURTHEST = 20.0
 # Distances of all trial tilts from the saddle, in widths of the peak. Chernoff bounds at these
 # tilts say how small the aliases are. For a normal law the best lies at sqrt(2 log(1 / tolerance))
-# = 8 widths; laws of rare jumps need nearer ones, others further ones.
+# = 8 widths; laws of rare jumps need nearer tilts, others further tilts.
 _SPREADS = np.array([0.05, 0.15, 0.35, 0.7, 1.5, 2.5, 4.0, 6.0, 8.5, 12.0, FURTHEST])
 # Distances of the trial tilts on a line of many points, in widths of the peak.
 _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
@@ -51,12 +51,11 @@ _FEWER_SPREADS = np.array([0.15, 0.7, 2.5, 4.0])
 # more exactly, at a bound each: the last node lies at most this much too far out.
 _GRID_RATIO = 1.12
 # Shifts at which the smoothed delta bounds the plain one from below, as logarithms of the
-# probability that the added loss exceeds the shift. Each is twice the one before: closer ones gain
-# little.
+# probability that the added loss exceeds the shift.
 _MARGINS = (3.0, 6.0, 12.0, 24.0, 48.0)
 # Logarithm at which the size of an error is capped: its exponential is still a double.
 _HUGE = 700.0
-# An integrand without a digit left may have no value; its sum then says nothing.
+# An integrand without a digit left may be NaN; its sum is then without bounds.
 _silent = np.errstate(over="ignore", invalid="ignore")
 
 
@@ -66,7 +65,7 @@ class Contour:
     Parameters
     ----------
     measure
-        What is inverted.
+        The measure that is inverted.
     c
         Real part of the line, in (0, inf) for delta or, for a law, in (-1, 0) for 1 - delta.
     epsilon
@@ -118,7 +117,7 @@ class Contour:
         self.smoothing = 0.0
         self.coarse = False
         self.step = math.nan
-        # The integrand at the epsilon asked for last.
+        # The last epsilon and the integrand there.
         self._last = (math.nan, np.empty(0, dtype=complex))
         self._choose_step(measure, epsilon)
         if not 0 < self.step < math.inf:
@@ -136,7 +135,7 @@ class Contour:
     # -- choices made from bounds
 
     def _choose_step(self, measure: Measure, epsilon: float) -> None:
-        """Largest h whose aliases, by Chernoff bounds at other tilts, are below the tolerance."""
+        """Choose the largest step whose aliases are below the tolerance, by Chernoff bounds."""
         c, w = self.c, self.width
         left_end = 0.0 if c > 0 else -1.0
         right_end = math.inf if c > 0 else 0.0
@@ -161,7 +160,7 @@ class Contour:
         self.step = min(float(steps[trials < c].max()), float(steps[trials > c].max()))
 
     def _log_aliases(self, epsilons: Reals) -> Reals:
-        """Log of a bound on the sum of all aliases at each epsilon."""
+        """Return the log of a bound on the sum of all aliases at each epsilon."""
         a = self._trials
         distance = np.abs(a - self.c) * (2 * math.pi / self.step)
         with np.errstate(divide="ignore"):
@@ -172,11 +171,11 @@ class Contour:
         return np.asarray(np.logaddexp(left, right))
 
     def _log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Bound on log abs(transform(c + i s) / transform(c)), s in [t, ratio t], at each t."""
+        """Return bounds on log abs(transform(c + i s) / transform(c)) for s in [t, ratio t]."""
         return self.line.log_decay(t, ratio) - 0.5 * (self.smoothing * t) ** 2
 
     def _choose_nodes(self, work: float, smooth: bool) -> None:
-        """Fewest nodes whose remainder is proved negligible; smooths if they are too many."""
+        """Choose the fewest nodes with a negligible remainder; smooth if they are too many."""
         h = self.step
         # Compositions of many distinct losses, each with its points, get fewer nodes.
         granted = max(CONTOUR.smoothed, CONTOUR.granted_work / self.line.points)
@@ -209,7 +208,7 @@ class Contour:
         self.nodes = int(grid[node] / h) + 2
 
     def _remainders(self, grid: Reals, target: float) -> Reals:
-        """Log of a bound on all nodes beyond each grid time, until that is far below the target."""
+        """Return the log of a bound on all nodes beyond each grid time, to far below the target."""
         h, c = self.step, self.c
         poles = 0.5 * (np.log1p((grid / c) ** 2) + np.log1p((grid / (1 + c)) ** 2))
         counts = np.log(grid * (_GRID_RATIO - 1) / h + 1)
@@ -249,7 +248,7 @@ class Contour:
         return self.mean + self.smoothing**2 * (self.c + 0.5)
 
     def _integrand(self, epsilon: float) -> Complexes:
-        """The integrand at the nodes, over its value at the real one, which counts half."""
+        """Return the integrand at the nodes over its value at the real one, which counts half."""
         if self._last[0] != epsilon:
             t, values, _, _ = self._nodes
             integrand = np.exp(values + 1j * t * (self._mean - epsilon))
@@ -258,25 +257,25 @@ class Contour:
         return self._last[1]
 
     def log_estimate(self, epsilon: float) -> float:
-        """Saddle-point estimate of the logarithm of the value, without an error bound."""
+        """Return the saddle-point estimate of the logarithm of the value, without error bound."""
         peak = self.log_mgf - self.c * epsilon - math.log(abs(self.c)) - math.log1p(self.c)
         return peak - math.log(_curvature_factor(self.width))
 
     def _log_peaks(self, epsilons: Reals) -> Reals:
-        """Log of the integrand at the real node, at each epsilon."""
+        """Return the log of the integrand at the real node, at each epsilon."""
         return self.log_mgf - self.c * epsilons - math.log(abs(self.c)) - math.log1p(self.c)
 
     def _log_scales(self, epsilons: Reals) -> Reals:
-        """Log of the factor between the normalised sums over nodes and the integrals."""
+        """Return the log of the integrals over the normalised sums over nodes."""
         smoothing = self._smoothing_at(np.array(self.c))
         return np.asarray(self._log_peaks(epsilons) + smoothing + math.log(self.step / math.pi))
 
     def _smoothing_at(self, c: Reals) -> Reals:
-        """The contribution of the added Gaussian loss to log M(c)."""
+        """Return the contribution of the added Gaussian loss to log M(c)."""
         return 0.5 * self.smoothing**2 * (c * c + c)
 
     def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Normalised sums over the nodes, and their rounding in units."""
+        """Return normalised sums over the nodes, and their rounding in units."""
         t, values, _, rounding = self._nodes
         phases = 4 * (abs(self._mean) + np.abs(epsilons)) + self.line.mean_rounding
         if len(epsilons) == 1:
@@ -291,7 +290,7 @@ class Contour:
         return sums, rounding.sum() + summing + phases * float(t @ np.abs(weights))
 
     def _log_interval(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Bounds on log of the smoothed delta (c > 0) or of its complement (c < 0)."""
+        """Return bounds on the log of the smoothed delta (c > 0) or of its complement (c < 0)."""
         totals, rounding = self._sums(epsilons)
         scales = self._log_scales(epsilons)
         prefactors = 16 + 8 * (abs(self.log_mgf) + np.abs(self.c * epsilons))
@@ -300,14 +299,14 @@ class Contour:
         errors += math.exp(min(_HUGE, self._remainder))
         errors += UNIT * (rounding + prefactors * np.abs(totals))
         with np.errstate(divide="ignore", invalid="ignore"):
-            # A sum that is no number says nothing.
+            # A sum that is NaN bounds nothing.
             lower = np.where(totals > errors, scales + np.log(totals - errors), -math.inf)
             upper = scales + np.log(np.maximum(totals + errors, 0.0))
         return lower, np.where(totals + errors > 0, upper, math.inf)
 
     @_silent
     def log_bounds_at(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Lower and upper bounds on log delta at each of many epsilons."""
+        """Return lower and upper bounds on log delta at each of many epsilons."""
         lower, upper = self._log_interval(epsilons)
         if self.c < 0:
             lower, upper = log_complements(upper), log_complements(lower)
@@ -321,13 +320,13 @@ class Contour:
         return lower, np.minimum(upper, 0.0)
 
     def log_bounds(self, epsilon: float) -> Bounds:
-        """Bounds on log delta(epsilon)."""
+        """Return bounds on log delta(epsilon)."""
         lower, upper = self.log_bounds_at(np.array([epsilon]))
         method = "smoothed" if self.smoothing else self.method
         return Bounds(float(lower[0]), float(upper[0]), method)
 
     def _unsmoothed_lower(self, epsilons: Reals) -> Reals:
-        """Best of delta_smoothed(epsilon + s) - P(xi > s) over s, with xi the added loss."""
+        """Return the best of delta_smoothed(epsilon + s) - P(xi > s), xi the added loss, over s."""
         best = np.full(len(epsilons), -math.inf)
         sizes = -self._log_interval(epsilons)[1] if self.c > 0 else np.zeros(len(epsilons))
         for margin in _MARGINS:
@@ -345,7 +344,7 @@ class Contour:
 
     @_silent
     def slopes(self, epsilon: float) -> tuple[float, float]:
-        """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
+        """Return log delta(epsilon), without error bound, and its derivative in epsilon."""
         integrand = self._integrand(epsilon)
         total = float(integrand.real.sum())
         if not 0 < total < math.inf:
@@ -361,7 +360,7 @@ class Contour:
     def parameter_slope(
         self, epsilon: float, rates: list[dict[str, float]], growths: list[float]
     ) -> float:
-        """Derivative of log delta(epsilon) along a change of the parts of the law.
+        """Return derivative of log delta(epsilon) along a change of the parts of the law.
 
         Parameters
         ----------
@@ -395,13 +394,13 @@ class Contour:
 
 
 def _first_below(remainders: Reals, target: float) -> int | None:
-    """Index of the first grid time beyond which all nodes together stay below exp(target)."""
+    """Return the index of the first grid time beyond which all nodes stay below exp(target)."""
     small = np.flatnonzero(remainders <= target)
     return int(small[0]) if len(small) else None
 
 
 def _block_sums(weights: Complexes, shifts: Complexes) -> tuple[Reals, int]:
-    """Real part of sum_k weights_k exp(k shift) for many shifts, and the terms of a rounded sum.
+    """Return Re sum_k weights_k exp(k shift) for many shifts, and the terms of a rounded sum.
 
     A factor is a product of two, that of a place within a block of nodes and that of the block, so
     that the sums take a matrix product and a few exponentials.
@@ -416,14 +415,14 @@ def _block_sums(weights: Complexes, shifts: Complexes) -> tuple[Reals, int]:
 
 
 def log_complement(log_value: float) -> float:
-    """log(1 - exp(log_value)) to its last digits; -infinity where that is not positive."""
+    """Return log(1 - exp(log_value)) to its last digits, -infinity where it is not positive."""
     if log_value < -math.log(2):
         return math.log1p(-math.exp(log_value))
     return math.log(-math.expm1(log_value)) if log_value < 0 else -math.inf
 
 
 def log_complements(log_values: Reals) -> Reals:
-    """log(1 - exp(x)) at each x to its last digits; -infinity where that is not positive."""
+    """Return log(1 - exp(x)) at each x to its last digits, -infinity where not positive."""
     log_values = np.minimum(log_values, 0.0)
     with np.errstate(divide="ignore"):
         small, large = np.log1p(-np.exp(log_values)), np.log(-np.expm1(log_values))
@@ -431,5 +430,5 @@ def log_complements(log_values: Reals) -> Reals:
 
 
 def _curvature_factor(width: float) -> float:
-    """sqrt(2 pi) / width: the saddle estimate of the integral is the integrand's peak over this."""
+    """Return sqrt(2 pi) / width, the integrand's peak over the saddle estimate of its integral."""
     return math.sqrt(2 * math.pi) / width

@@ -27,18 +27,18 @@ __all__ = ["combine", "epsilon_with_failures", "log_delta_with_failures"]
 
 
 def _log_infinite(log_finite: float) -> float:
-    """log(1 - F)."""
+    """Return log(1 - F)."""
     return math.log(-math.expm1(log_finite))
 
 
 def _sum(log_a: float, log_b: float) -> float:
-    """log(exp(log_a) + exp(log_b)); either may be -infinity."""
+    """Return log(exp(log_a) + exp(log_b)); either may be -infinity."""
     low, high = sorted((log_a, log_b))
     return high if low == -math.inf else high + math.log1p(math.exp(low - high))
 
 
 def combine(log_finite: float, given: Bounds) -> Bounds:
-    """Bounds on log delta from bounds given that all losses are finite.
+    """Return bounds on log delta from bounds given that all losses are finite.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def combine(log_finite: float, given: Bounds) -> Bounds:
 def _epsilon_beyond(
     log_finite: float, log_delta: float, given: Callable[[float], Bounds], support: float
 ) -> Bounds:
-    """Bounds on epsilon at a delta, from those given that all losses are finite.
+    """Return bounds on epsilon at a delta, from those given that all losses are finite.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _epsilon_beyond(
 
 
 def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
-    """log((delta - (1 - F)) / F); None where that is negative."""
+    """Return log((delta - (1 - F)) / F), or None if that is negative."""
     if log_delta < infinite:
         return None
     if log_delta == infinite:
@@ -100,24 +100,26 @@ def _left(log_delta: float, infinite: float, log_finite: float) -> float | None:
     return log_delta + math.log(-math.expm1(infinite - log_delta)) - log_finite
 
 
-def log_delta_with_failures(direction: Direction, ask: Callable[[Direction], Bounds]) -> Bounds:
-    """Bounds on log delta of losses that may be infinite, from an accountant of finite ones.
+def log_delta_with_failures(
+    direction: Direction, bounds_of: Callable[[Direction], Bounds]
+) -> Bounds:
+    """Return bounds on log delta of losses that may be infinite, from an accountant of finite ones.
 
     Parameters
     ----------
     direction
         The losses that add up.
-    ask
+    bounds_of
         Bounds on log delta of a direction in which every loss is finite.
     """
     log_finite, given = direction.finite
-    return combine(log_finite, ask(given)) if log_finite < 0 else ask(direction)
+    return combine(log_finite, bounds_of(given)) if log_finite < 0 else bounds_of(direction)
 
 
 def epsilon_with_failures(
-    direction: Direction, log_delta: float, ask: Callable[[Direction, float], Bounds]
+    direction: Direction, log_delta: float, bounds_of: Callable[[Direction, float], Bounds]
 ) -> Bounds:
-    """Bounds on epsilon of losses that may be infinite, from an accountant of finite ones.
+    """Return bounds on epsilon of losses that may be infinite, from an accountant of finite ones.
 
     Parameters
     ----------
@@ -125,11 +127,11 @@ def epsilon_with_failures(
         The losses that add up.
     log_delta
         Log of the target.
-    ask
+    bounds_of
         Bounds on epsilon of a direction in which every loss is finite, at a log delta.
     """
     log_finite, given = direction.finite
     if log_finite == 0.0:
-        return ask(direction, log_delta)
+        return bounds_of(direction, log_delta)
     support = Total(given.parts).upper
-    return _epsilon_beyond(log_finite, log_delta, lambda target: ask(given, target), support)
+    return _epsilon_beyond(log_finite, log_delta, lambda target: bounds_of(given, target), support)

@@ -56,7 +56,7 @@ def without_far_means(direction: Direction, log_rest: float) -> tuple[Direction,
     Returns
     -------
     (Direction, Direction) or None
-        A direction that is dominated, and one that dominates; None where no mean is so rare.
+        A direction that is dominated, and one that dominates; None if no mean is so rare.
     """
     uses = sum(times for loss, times in direction.parts if isinstance(loss, GaussianMixtures))
     if uses == 0:
@@ -73,7 +73,7 @@ def without_far_means(direction: Direction, log_rest: float) -> tuple[Direction,
 
 
 def _either_side(loss: PrivacyLoss, most: float) -> tuple[PrivacyLoss, PrivacyLoss]:
-    """Losses below and above one; the loss itself where no means have so little weight."""
+    """Return losses below and above one; the loss itself where no means have so little weight."""
     if not isinstance(loss, GaussianMixtures):
         return loss, loss
     ordered = sorted(loss.numerator)
@@ -95,7 +95,7 @@ def _either_side(loss: PrivacyLoss, most: float) -> tuple[PrivacyLoss, PrivacyLo
 
 
 def _rounded(mixture: list[tuple[float, float]], sign: int) -> Mixture:
-    """The mixture with weights rounded towards its largest means, or with -1 its smallest."""
+    """Return the mixture with weights rounded towards its largest means, or its smallest (-1)."""
     others = tuple((mean, weight * (1 + sign * _ROUNDING)) for mean, weight in mixture[1:])
     return ((mixture[0][0], 1 - math.fsum(weight for _, weight in others)), *others)
 
@@ -104,7 +104,7 @@ def narrowed(
     direction: Direction,
     bounds: Bounds,
     log_delta: float,
-    ask: Callable[[Direction], Bounds],
+    bounds_of: Callable[[Direction], Bounds],
     width: Callable[[Bounds], float],
 ) -> Bounds:
     """Return bounds without far means of tiny weight, where they are closer than those given.
@@ -117,10 +117,10 @@ def narrowed(
         On epsilon or on log delta, with all means.
     log_delta
         About the logarithm of delta.
-    ask
+    bounds_of
         The same bounds for another direction, whose losses may be infinite.
     width
-        How far apart two bounds are.
+        The width of such bounds.
     """
     last = None
     for share in _SHARES:
@@ -130,7 +130,7 @@ def narrowed(
         if sides is None or sides == last:
             continue
         last = sides
-        below, above = (ask(side) for side in sides)
+        below, above = (bounds_of(side) for side in sides)
         upper, method = min((bounds.upper, bounds.method), (above.upper, above.method))
         bounds = Bounds(min(max(bounds.lower, below.lower), upper), upper, method)
     return bounds

@@ -1,4 +1,4 @@
-"""What do several contours say together? delta near one epsilon, with its bounds and its slope.
+"""What is delta by several contours together? Its bounds and its slope near one epsilon.
 
 The law of a composition is one measure, or the sum of several: a bulk and jumps, or layers of rare
 losses. Each large one has a contour, each small one a Chernoff bound, and delta is their sum.
@@ -46,7 +46,7 @@ class Inversion:
     Attributes
     ----------
     vague
-        Whether delta is below its own rounding, so that only the upper bound says something.
+        Whether delta is below its own rounding, so that only its upper bound is of use.
     """
 
     def __init__(

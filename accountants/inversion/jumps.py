@@ -43,19 +43,18 @@ Complexes = NDArray[np.complex128]
 # Stands for log 0: its multiples stay finite, and their exponentials are 0.
 _LOG_OF_ZERO = -1e6
 # Log of odds of a jump, of all steps together, below which a second jump is less than rounding: its
-# share, exp(-45), is a tenth of a thousandth of a unit. Above -36 it shows: at half of it 2 of 4
-# answers became twice as wide, at twice of it none.
+# share, exp(-45), is a tenth of a thousandth of a unit. From -36 on it would be a unit.
 _RARE = -45.0
 # Log of odds below which log1p(odds) is odds to rounding.
 _TINY = -36.0
-# Log of odds above which the bulk is not told from rounding.
+# Log of odds above which the bulk is below the rounding of the jumps.
 _CERTAIN = 600.0
 # Atoms of more Laplace mechanisms than this are not set apart: their powers would lose four digits.
 _MOST_ENDS = 10_000
 
 
 def _in_two(loss: PrivacyLoss, times: int, c: float) -> TwoParts | None:
-    """The loss in two parts: cut in the valley of its integrand at c, or its atoms and the rest."""
+    """Return the loss in two parts: cut in the valley of its integrand at c, or atoms and rest."""
     if isinstance(loss, SampledGaussian):
         return split_at_valley(loss, c)
     if isinstance(loss, FixedBatchGaussian):
@@ -73,7 +72,7 @@ def split(parts: Parts, c: float) -> tuple[Product, Jumps] | None:
     parts
         Losses and how often each adds up.
     c
-        Tilt whose integrand says where sampled Gaussians are cut.
+        Tilt of the integrand whose valley is the cut of sampled Gaussians.
 
     Returns
     -------
@@ -137,7 +136,7 @@ class Jumps(Measure):
         return Jumps(some) if any(isinstance(piece, TwoParts) for piece, _ in some) else None
 
     def mass_rounding(self, c: Reals) -> Reals:
-        """Rounding of the log masses of truncated pieces, in units."""
+        """Return the rounding of the log masses of truncated pieces, in units."""
         return np.array([extra_rounding(self.pieces, float(at)) for at in c])
 
     def line(self, c: float) -> JumpLine:
@@ -146,7 +145,7 @@ class Jumps(Measure):
 
 
 def _sensitivity(log_whole: Complexes, rho: Complexes) -> Reals:
-    """By how much prod A^T (exp(rho) - 1) moves with one A at a fixed B, relative to both.
+    """Return the relative change of prod A^T (exp(rho) - 1) with one A at a fixed B.
 
     With rho = sum T log1p(B / A) the derivative of its logarithm in log A is T times (exp(-l) -
     exp(-rho)) / (1 - exp(-rho)), l = log1p(B / A).
@@ -208,24 +207,24 @@ class JumpLine(Line):
         self.log_mass_rounding += 4 * amplification * self._factor
 
     def _log1p(self, odds: Any) -> Any:
-        """log1p of odds; of scaled ones, odds themselves."""
+        """Return log1p of odds; of scaled odds, the odds themselves."""
         if self._scale:
             return odds
         return complex_log1p(odds) if np.iscomplexobj(odds) else np.log1p(odds)
 
     def _log_expm1(self, rho: Any) -> Any:
-        """log(expm1(rho)); of a scaled one, its logarithm."""
+        """Return log(expm1(rho)); of a scaled rho, its logarithm."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             # rho + log(1 - exp(-rho)) has no overflow; where rho is 0 the transform is 0.
             return np.log(rho) if self._scale else rho + np.log(-np.expm1(-rho))
 
     @property
     def _factor(self) -> float:
-        """By how much an error of rho, relative to it, counts in the value at c."""
+        """Relative error of the value at c over that of rho."""
         return 1.0 if self._scale else self._rho / -math.expm1(-self._rho)
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
+        """Return the log of prod A^T expm1(sum T log1p(B / A)), over its value at c."""
         total = 1j * self._offset * step * np.arange(nodes)
         rho = np.zeros(nodes, dtype=complex)
         self._rounding = np.full(nodes, 8.0)
@@ -253,19 +252,19 @@ class JumpLine(Line):
         return np.asarray(total + log_excess - self._log_expm1(self._rho))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Bound with every A at its value on the real axis, and B by its absolute sum."""
+        """Return a bound with every A at its value on the real axis, and B by its absolute sum."""
         rho = np.zeros_like(t)
         for _, jumps, odds, times in self._split:
             rho += times * self._log1p(odds * jumps.absolute(t))
         return np.asarray(self._log_expm1(rho) - self._log_expm1(self._rho))
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
-        """As a product, and the rounding of rho, which is absolute in size."""
+        """Return the rounding of a product, and that of rho, which is absolute in size."""
         amplification = max(jumps.amplification for _, jumps, _, _ in self._split)
         return self._rounding, 8 * amplification * self._factor
 
     def _sensitivity(self, log_whole: Complexes, rho: Complexes) -> Reals:
-        """As the function, which of scaled odds is a limit."""
+        """Return the sensitivity; for scaled odds its limit."""
         if not self._scale:
             return _sensitivity(log_whole, rho)
         with np.errstate(divide="ignore", invalid="ignore"):

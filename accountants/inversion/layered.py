@@ -58,7 +58,7 @@ def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversi
 
 
 def single_step_log_delta(total: Total, epsilon: float) -> float:
-    """Log of the sum of the steps' own deltas, a guess where steps seldom lose anything."""
+    """Return log of the sum of the steps' own deltas, a guess where steps seldom lose anything."""
     found = [-math.inf]
     for loss, times in total.parts:
         closed = loss.log_delta(epsilon)
@@ -137,7 +137,7 @@ class _LayerSearch:
         self.rest.append(bounds)
 
     def add(self, measure: Measure, least: float, *, narrow: bool = False) -> None:
-        """Find a measure its contour, or bound it where it is much smaller than the rest.
+        """Choose a contour for a measure, or bound it where it is much smaller than the rest.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ class LatticeContour(Contour):
     Parameters
     ----------
     measure
-        What is inverted.
+        The measure that is inverted.
     c
         Real part of the line, in (0, inf) for delta or, for a law, in (-1, 0) for 1 - delta.
     epsilon
@@ -85,7 +85,7 @@ class LatticeContour(Contour):
         super().__init__(measure, c, epsilon, excess=excess, spread=spread)
 
     def _choose_nodes(self, work: float, smooth: bool) -> None:
-        """An odd number of nodes to the period; those with a negligible transform are left out."""
+        """Choose an odd number of nodes to the period, without negligible ones."""
         d = self._lattice.spacing
         half = math.ceil(math.pi / (self.step * d))
         self.step = 2 * math.pi / ((2 * half + 1) * d)
@@ -105,19 +105,19 @@ class LatticeContour(Contour):
             raise OutOfReach
 
     def _gap(self, epsilon: float) -> float:
-        """Distance in (0, d] from epsilon to the next value of the lattice."""
+        """Return distance in (0, d] from epsilon to the next value of the lattice."""
         d = self._lattice.spacing
         return d - math.fmod(math.fmod(epsilon - self._lattice.offset, d) + d, d)
 
     def _kernel(self, z: Complexes, epsilon: float) -> tuple[Complexes, Complexes]:
-        """The two terms of K, times d."""
+        """Return the two terms of K, times d."""
         d, g = self._lattice.spacing, self._gap(epsilon)
         first = d * np.exp(-z * g) / -np.expm1(-z * d)
         second = d * np.exp(-(z + 1) * g) / -np.expm1(-(z + 1) * d)
         return np.asarray(first), np.asarray(second)
 
     def _kernel_at_c(self, epsilon: float) -> float:
-        """Absolute value of d K(c), free of cancellation."""
+        """Return absolute value of d K(c), free of cancellation."""
         with np.errstate(all="ignore"):
             first, second = self._kernel(np.array([self.c + 0j]), epsilon)
         value = abs(float((first - second).real[0]))
@@ -126,7 +126,7 @@ class LatticeContour(Contour):
         return value
 
     def _log_peaks(self, epsilons: Reals) -> Reals:
-        """Log of the integrand at the real node, at each epsilon."""
+        """Return log of the integrand at the real node, at each epsilon."""
         kernels = [math.log(self._kernel_at_c(float(epsilon))) for epsilon in epsilons]
         return np.asarray(self.log_mgf - self.c * epsilons + np.array(kernels))
 
@@ -134,7 +134,7 @@ class LatticeContour(Contour):
         return self._integrands(epsilon)[0]
 
     def _integrands(self, epsilon: float) -> tuple[Complexes, Complexes]:
-        """The normalised integrand, and the second term of K in it, at the nodes."""
+        """Return the normalised integrand, and the second term of K in it, at the nodes."""
         self._kernel_at_c(epsilon)
         t, values, z, _ = self._nodes
         phase = np.exp(values + 1j * t * (self._mean - epsilon))
@@ -155,7 +155,7 @@ class LatticeContour(Contour):
         return np.asarray(t, dtype=float), np.asarray(values), z, np.asarray(rounding)
 
     def _sums(self, epsilons: Reals) -> tuple[Reals, Reals]:
-        """Normalised sums over the nodes, and their rounding in units; each has its own kernel."""
+        """Return normalised sums over the nodes, and their rounding in units."""
         _, values, z, rounding = self._nodes
         totals, rounded = [], []
         for epsilon in epsilons.tolist():
@@ -170,7 +170,7 @@ class LatticeContour(Contour):
         return np.array(totals), np.array(rounded)
 
     def slopes(self, epsilon: float) -> tuple[float, float]:
-        """Log delta(epsilon) (no error bound) and its derivative in epsilon."""
+        """Return log delta(epsilon) (no error bound) and its derivative in epsilon."""
         integrand, part = self._integrands(epsilon)
         total = float(integrand.real.sum())
         if total <= 0:

@@ -2,7 +2,7 @@
 
 With F_k the part of the law of a step below a cut k, the composed law is F_0^T, plus the layers
 F_k^T - F_(k-1)^T, which are positive, plus the part in which a step lies beyond all cuts, which is
-as improbable as one likes. Each layer has losses within a factor of each other, so that one tilt
+as improbable as needed. Each layer has losses within a factor of each other, so that one tilt
 and one contour serve it, also where the loss of a step has the tail of a log-normal law.
 
 >>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
@@ -29,15 +29,15 @@ from dpcal.accountants.rounding import UNIT
 
 __all__ = ["Layers", "trimmed"]
 
-# Ratio of the losses at neighboring cuts.
+# Ratio of the losses at neighboring cuts: wider layers do not fit one contour each.
 _RATIO = 4.0
-# Cuts of one loss that are closer than this, in the sum of their widths, are one: below the lower
-# of them and between them there would be more than below the upper one.
+# Two cuts of one loss are merged if their distance, in units of the sum of their widths, is below
+# this: closer cuts overlap, so the parts would count mass twice.
 _CLOSEST = 7.0
 
 
 def _has_rare_losses(loss: PrivacyLoss) -> bool:
-    """Whether a loss has rare large values that can be cut off."""
+    """Return whether a loss has rare large values that can be cut off."""
     return isinstance(loss, SampledGaussian) and loss.direction == "remove"
 
 
@@ -56,7 +56,7 @@ def trimmed(parts: Parts, log_rest: float, sharpness: float = 1.0) -> Product | 
     Returns
     -------
     Product or None
-        With a bound on the probability that was cut off; None where no loss has rare large values.
+        With a bound on the probability that was cut off; None if no loss has rare large values.
     """
     if not any(_has_rare_losses(loss) for loss, _ in parts):
         return None
@@ -122,7 +122,7 @@ class Layers:
         return self._highest / _RATIO**index
 
     def _below_cut(self, known: list[Truncation], index: int) -> Truncation:
-        """A loss below its cut, which is the one before where the two would be too close."""
+        """Return a loss below its cut, or below the cut before if the two would be too close."""
         while len(known) <= index:
             before = known[-1]
             assert before.upper is not None

@@ -65,9 +65,9 @@ def root_of(
     measure
         The measure.
     subset
-        A measure of far fewer losses, whose root is a better guess than ``guess``; None for none. A
-        root that the subset does not reach is not sought, nor one that takes many evaluations from
-        there: the law then changes from one peak to another, and no contour is short.
+        A measure of far fewer losses, whose root is a better guess than ``guess``, or None. If the
+        subset does not reach its root, or the measure takes many evaluations from there, the search
+        ends: the law then changes from one peak to another, and no contour is short.
     low, high
         The root lies between; ``high`` may be infinite.
     guess
@@ -94,7 +94,7 @@ def increasing_root(
     tolerance: float = COARSE,
     evaluations: int = SADDLE.evaluations,
 ) -> float:
-    """Root in (low, high) of an increasing function, by safeguarded Newton steps.
+    """Return root in (low, high) of an increasing function, by safeguarded Newton steps.
 
     ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. So
     does this function after ``evaluations`` of the equation.

@@ -1,7 +1,7 @@
 """At which epsilon does log delta reach a target? Newton's method on the nodes of one inversion.
 
 Every answer is an interval whose ends are proved by bounds on log delta there. Where inversions are
-costly or seldom found, a search brackets the answer instead (:func:`bracketed`).
+costly or seldom possible, a search brackets the answer instead (:func:`bracketed`).
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _NEAR = 4.0
 _FARTHEST = 2.5
 # How often the guess of a subset is corrected by how far off it was.
 _CORRECTIONS = 3
-# Width of the bounds on log delta beyond which an inversion of many losses says too little for
-# another to be tried nearby, which would lack the same contours.
+# Width of the bounds on log delta from which an inversion of many losses is given up: another one
+# nearby would lack the same contours.
 _LEAST_SAID = 1.0
 # Distances from an atom at the end of a law, relative to epsilon, at which lower ends are tried.
 _BELOW_AN_ATOM = (1e-9, 1e-5)
-# Share of a bracket at its ends where no point is asked.
+# Share of a bracket at its ends in which no point is tried.
 _AWAY_FROM_ENDS = 0.02
 # Width of a bracket, relative to epsilon, at which a search ends.
 _NARROW = 1e-12
@@ -73,7 +73,7 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
     Returns
     -------
     Bounds or None
-        None where no way of inverting the law gives close bounds.
+        None if no way of inverting the law gives close bounds.
     """
     if total.log_delta_bound + 8 * UNIT <= log_delta:
         return Bounds(0.0, 0.0, "sampling")
@@ -105,8 +105,8 @@ def epsilon_on_contours(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bounds | None:
-    """The epsilon of a law without its rarest large losses; None where no trim has a contour."""
-    # Only for a subset of many losses it matters where the answer about is.
+    """Return the epsilon of a law without its rarest large losses; None if no trim serves."""
+    # A subset of many losses needs a guess of the answer.
     if near is None and total.subset is not None:
         near = _epsilon_of_single_steps(total, log_delta)
     for gap, sharpness in trims_of(total, near or 0.0, log_delta):
@@ -122,7 +122,7 @@ def _epsilon_on_trims(total: Total, log_delta: float, near: float | None) -> Bou
 
 
 def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
-    """The epsilon of a law layer by layer, with new contours at every epsilon on the way."""
+    """Return the epsilon of a law layer by layer, with new contours at every epsilon tried."""
     with contextlib.suppress(OutOfReach):
         layers = Layers(total.parts, log_delta + NEGLIGIBLE_REST)
 
@@ -137,7 +137,7 @@ def _epsilon_on_layers(total: Total, log_delta: float) -> Bounds | None:
 
 
 def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
-    """Solve where a subset of the losses meets the target, corrected by how far off it was."""
+    """Solve at the epsilon of a subset of the losses, with a target that corrects its error."""
     target = log_delta
     for _ in range(_CORRECTIONS):
         near = _epsilon_on_layers(subset, target)
@@ -154,17 +154,17 @@ def _from_subset(at: Invert, subset: Total, log_delta: float) -> Bounds | None:
 
 
 def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
-    """Newton's method on logarithms, with a new inversion at every step until it is close."""
+    """Solve by Newton's method on logarithms, with a new inversion at each step until close."""
     low, high = 0.0, math.inf
     for _ in range(EPSILON.layered):
         inversion = at(epsilon)
         value, slope = inversion.slopes(epsilon)
         if not math.isfinite(value) or slope >= 0:
-            # The sum is less than its own rounding, and so far below the target.
+            # The sum is below its own rounding, hence far below the target.
             value, slope = -math.inf, -1.0
         if abs(value - log_delta) < _NEAR:
             found = _solved(inversion, at, epsilon, log_delta, TIGHT)
-            # Near its own rounding, delta has no root to be found, but bounds all the same.
+            # Near its own rounding, delta has bounds although no root is found.
             return found or _outward(inversion, epsilon, log_delta)
         low, high = (epsilon, high) if value > log_delta else (low, epsilon)
         change = min(max((log_delta - value) / (slope * epsilon), -_FARTHEST), _FARTHEST)
@@ -178,7 +178,7 @@ def _searched(at: Invert, epsilon: float, log_delta: float) -> Bounds | None:
 
 
 def _epsilon_of_single_steps(total: Total, log_delta: float) -> float:
-    """The epsilon at which the deltas of single steps add up to the given one, or nearly 0."""
+    """Return the epsilon at which the deltas of single steps add up to the target, or about 0."""
 
     def meets(log_epsilon: float) -> bool:
         return single_step_log_delta(total, math.exp(log_epsilon)) <= log_delta
@@ -209,7 +209,7 @@ def _solved(
 
 
 def _newton(inversion: Inversion, epsilon: float, log_delta: float) -> float | None:
-    """Root of the inversion's log delta, clipped at 0; None where it is not found.
+    """Return the root of the inversion's log delta, clipped at 0; None if it is not found.
 
     Where the law is a bulk with rare jumps, log delta bends both ways: Newton's steps are kept
     inside the bracket of the points seen so far.
@@ -260,16 +260,16 @@ def _first_gap(proves: Callable[[float], bool], gap: float) -> float:
 
 
 def bracketed(
-    ask: Callable[[float], Bounds], first: Bounds, total: Total, log_delta: float
+    bounds_at: Callable[[float], Bounds], first: Bounds, total: Total, log_delta: float
 ) -> Bounds:
-    """Search for epsilon by a safeguarded secant on the upper bound of log delta.
+    """Return bounds on epsilon from a safeguarded secant on the upper bound of log delta.
 
-    Every point that was asked proves something: the answer is the smallest epsilon found to meet
-    the target, and the largest one found to miss it. Points that took contours are few.
+    The ends are the smallest epsilon found to meet the target and the largest one found to miss it.
+    Few points are tried where they take contours.
 
     Parameters
     ----------
-    ask
+    bounds_at
         Bounds on log delta at an epsilon.
     first
         Bounds on epsilon to begin from, of which the upper end meets the target.
@@ -278,22 +278,22 @@ def bracketed(
     log_delta
         The target.
     """
-    asked: dict[float, Bounds] = {}
+    known: dict[float, Bounds] = {}
 
     def excess(epsilon: float) -> float:
-        asked[epsilon] = ask(epsilon)
-        return max(asked[epsilon].upper, -1e300) - log_delta
+        known[epsilon] = bounds_at(epsilon)
+        return max(known[epsilon].upper, -1e300) - log_delta
 
     meet, method = first.upper, first.method
     if total.is_many:
-        # Two more evaluations of many losses would seldom say more.
+        # For many losses two more evaluations seldom gain anything.
         return Bounds(0.0, meet, method)
     miss, at_miss = 0.0, excess(0.0)
     if at_miss <= 0:
-        return Bounds(0.0, 0.0, asked[0.0].method)
+        return Bounds(0.0, 0.0, known[0.0].method)
     at_meet = min(excess(meet), 0.0)
     costly = BRACKET.few if len(total.parts) > BRACKET.losses else BRACKET.costly
-    while len(asked) < (BRACKET.cheap if _cheap(asked) else costly):
+    while len(known) < (BRACKET.cheap if _cheap(known) else costly):
         # This point is the secant's, kept inside the bracket and away from a stuck end.
         step = at_miss / (at_miss - at_meet) if at_meet < 0 else 0.5
         share = min(max(step, _AWAY_FROM_ENDS), 1 - _AWAY_FROM_ENDS)
@@ -304,16 +304,16 @@ def bracketed(
         if value > 0:
             miss, at_miss, at_meet = middle, value, at_meet / 2
         else:
-            meet, at_meet, at_miss, method = middle, value, at_miss / 2, asked[middle].method
-    proved = [point for point, bounds in asked.items() if bounds.lower >= log_delta]
+            meet, at_meet, at_miss, method = middle, value, at_miss / 2, known[middle].method
+    proved = [point for point, bounds in known.items() if bounds.lower >= log_delta]
     # Near the end of a law with an atom there, delta stays large until it falls to 0.
     for share in _BELOW_AN_ATOM if math.isfinite(total.upper) else ():
         if max(proved, default=0.0) < (1 - 1e-3) * meet:
             below = (1 - share) * meet
-            proved += [below] if ask(below).lower >= log_delta else []
+            proved += [below] if bounds_at(below).lower >= log_delta else []
     return Bounds(min(max(proved, default=0.0), meet), meet, method)
 
 
-def _cheap(asked: dict[float, Bounds]) -> bool:
-    """Whether no answer so far took a contour."""
-    return all(item.method in ("closed form", "convolution") for item in asked.values())
+def _cheap(known: dict[float, Bounds]) -> bool:
+    """Return whether no answer so far took a contour."""
+    return all(item.method in ("closed form", "convolution") for item in known.values())

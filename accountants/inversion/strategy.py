@@ -1,8 +1,8 @@
 """Which way of inverting a law is taken? The cheapest that proves a lower bound as well.
 
 The law of a composition may be inverted on one contour, without its rarest large losses, in layers
-of large losses, or as a bulk and its jumps. docs/architecture.md counts how often each way wins and
-what its loss would cost.
+of large losses, or as a bulk and its jumps. docs/internals/constants.md counts how often each way
+gives the answer.
 
 >>> from dpcal.accountants.inversion.transform import Total
 >>> from dpcal.accountants.losses.gaussian import Gaussian
@@ -50,14 +50,14 @@ _VALLEYS = (1.0, 8.0)
 
 
 def is_cheap(inversion: Inversion, total: Total) -> bool:
-    """Whether the search for a better inversion would cost more, as it evaluates every loss."""
+    """Return whether the search for a better inversion would cost more than this one."""
     return not inversion.loose and inversion.work <= CONTOUR.cheap * len(total.parts)
 
 
 def _contour(
     measure: Measure, c: float, epsilon: float, *, excess: float = 0.0, spread: float = 0.0
 ) -> Contour:
-    """One period of a contour for a measure on a lattice, where affordable; else a whole one."""
+    """Return a contour: one period of it for a measure on a lattice, where that is affordable."""
     if measure.lattice is not None:
         with contextlib.suppress(OutOfReach):
             return LatticeContour(measure, c, epsilon, excess=excess, spread=spread)
@@ -91,12 +91,11 @@ def invert(total: Total, epsilon: float, *, spread: float = 0.0) -> Inversion:
     with contextlib.suppress(OutOfReach):
         c = saddle_tilt(total, epsilon)
         choices.append(Inversion([_contour(total, c, epsilon, spread=spread)]))
-        # The width takes all the work of the contour: it is asked for only where it may decide.
+        # The width takes all the work of the contour, so it is computed only where it may decide.
         cheap = is_cheap(choices[0], total)
         if (cheap or many) and choices[0].width(epsilon) < (_CLOSE if many else TIGHT):
             return choices[0]
-    # If every evaluation is costly, the more general way is tried first; elsewhere it is tried
-    # last.
+    # With many losses the more general way is tried first, elsewhere last.
     for way in (invert_layered, _trimmed) if many else (_trimmed, invert_layered):
         with contextlib.suppress(OutOfReach):
             found = way(total, epsilon, spread)
@@ -129,17 +128,18 @@ def invert_on_one_contour(total: Total, epsilon: float) -> Inversion:
 
 
 def trims_of(total: Total, epsilon: float, log_delta: float) -> list[tuple[float, float]]:
-    """Return how to trim a law, in turn.
+    """Return the trims of a law that are to be tried, in turn.
 
-    Of many losses each way takes as long as a whole answer. Of so many that a subset speaks for
-    them, no way is tried whose contour would be too long, as the subset's own says.
+    With many losses, one attempt costs as much as an answer, so few trims are tried. With more than
+    a hundred, each trim is first tried on a subset of the losses, and left out if it needs too long
+    a contour there.
 
     Parameters
     ----------
     total
         The law.
     epsilon, log_delta
-        About where, and about how much.
+        About the epsilon, and about log delta there.
     """
     trims = _TRIMS[::3] if total.is_many else _TRIMS
     subset = total.subset
@@ -166,7 +166,7 @@ def invert_trimmed(
 
 
 def _trimmed(total: Total, epsilon: float, spread: float) -> Inversion | None:
-    """A contour without rare large losses, which are cut where they are negligible."""
+    """Return a contour without rare large losses, which are cut where they are negligible."""
     log_delta = GUESS.first
     for gap, sharpness in trims_of(total, epsilon, log_delta):
         with contextlib.suppress(OutOfReach):
@@ -200,7 +200,7 @@ def invert_as_split(total: Total, epsilon: float, c: float, *, spread: float = 0
 
 
 def _bulk_and_jumps(bulk: Product, jumps: Jumps, epsilon: float, spread: float) -> Inversion:
-    """Contours for a bulk and its jumps; the smaller of them only bounded, where that is enough."""
+    """Return contours for a bulk and its jumps; the smaller part is bounded where that suffices."""
     if bulk.is_zero:
         saddle = saddle_tilt(jumps, epsilon, positive=True)
         return Inversion([_contour(jumps, saddle, epsilon, spread=spread)], method="split")

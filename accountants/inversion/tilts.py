@@ -1,4 +1,4 @@
-"""At which tilt is a measure inverted, and what do Chernoff bounds at some tilts say of it?
+"""At which tilt is a measure inverted? Its saddle, and Chernoff bounds at some tilts.
 
 >>> from dpcal.accountants.inversion.transform import Total
 >>> from dpcal.accountants.losses.gaussian import Gaussian
@@ -35,18 +35,18 @@ _AROUND = np.array([0.8, 0.9, 1.0, 1.1, 1.2])
 
 
 def _first_tilt(guess: float) -> float:
-    """A first guess that a quadrature can reach."""
+    """Return a first guess that a quadrature can reach."""
     return min(max(guess, _FIRST_TILTS[0]), _FIRST_TILTS[1])
 
 
 def _evaluations(measure: Measure) -> int:
-    """How often a law may be evaluated in search of its saddle."""
+    """Return how often a law may be evaluated in search of its saddle."""
     many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
     return SADDLE.of_many if many else SADDLE.evaluations
 
 
 def _spread(measure: Measure) -> tuple[float, float]:
-    """Mean and variance of a measure with a variance; an atom has no saddle and is refused."""
+    """Return mean and variance of a measure; refuse an atom, which has no saddle."""
     mean, variance = measure.at_zero
     if not (variance > 0 and math.isfinite(mean) and math.isfinite(variance)):
         raise OutOfReach
@@ -63,7 +63,7 @@ def saddle_tilt(measure: Measure, epsilon: float, *, positive: bool = False) -> 
     epsilon
         Where the saddle is sought.
     positive
-        Whether c > 0 is asked for in any case. Otherwise the saddle lies on c > 0 for epsilon above
+        Whether c > 0 in any case. Otherwise the saddle lies on c > 0 for epsilon above
         the mean loss, and on (-1, 0) below it.
 
     Raises
@@ -127,7 +127,7 @@ class ChernoffBounds:
     constants
         At each tilt c, the bound on log delta(epsilon) plus c epsilon.
     saddle
-        The saddle of the measure at the epsilon asked for; None where it is out of reach.
+        The saddle of the measure at the given epsilon; None where it is out of reach.
     """
 
     tilts: Reals

@@ -49,15 +49,15 @@ __all__ = [
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 # Largest number of parts into which a unit is cut, to make it that of several lattices. With more,
-# a period takes more nodes than a contour that cuts off; with half as many, some ratios are missed.
+# a period takes more nodes than a contour that is cut off.
 _FINEST = 1000
 # More distinct losses than this are many. One evaluation of their law takes as many quadratures, so
 # that fewer ways of inverting it are tried.
 MANY_LOSSES = 24
-# A law of more distinct losses than this is searched on a subset of them, each counted as often as
-# several. A law of fewer is searched as fast by itself.
+# Above this number of distinct losses the saddle is searched on a subset, in which each loss stands
+# for several.
 _SUBSET_FROM = 100
-# About as many losses are in such a subset; half of them are a worse guess.
+# About the number of losses in such a subset.
 _SUBSET_SIZE = 16
 # Nodes of a contour at which errors are computed; between them they are bounded.
 _ERROR_NODES = 12
@@ -111,10 +111,7 @@ class Measure(ABC):
 
     @property
     def subset(self) -> Measure | None:
-        """A measure of a subset of many losses, by which to guess where to look; None for few.
-
-        Nothing is said of how close it is.
-        """
+        """A measure of a subset of many losses, whose saddle is a guess; None for few losses."""
         return None
 
     def log_chernoff(self, c: Reals) -> Reals:
@@ -127,7 +124,7 @@ class Measure(ABC):
         return np.asarray(log_mass + log_chernoff(c) + UNIT * rounding)
 
     def mass_rounding(self, c: Reals) -> Reals | float:
-        """Rounding of the log masses, in units, beyond that of sums of accurate terms."""
+        """Return rounding of the log masses, in units, beyond that of sums of accurate terms."""
         return 0.0
 
     @cached_property
@@ -163,7 +160,7 @@ class SomeNodes:
 
 
 def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
-    """Rounding of a tilt's characteristic function at the nodes, in units and relative to it.
+    """Return the relative rounding of a tilt's characteristic function at the nodes, in units.
 
     The error is absolute, so that it is relatively larger where the function is small.
     """
@@ -174,7 +171,7 @@ def ratio_rounding(tilt: Tilt, log_ratio: Complexes, some: SomeNodes) -> Reals:
 
 
 def mass_rounding(tilts: Sequence[tuple[Tilt, int]], log_masses: Sequence[float]) -> float:
-    """Rounding of log masses, in units: that of a sum of weights, less where it is near 1."""
+    """Return the rounding of log masses, in units: that of a sum of weights, less near 1."""
     pairs = zip(tilts, log_masses, strict=True)
     return sum(
         4 * times * tilt.amplification * min(abs(size), 1.0) for (tilt, times), size in pairs
@@ -198,7 +195,7 @@ class ProductLine(Line):
         self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Sum of the parts' logarithms."""
+        """Return sum of the parts' logarithms."""
         total = 1j * self._offset * step * np.arange(nodes)
         self._rounding = 8.0
         some = SomeNodes(step, nodes)
@@ -209,19 +206,19 @@ class ProductLine(Line):
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Sum of the parts' bounds."""
+        """Return sum of the parts' bounds."""
         total = np.zeros_like(t)
         for tilt, times in self.tilts:
             total += times * np.minimum(tilt.log_decay(t, ratio), 0.0)
         return total
 
     def rounding(self, step: float, log_ratio: Complexes) -> tuple[Reals, float]:
-        """Each part's logarithm is a rounded sum, taken to its power."""
+        """Return rounding errors: each part's logarithm is a rounded sum, taken to its power."""
         return np.asarray(self._rounding + 0 * log_ratio.real), 0.0
 
 
 def common_lattice(lattices: Sequence[tuple[Lattice | None, int]]) -> Lattice | None:
-    """The lattice of a sum of terms on lattices, if their units have ratios of small integers.
+    """Return the lattice of a sum of terms on lattices, if ratios of units are simple fractions.
 
     Ratios are taken to rounding, as the values themselves are.
     """
@@ -250,7 +247,7 @@ def subset_of(pieces: Pieces) -> list[tuple[Piece, int]]:
 
 
 def extra_rounding(pieces: Pieces, c: float) -> float:
-    """Rounding of the log masses of truncated pieces at c, in units, beyond that of whole laws."""
+    """Return the rounding of truncated pieces' log masses at c, in units, beyond that of laws."""
     total = 0.0
     for piece, times in pieces:
         if isinstance(piece, TwoParts):
@@ -276,7 +273,7 @@ class Product(Measure):
         self.pieces, self.log_rest = pieces, log_rest
 
     def _rows(self, piece: Piece, c: Reals | Sequence[float]) -> Reals:
-        """Log mass and moments of the tilts of a piece, of its bulk where it has two parts."""
+        """Return log mass and moments of a tilted piece, or of its bulk if it has two parts."""
         return piece.cumulants(c)[0] if isinstance(piece, TwoParts) else piece.cumulants(c)
 
     def cumulants(self, c: Reals | Sequence[float]) -> Reals:
@@ -299,7 +296,7 @@ class Product(Measure):
         return line
 
     def mass_rounding(self, c: Reals) -> Reals | float:
-        """Rounding of the log masses of truncated pieces, in units."""
+        """Return rounding of the log masses of truncated pieces, in units."""
         return np.array([extra_rounding(self.pieces, float(at)) for at in c])
 
     @property
@@ -356,7 +353,7 @@ class Total(Product):
 
     @property
     def renyi_is_tighter(self) -> bool:
-        """Whether some part's Renyi divergences say more than its dominating pair."""
+        """Whether some part's Renyi divergences are tighter than those of its dominating pair."""
         return any(loss.renyi_is_tighter for loss, _ in self.parts)
 
     @cached_property
@@ -369,7 +366,7 @@ class Total(Product):
         return rounded_up(nearest, exact)
 
     def log_support_bound(self, epsilon: float) -> float:
-        """Log delta(epsilon) of a law all of whose mass is at the supremum, which has the most."""
+        """Return log delta(epsilon) of a law with all mass at the supremum, an upper bound."""
         gap = self.upper - epsilon
         return math.log(-math.expm1(-gap)) + 8 * UNIT if gap > 0 else -math.inf
 
@@ -380,5 +377,5 @@ class Total(Product):
         return math.log(-math.expm1(unaffected)) if unaffected < 0 else -math.inf
 
     def log_mgf_bound(self, c: float) -> float:
-        """Closed-form upper bound on log M(c), c > 0."""
+        """Return closed-form upper bound on log M(c), c > 0."""
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)

@@ -185,8 +185,8 @@ class PrivacyLoss(ABC):
     def moments(self, c: ArrayLike) -> Reals:
         """Return an upper bound on log M at each real c > 0, and two derivatives of it.
 
-        For most losses these are the cumulants; where a theorem about Renyi divergences says more
-        than the dominating pair, they are smaller.
+        For most losses these are the cumulants. They are smaller where a theorem bounds the Renyi
+        divergences more closely than the dominating pair does.
         """
         return self.cumulants(c)[:, :3]
 

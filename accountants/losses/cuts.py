@@ -87,7 +87,7 @@ class Cut:
 
     @classmethod
     def sharp(cls, loss: SampledGaussian, position: float) -> Cut:
-        """Return a cut whose tail stays small under the tilts that its own losses ask for."""
+        """Return a cut whose tail stays small under the tilts of its own losses."""
         sigma, level = loss.noise_multiplier, loss_at(loss, position)
         width = min(_SHARP.sigmas * sigma, _SHARP.losses * sigma**2 * max(1.0, level))
         if level < 1.0:

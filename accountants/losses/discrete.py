@@ -104,7 +104,7 @@ class DiscreteLoss(PrivacyLoss):
         return np.abs(self.values)
 
     def _mass_rounding(self, c: float, log_mgf: float) -> float:
-        """What rounded masses of P and Q change in log M(c), in units and relative to it.
+        """Return the relative change of log M(c) by rounded masses of P and Q, in units.
 
         Both sum to 1, so that M - 1 is a sum of B ((exp(p l) - 1) - p (exp(l) - 1)), p = 1 + c,
         over masses B of Q. Each term is off as far as the exponents of B and P are. Far from 1, M
@@ -141,7 +141,7 @@ class LatticeLoss(DiscreteLoss):
     name
         How the mechanism is called.
     offset
-        What is added to every value.
+        A number that is added to every value.
     value_rounding
         Relative error of the largest value, beyond that of a product and a sum.
     """
@@ -230,7 +230,7 @@ class ScatteredLoss(DiscreteLoss):
 def _hockey_stick(
     log_masses: Reals, values: Reals, epsilon: float, error: float
 ) -> tuple[float, float]:
-    """Log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
+    """Return log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
     above = values > epsilon
     if not above.any():
         return -math.inf, 0.0
@@ -244,12 +244,12 @@ def _hockey_stick(
 
 
 def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, float] | None:
-    """Log delta(epsilon) of a composition by exact convolution, and its relative error.
+    """Return log delta(epsilon) of a composition by exact convolution, and its relative error.
 
     Parameters
     ----------
     loss
-        What is composed.
+        The loss that is composed.
     times
         How often, >= 1.
     epsilon
@@ -283,7 +283,7 @@ def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, floa
 
 
 def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
-    """Checked probability of an answer at random, number of answers, and name."""
+    """Return checked probability of an answer at random, number of answers, and name."""
     p = _validate.probability(noise_parameter=noise_parameter)
     k = _validate.count(num_buckets=num_buckets)
     if k < 2:
@@ -292,12 +292,12 @@ def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str
 
 
 def _log_own(p: float, k: int) -> float:
-    """Log probability 1 - p + p / k of a record's own answer."""
+    """Return log probability 1 - p + p / k of a record's own answer."""
     return math.log1p(-p * (1 - 1 / k))
 
 
 def _own_over_other(p: float, k: int) -> float:
-    """Log of how much likelier a record's own answer is than each other.
+    """Return log of how much likelier a record's own answer is than each other.
 
     It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
     """

@@ -96,7 +96,7 @@ class DiscreteGaussian(PrivacyLoss):
         return np.column_stack([log_mgf, mean, scale**2 * moments[1], scale**4 * moments[2]])
 
     def _place(self, c: float) -> tuple[float, float, float]:
-        """The whole number nearest to c s, and what c s exceeds it by, in two parts.
+        """Return the whole number nearest to c s, and what c s exceeds it by, in two parts.
 
         Small sigma magnify the second part, which is below the rounding of the first.
         """
@@ -118,7 +118,7 @@ class DiscreteGaussian(PrivacyLoss):
         return self._direct_theta(fraction, rest)
 
     def _dual_theta(self, fraction: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Log of the theta ratio and three moments of the noise, by Poisson summation.
+        """Return log of the theta ratio and three moments of the noise, by Poisson summation.
 
         The noise about u is Gaussian but for the factor 1 + 2 sum a_k cos(2 pi k u).
         """
@@ -139,7 +139,7 @@ class DiscreteGaussian(PrivacyLoss):
         return log_ratio, fraction + m1, m2 - m1**2, central
 
     def _direct_theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Log of the theta ratio and three moments of the noise, summed term by term."""
+        """Return log of the theta ratio and three moments of the noise, summed term by term."""
         twice = 2 * self.sigma**2
         weights = np.exp(-self._exponents(fraction, rest))
         mass = weights.sum(axis=1)
@@ -160,7 +160,7 @@ class DiscreteGaussian(PrivacyLoss):
         return log_ratio, mean, np.maximum(variance, _LEAST), np.maximum(fourth, _LEAST)
 
     def _exponents(self, fraction: Reals, rest: Reals) -> Reals:
-        """What the noise's exponents are below the largest one, >= 0; shape (len(fraction), m).
+        """Return the largest exponent of the noise minus each of them; shape (len(fraction), m).
 
         As abs(fraction) <= 1/2, the largest is that of 0.
         """
@@ -188,7 +188,7 @@ class DiscreteGaussian(PrivacyLoss):
         """Return the sum over the noise above epsilon; None where it takes too many terms."""
         s, sigma = self.sensitivity, self.sigma
         middle = (epsilon * 2 * sigma**2 / s + s) / 2
-        # Beyond that, neighboring values are not told apart.
+        # Beyond that, neighboring values are equal in double precision.
         if sigma > 1e4 or s > 1e6 * sigma or middle > _MOST_NOISE:
             return None
         start = max(math.floor(middle) - 1, math.floor(s - _RANGE * 4 * sigma) - 1)
@@ -238,7 +238,7 @@ class _DiscreteTilt(Tilt):
         return False
 
     def at(self, t: Any) -> Complexes:
-        """Log psi(t), for any times."""
+        """Return log psi(t), for any times."""
         loss = self._loss
         scale = loss.sensitivity / loss.sigma**2
         # Apart from the phase of the mean, psi has this period in t.
@@ -280,7 +280,7 @@ class _DiscreteTilt(Tilt):
         return self.at(step * np.arange(nodes))
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """The Gaussian's, times its factor at the far end, up to half a period; then nothing."""
+        """Return the Gaussian's bound times its factor at the far end, to half a period; then 0."""
         loss = self._loss
         half = math.pi * loss.sigma**2 / loss.sensitivity
         end = np.minimum(ratio * t, 1e300)
@@ -298,7 +298,7 @@ class _DiscreteTilt(Tilt):
 
 
 def _sine_less_angle(a: Reals) -> Reals:
-    """sin(a) - a with full relative precision."""
+    """Return sin(a) - a with full relative precision."""
     square = a * a
     series = 1 - square / 20 * (1 - square / 42 * (1 - square / 72 * (1 - square / 110)))
     return np.asarray(np.where(np.abs(a) < 0.5, -a * square / 6 * series, np.sin(a) - a))

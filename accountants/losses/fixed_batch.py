@@ -111,13 +111,13 @@ _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
 
 
 def _scale(rule: HalfLine, mu: float) -> float:
-    """Largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
+    """Return largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
     reach = 1.2 if rule.slope == 0 else 1.0
     return min(reach / mu, 1.2) / (rule.slope + rule.strip)
 
 
 def log_mixture_weight(q: float, u: Any) -> Complexes:
-    """log(1 - q + q exp(u)) for abs(Im u) < pi, keeping the digits of small values."""
+    """Return log(1 - q + q exp(u)) for abs(Im u) < pi, with the digits of small values."""
     u = np.asarray(u, dtype=complex)
     far = u.real > 30.0
     near = complex_log1p(q * np.expm1(np.where(far, 0.0, u)))
@@ -207,7 +207,7 @@ class FixedBatchGaussian(PrivacyLoss):
         return y, ell, log_base, 2 * density * scale * left_out
 
     def _lattice(self, highest: float) -> tuple[Reals, Reals]:
-        """Values of the loss and their log probabilities under Q, for powers up to ``highest``."""
+        """Return values of the loss and log probabilities under Q, for powers up to ``highest``."""
         kept = self._lattices.get("last")
         if kept is None or kept[0] < highest:
             reach = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
@@ -272,7 +272,7 @@ class _FixedBatchTilt(QuadratureTilt):
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Derivative of log M along the nodes, from the same points with other weights.
+        """Return derivative of log M along the nodes, from the same points with other weights.
 
         The ends of both half-lines move with mu; w = 1 there, and with the change of the
         mass at 0 they leave a constant.

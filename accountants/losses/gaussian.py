@@ -103,7 +103,7 @@ class _GaussianTilt(Tilt):
 
 
 def log_gaussian_delta(epsilon: float, mu: float) -> tuple[float, float]:
-    """Log delta(epsilon) of N(mu, 1) against N(0, 1) and its relative error; any real epsilon.
+    """Return log delta(epsilon) of N(mu, 1) against N(0, 1) and its relative error.
 
     delta = Phi(-a) - exp(epsilon) Phi(-b), a = epsilon / mu - mu / 2, b = a + mu. As phi(a) =
     exp(epsilon) phi(b), this is phi(a) times a difference of Mills ratios, free of overflow.

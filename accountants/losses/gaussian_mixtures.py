@@ -51,7 +51,7 @@ Mixture = tuple[tuple[float, float], ...]
 # Quadrature points above which the caller takes a bound in closed form: 400,000 take 20 ms a tilt.
 _MAX_POINTS = 400_000
 # Standard deviations from the origin beyond which no closed form is sought: log delta is then below
-# -500,000, and what its rounding leaves is no better than a bound by moments.
+# -500,000, and its rounding is not better than a bound by moments.
 _FARTHEST = 1e3
 
 
@@ -142,7 +142,7 @@ class GaussianMixtures(PrivacyLoss):
         return float(np.logaddexp.reduce(np.add(logs, exponents)))
 
     def _lattice(self, powers: Reals) -> _Lattice:
-        """Quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
+        """Return quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
         highest = float(powers.max())
         lattice = self._lattices.get("last")
         if lattice is None or highest > lattice.highest:
@@ -191,7 +191,7 @@ class GaussianMixtures(PrivacyLoss):
 def _difference_of_tails(
     above: _Side, below: _Side, x: float, epsilon: float
 ) -> tuple[float, float]:
-    """Log of P(y > x) - exp(epsilon) Q(y > x) from both tails, and its relative error."""
+    """Return log of P(y > x) - exp(epsilon) Q(y > x) from both tails, and its relative error."""
     log_p, log_q = above.log_exceeds(x), epsilon + below.log_exceeds(x)
     if not log_q < log_p:
         return -math.inf, math.inf
@@ -202,7 +202,7 @@ def _difference_of_tails(
 def _difference_of_ratios(
     above: _Side, below: _Side, x: float, epsilon: float, missed: float
 ) -> tuple[float, float]:
-    """Log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
+    """Return log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
 
     Where the loss is epsilon, the density of P is exp(epsilon) times that of Q, and both tails are
     that density times a mean of Mills ratios over the components. Far out the ratios keep digits
@@ -229,23 +229,23 @@ class _Side:
         self.spread = float(self.means[-1] - self.means[0])
 
     def log_exceeds(self, x: float) -> float:
-        """Log of the probability above x, also where no double holds the probability itself."""
+        """Return the log of the probability above x, also where that is below the doubles."""
         with np.errstate(divide="ignore"):
             terms = np.log(self.weights) + log_ndtr(self.means - x)
         return float(np.logaddexp.reduce(terms))
 
     def _posterior(self, x: float) -> Reals:
-        """Probabilities of the components that x may come from."""
+        """Return probabilities of the components that x may come from."""
         sizes = self.means * x - self.means**2 / 2
         shares = self.weights * np.exp(sizes - sizes.max())
         return np.asarray(shares / shares.sum())
 
     def posterior_mean(self, x: float) -> float:
-        """Mean of the component that x came from; it rises with x."""
+        """Return mean of the component that x came from; it rises with x."""
         return float(self._posterior(x) @ self.means)
 
     def mean_mills_ratio(self, x: float) -> float:
-        """Mean Mills ratio at x of the component that x came from; infinite far on the left."""
+        """Return the mean Mills ratio at x of the component of x; infinite far on the left."""
         shares = self._posterior(x)
         # Far below a mean that x cannot come from, the ratio overflows.
         kept = shares > 0
@@ -253,7 +253,7 @@ class _Side:
         return float(shares[kept] @ ratios)
 
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
-        """Log of the density ratio at x, keeping the digits of small values."""
+        """Return log of the density ratio at x, keeping the digits of small values."""
         exponents = np.multiply.outer(self.means, x) - (self.means**2 / 2)[:, None]
         pivot = np.take_along_axis(exponents, exponents.real.argmax(axis=0)[None], axis=0)[0]
         value = pivot + np.log(self.weights @ np.exp(exponents - pivot))
@@ -283,7 +283,7 @@ class _Lattice:
         self.ell, self.log_base = ell.real.copy(), base.real.copy()
 
     def _last_mode(self) -> float:
-        """A point beyond which every integrand falls like a normal density.
+        """Return a point beyond which every integrand falls like a normal density.
 
         With a(x) and b(x) the posterior means, its logarithm has slope -x + p a + (1 - p) b, at
         most -x + p max(a) + (1 - p) b(x), which is linear in p and, for p >= 1, falls in x at least
@@ -299,7 +299,7 @@ class _Lattice:
         return bisect(falls, Sides(meet=high, miss=low), Stop(absolute=0.1)).meet
 
     def _growth(self, angle: float) -> float:
-        """By how much the integrals grow to the strip's edge, but for the normal density."""
+        """Return the growth of the integrals to the strip's edge, without the normal density."""
         self.step = step_within(angle, 2 * angle**2)
         self.x = spaced(self._low, self._high, self.step, most=_MAX_POINTS)
         if self._below.spread == 0:
@@ -313,7 +313,7 @@ class _Lattice:
         )
 
     def line(self, height: float) -> tuple[Complexes, Complexes]:
-        """The loss and the log weight under Q of the points on Im x = height."""
+        """Return the loss and the log weight under Q of the points on Im x = height."""
         x = self.x + 1j * height
         below = self._below.log_weight(x)
         base = -0.5 * x * x + math.log(self.step / math.sqrt(2 * math.pi)) + below

@@ -144,6 +144,6 @@ def restricted_moments(ell: Reals, log_base: Reals, power: float, moments: Reals
     m1, m2, m3, m4 = raw / mass
     variance = m2 - m1**2
     fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-    # Rounding outward; an event too small for its digits is no help anyway.
+    # This rounds outward; an event that is too small for its digits does not help.
     rows = np.column_stack([mass * (1 - 1e-9), variance * (1 - 1e-6), fourth * (1 + 1e-6)])
     return np.asarray(rows[(variance > 1e-6 * m2) & (fourth > 0)])

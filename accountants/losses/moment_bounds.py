@@ -1,4 +1,4 @@
-"""Mechanisms of which a theorem gives Renyi divergences, and no dominating pair.
+"""Mechanisms of which only Renyi divergences are known by a theorem.
 
 Such a loss takes part in the Renyi accountant only, beside the exact divergences of everything
 else.
@@ -52,11 +52,11 @@ class MomentBound(PrivacyLoss):
         )
 
     def cumulants(self, c: ArrayLike) -> Reals:
-        """Refuse: there is no law to take moments of."""
+        """Refuse: the law is not known."""
         raise self._refuse()
 
     def tilt(self, c: float) -> Tilt:
-        """Refuse: there is no law to tilt."""
+        """Refuse: the law is not known."""
         raise self._refuse()
 
 

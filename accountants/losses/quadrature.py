@@ -38,7 +38,7 @@ Complexes = NDArray[np.complex128]
 
 
 def complex_log1p(z: Any) -> Complexes:
-    """log(1 + z) with full relative precision for small z; at z = -1 a finite huge negative."""
+    """Return log(1 + z) with full relative precision for small z; huge and finite at z = -1."""
     a, b = z.real, z.imag
     with np.errstate(divide="ignore"):
         near = 0.5 * np.log1p(a * (2 + a) + b * b)
@@ -47,7 +47,7 @@ def complex_log1p(z: Any) -> Complexes:
 
 
 def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
-    """Sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
+    """Return sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
 
     The density's is at most the sum of the others'.
     """
@@ -57,12 +57,12 @@ def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: flo
 
 
 def argument_sizes(q: float, u: Complexes, ell: Complexes) -> Reals:
-    """Size of u in ell = log(1 - q + q exp(u)): its rounding moves ell as the posterior says."""
+    """Return the size of u in ell = log(1 - q + q exp(u)), times the posterior probability."""
     return np.asarray(np.abs(u) * np.exp(np.minimum(math.log(q) + (u - ell).real, 0.0)))
 
 
 def _series(phases: Complexes, weights: Complexes, nodes: int) -> Complexes:
-    """Sum of weights (exp(i s) - 1 - i s), s = k phases / nodes for k < nodes and phases <= 1.
+    """Return sums of weights (exp(i s) - 1 - i s), s = k phases / nodes, k < nodes, phases <= 1.
 
     The terms left out are below s^2 / 2 times 2 / 20! < 1e-18.
     """
@@ -93,7 +93,7 @@ class QuadratureTilt(Tilt):
         relative to the weight.
     restricted
         Probability, variance and fourth central moment of the law restricted to some events,
-        shape (k, 3), or what computes them when they are asked for; the whole law when omitted.
+        shape (k, 3), or a function that computes them later; the whole law when omitted.
     nearer
         Points and weights on a second line, closer to the real one, for bounds only.
     merged
@@ -231,7 +231,7 @@ class QuadratureTilt(Tilt):
         return bound
 
     def _moment_bound(self, t: Reals, ratio: float) -> Reals:
-        """The bound by moments, where it still falls on all of [t, ratio t]."""
+        """Return the bound by moments, where it still falls on all of [t, ratio t]."""
         share, variance, fourth = self.restricted[:, :, None].transpose(1, 0, 2)
         total = fourth + 3 * variance**2
         falling = ratio * t <= np.sqrt(6 * variance / total)
@@ -242,7 +242,7 @@ class QuadratureTilt(Tilt):
         return np.asarray(0.5 * np.log1p(-drop.max(axis=0)))
 
     def _time_of_half_power(self) -> float:
-        """A time from which abs(psi)^2 is at most half way from 1 to its limit, or infinity."""
+        """Return a time from which abs(psi)^2 is at most half way to its limit, or infinity."""
         if self._half_time is None:
             decay, sizes = self.nearer
             half = math.exp(self._log_half) * (1 - 1e-12)
@@ -261,7 +261,7 @@ class QuadratureTilt(Tilt):
         return self._half_time
 
     def _left(self, t: float) -> Reals:
-        """What is left at time t of each term of the absolute sum, which bounds abs(psi(t))."""
+        """Return the rest at time t of each term of the absolute sum, which bounds abs(psi(t))."""
         decay, sizes = self.nearer
         with np.errstate(under="ignore"):
             return np.asarray(sizes * np.exp(np.maximum(-t * decay, -700.0)))

@@ -29,8 +29,7 @@ Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
 # Angle of the line on which decay is bounded, times sigma. On a line nearer to the real one,
-# weights are smaller and fall more slowly: half of it bounds late times worse, twice of it early
-# ones.
+# weights are smaller, which helps at early times, and fall more slowly.
 _NEARER = 0.6
 
 
@@ -95,7 +94,7 @@ class SampledGaussian(PrivacyLoss):
         return 1.0 if self.direction == "remove" else -1.0
 
     def _rule(self, powers: Reals) -> TrapezoidRule:
-        """The quadrature that serves all ``powers``; the last one is kept."""
+        """Return the quadrature that serves all ``powers``; the last one is kept."""
         rule = self._rules.get("last")
         if rule is None or not rule.serves(powers):
             lowest, highest = float(powers.min()), float(powers.max())
@@ -107,7 +106,7 @@ class SampledGaussian(PrivacyLoss):
         """Return log M(c) and three moments of the tilted laws, by the trapezoid rule."""
         c = np.atleast_1d(np.asarray(c, dtype=float))
         single = float(c[0]) if len(c) == 1 else math.nan
-        # A contour asks for its own tilt again and again.
+        # A contour uses its own tilt several times.
         if single == self._last[0]:
             return np.array(self._last[1])
         powers = self._power(c)
@@ -159,7 +158,7 @@ class SampledGaussian(PrivacyLoss):
 
 
 def log_expm1_over(epsilon: float, q: float) -> float:
-    """log(1 + (exp(epsilon) - 1) / q), without overflow."""
+    """Return log(1 + (exp(epsilon) - 1) / q), without overflow."""
     if epsilon < 700:
         return math.log1p(math.expm1(epsilon) / q)
     return epsilon - math.log(q)
@@ -191,7 +190,7 @@ class _SampledTilt(QuadratureTilt):
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Derivative of log M along the nodes, from the same points with other weights."""
+        """Return derivative of log M along the nodes, from the same points with other weights."""
         loss = self._loss
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         sign = loss._sign

@@ -40,8 +40,8 @@ __all__ = ["Limits", "TrapezoidRule"]
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# Points of a rule without limits of its own: 2 MB for each array. With more, one evaluation takes
-# longer than a whole answer may; with half as many, small noise is refused an exact answer.
+# Points of a rule without limits of its own: 2 MB for each array. With fewer, small noise has
+# no exact answer; with more, one evaluation takes longer than a whole answer may.
 _MAX_POINTS = 1 << 18
 # Smallest power up to which a rule serves: a search for a saddle begins below it.
 _LEAST_POWER = 8.0
@@ -126,7 +126,7 @@ class TrapezoidRule:
         self.prepared = prepared_moments(self.ell, self.log_base)
 
     def serves(self, powers: Reals) -> bool:
-        """Whether the rule is long enough for these powers."""
+        """Return whether the rule is long enough for these powers."""
         return bool(self.lowest <= powers.min() and powers.max() <= self.highest)
 
     def _step(self, angle: float) -> float:
@@ -139,7 +139,7 @@ class TrapezoidRule:
         return spaced(self.low, self.high, step, most=self._limits.points)
 
     def _growth(self, angle: float) -> float:
-        """By how much the integral of the lowest power grows up to the strip's far edge."""
+        """Return the growth of the integral of the lowest power up to the strip's far edge."""
         x = self._points(self._step(angle))
         density = self.log_density(x, 0.0).real
         on_line = density + self.lowest * self.log_weight(x, 0.0).real
@@ -176,7 +176,7 @@ class TrapezoidRule:
         return ell[keep], np.exp(exponents[keep]), x[keep]
 
     def _window(self, power: float, moments: Reals) -> slice | NDArray[np.intp]:
-        """Rows that may count on a shifted line: a superset, from the weights on the real one.
+        """Return a superset of the rows that count on a shifted line, from the real weights.
 
         For positive powers abs(w) is largest on the real line, so that a point's weight relative to
         the mass grows by at most exp((angle sigma)^2 / 2) < 4, and the sum over the shifted line
@@ -192,13 +192,13 @@ class TrapezoidRule:
     def exponents(
         self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
     ) -> Reals:
-        """Sizes of the terms of the logarithms of weights on the shifted line."""
+        """Return sizes of the terms of the logarithms of weights on the shifted line."""
         u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
         sizes = exponents_of(ell, weights, power, log_mass)
         return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))
 
     def log_density(self, x: Reals, angle: float) -> Complexes:
-        """log(step phi_sigma(x + i angle sigma^2))."""
+        """Return log(step phi_sigma(x + i angle sigma^2))."""
         scaled = x / self.sigma
         size = -0.5 * scaled * scaled + 0.5 * (angle * self.sigma) ** 2
         step = getattr(self, "step", 1.0)
@@ -206,5 +206,5 @@ class TrapezoidRule:
         return size - 1j * angle * x
 
     def log_weight(self, x: Reals, angle: float) -> Complexes:
-        """Log w(x + i angle sigma^2), keeping the digits of w - 1."""
+        """Return log w(x + i angle sigma^2), keeping the digits of w - 1."""
         return mixture_log_weights(x, self.q, self.sigma, angle)

@@ -12,7 +12,7 @@ as it serves the law. Three questions are answered with parts:
 * :func:`split_at_valley` takes a law with two peaks apart;
 * :func:`below` and :func:`between` take a law apart at any losses.
 
->>> from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
+>>> from dpcal.accountants.losses.cuts import loss_cut
 >>> loss = SampledGaussian(1e-6, 1.0, "remove")
 >>> low, high = (below(loss, loss_cut(loss, level)) for level in (1e-4, 1e-3))
 >>> small, large = between(low, high).cumulants([0.0])
@@ -45,9 +45,8 @@ __all__ = ["SURPLUS", "Truncation", "TwoTruncations", "below", "between", "split
 Reals = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 
-# A rule serves powers that are larger than asked for by this factor, so that a search for a saddle
-# that moves on within it builds no new rule. A fourth more of the powers takes about a fourth more
-# points.
+# A rule serves powers up to this factor beyond the given ones, so that a search for a saddle builds
+# few rules. A fourth more of the powers takes about a fourth more points.
 _HEADROOM = 1.25
 # Widths below its lower cut at which a part begins: there the share is 8e-45.
 _DEEPEST = 14.0
@@ -63,7 +62,7 @@ _FAR = 0.3
 # Logarithm of a mass beyond which nothing is gained by the digits of the mass less 1.
 _HUGE = 100.0
 # Largest disagreement between the masses on the real and on the shifted line that a part may show:
-# more says that the rule misses some of the part.
+# with more, the rule misses some of the part.
 _DISAGREEMENT = 1e-9
 
 
@@ -138,7 +137,7 @@ class Truncation:
         # The other side of the only cut, if the two share their points.
         self._other: Truncation | None = None
         self._rule: TrapezoidRule | None = None
-        # Moments at the single tilt asked for last: a contour asks for its own again and again.
+        # Moments at the last single tilt: a contour uses its own several times.
         self._last: tuple[float, Reals] = (math.nan, np.empty(0))
         self._log_base_rest = self.log_rest = -math.inf
         if upper is not None:
@@ -154,7 +153,7 @@ class Truncation:
     # -- points
 
     def _points(self, powers: Reals) -> TrapezoidRule:
-        """The rule that serves all powers; the last one is kept."""
+        """Return the rule that serves all powers; the last one is kept."""
         rule = self._rule
         if rule is None or not rule.serves(powers):
             shared = self._other is not None and self.upper is None
@@ -188,7 +187,7 @@ class Truncation:
         return TrapezoidRule(q, sigma, lowest, highest, limits)
 
     def _end(self, power: float, start: float) -> float:
-        """The first point beyond the upper cut where the tilted part has become negligible.
+        """Return the first point beyond the upper cut where the tilted part has become negligible.
 
         Sharp cuts end the part there: of each point beyond, the cut leaves a share below 1e-19,
         which no double holds against the rest of that point. Wide cuts end the part only where all
@@ -212,7 +211,7 @@ class Truncation:
         return float(x[ends[0]])
 
     def _log_share(self, x: Reals, shift: float) -> Any:
-        """Log of the share of each point x + i shift that the part has."""
+        """Return log of the share of each point x + i shift that the part has."""
         if self.lower is None and self.upper is not None:
             return self.upper.log_below(x, shift)
         assert self.lower is not None
@@ -222,11 +221,11 @@ class Truncation:
     # -- moments
 
     def _lost(self, c: Any) -> Any:
-        """Size of the terms that correct a mass for what is cut off."""
+        """Return size of the terms that correct a mass for what is cut off."""
         return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
 
     def _plain(self, c: Any) -> Any:
-        """Whether a plain sum has as many digits of the log mass as a corrected one, or more."""
+        """Return whether a plain sum has as many digits of the log mass as a corrected sum."""
         if self._how.corrected is not None:
             return np.full(np.shape(c), not self._how.corrected)
         far = abs(c) * self.loss.sampling_probability > _FAR
@@ -256,7 +255,7 @@ class Truncation:
         return result
 
     def _corrected(self, c: Reals, rule: TrapezoidRule) -> Reals:
-        """Moments whose log mass keeps the digits of the mass less 1."""
+        """Return moments whose log mass keeps the digits of the mass less 1."""
         result = tilted_moments(rule.ell, self._log_kept, 1.0 + c, self._prepared, c)
         # The sums take P and Q to have mass 1: correct for what each has lost.
         base, mixed = math.exp(self._log_base_rest), math.exp(self.log_rest)
@@ -280,7 +279,7 @@ class Truncation:
         result[:, 0] = np.where(rare, whole + np.log1p(-share), result[:, 0])
 
     def mass_rounding(self, c: float) -> float:
-        """Rounding of the log mass, in units, beyond that of a sum near its size."""
+        """Return rounding of the log mass, in units, beyond that of a sum near its size."""
         if self._how is _BELOW:
             return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
         if self._other is not None:
@@ -339,7 +338,7 @@ class TwoTruncations(TwoParts):
         return self.bulk.tilt(c), self.jumps.tilt(c)
 
     def bulk_rounding(self, c: float) -> float:
-        """Rounding of the bulk's log mass, in units, beyond that of a sum near its size."""
+        """Return rounding of the bulk's log mass, in units, beyond that of a sum near its size."""
         return self.bulk.mass_rounding(c)
 
 

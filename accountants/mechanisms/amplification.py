@@ -1,4 +1,4 @@
-r"""What does Poisson sampling make of a dominating pair? Each loss l becomes log(1 - q + q e^l).
+r"""What is the dominating pair after Poisson sampling? Each loss l becomes log(1 - q + q e^l).
 
 If (P, Q) dominates a mechanism when a record is removed, ((1 - q) Q + q P, Q) dominates it after
 Poisson sampling, and the reversed pair does when a record is added (Zhu, Dong and Wang 2022,
@@ -29,8 +29,7 @@ __all__ = ["amplified", "sampled"]
 Reals = NDArray[np.float64]
 
 # Number of intervals into which the density of a Laplace loss is cut. Ten steps at q = 0.1 and
-# scale 1 cost 2e-7 of epsilon by rounding up, 1e-6 with half as many intervals; twice as many take
-# half as long again.
+# scale 1 cost 2e-7 of epsilon by rounding up.
 _INTERVALS = 1024
 # Losses, in nats, from which on q exp(l) is so large that 1 - q beside it is a correction to it.
 _LARGE = 500.0
@@ -59,7 +58,7 @@ def _(loss: DiscreteLoss, q: float) -> Pair:
 
 
 def amplified(values: Reals, q: float) -> Reals:
-    """log(1 - q + q exp(l)) of each l, without overflow, and with the digits of small values.
+    """Return log(1 - q + q exp(l)) of each l, without overflow, with the digits of small values.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ def amplified(values: Reals, q: float) -> Reals:
 
 
 def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair:
-    """The sampled losses from values and log probabilities under Q."""
+    """Return the sampled losses from values and log probabilities under Q."""
     if len(values) == 2:
         # Any two values lie on a lattice, which starts at the likelier one.
         places = amplified(values, q)
@@ -98,7 +97,7 @@ def _amplified(values: Reals, log_reference: Reals, q: float, name: str) -> Pair
 def _scattered(
     values: Reals, log_reference: Reals, q: float, name: str
 ) -> tuple[ScatteredLoss, ScatteredLoss]:
-    """The sampled losses, their values anywhere."""
+    """Return the sampled losses, their values anywhere."""
     places = amplified(values, q)
     added = (log_reference + places)[::-1]
     others = (-places[::-1]).tolist()
@@ -110,7 +109,7 @@ def _scattered(
 
 @sampled.register
 def _(loss: Laplace, q: float) -> Pair:
-    """The sampled losses of Laplace noise, rounded up and down.
+    """Return the sampled losses of Laplace noise, rounded up and down.
 
     The density is cut into short intervals. To round up, the mass of an interval from l to l + h
     moves to its ends so that both laws keep their mass: that pair dominates (Doroshenko et al.

@@ -56,12 +56,12 @@ Reals = NDArray[np.float64]
 # Log of the delta down to which profiles are followed. The rest counts as an infinite loss, so that
 # smaller deltas than this, times the mean number of runs, are left to Renyi divergences.
 _LOG_FLOOR = -75.0
-# Log of the delta below which the Chernoff bound is good enough: no contour is asked there.
+# Log of the delta below which Chernoff bounds are used instead of contours.
 _LOG_FAR = -45.0
-# Largest epsilon that is looked at: its exponential and those of somewhat larger ones are doubles.
+# Largest epsilon of a profile: its exponential and those of somewhat larger ones are doubles.
 _LARGEST = 300.0
 # Points of a profile. Between two of them it is taken to be linear in e^epsilon, which costs 1e-4
-# of epsilon at delta 1e-6 of a Gaussian mechanism, and four times that with half of them.
+# of epsilon at delta 1e-6 of a Gaussian mechanism.
 _POINTS = 384
 # Levels b of which the maximum is taken, evenly spaced in log b. A pair of neighbors may cost up to
 # their distance, 2e-3 here for fifty runs.
@@ -85,7 +85,7 @@ def best_run_laws(
     Parameters
     ----------
     directions
-        What a single run composes, in each direction; every loss has a law.
+        The losses of a single run, in each direction; every loss has a law.
     mean
         Mean >= 1 of the number of runs.
     shape
@@ -114,7 +114,7 @@ def best_run_laws(
 
 @lru_cache(maxsize=64)
 def _tabulated(directions: tuple[Direction, ...]) -> tuple[Reals, list[Reals]]:
-    """Epsilons, and upper bounds on delta of each direction there."""
+    """Return epsilons, and upper bounds on delta of each direction there."""
     profiles = [DirectionProfile(item) for item in directions]
     least = max(-math.expm1(item.finite[0]) for item in directions)
     floor = max(_LOG_FLOOR, math.log(least) + 1e-3 if least > 0 else -math.inf)
@@ -162,7 +162,7 @@ class _Curve:
         return np.asarray(np.interp(k, self.k, self.h))
 
     def least(self, chances: Reals) -> Reals:
-        """T(b): the least chance of an event one way that has the chances b the other way."""
+        """Return T(b), the least chance of an event one way whose chance the other way is b."""
         slopes = np.diff(self.h) / np.diff(self.k)
         # At chances between the intercepts of its two segments, a corner gives the maximum.
         corner = np.searchsorted(-(self.h[:-1] - slopes * self.k[:-1]), -chances)
@@ -189,7 +189,7 @@ class _Runs:
         return np.asarray((1 + inverse * chances) ** (-self._shape - 1))
 
     def envelope(self, reverse: _Curve) -> tuple[Reals, Reals]:
-        """The weights w and places x of the sum, by the upper envelope of the lines of all b."""
+        """Return weights w and places x of the sum, by the upper envelope of the lines of all b."""
         falls = self.mean if math.isinf(self._shape) else max(self._inverse, 1.0)
         levels = np.geomspace(min(_SMALLEST_LEVEL / falls, 0.5), 1.0, _LEVELS)
         levels = np.concatenate([[0.0], levels])
@@ -217,7 +217,7 @@ class _Runs:
 
 
 def _gathered(weights: Reals, places: Reals) -> tuple[Reals, Reals]:
-    """Terms that are close in log x, as one at the smallest x, which is no less."""
+    """Return terms that are close in log x, as one at the smallest x, which is no less."""
     with np.errstate(divide="ignore"):
         bins = np.floor((np.log(places) - math.log(places[-1])) / _GATHERED)
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
@@ -232,12 +232,12 @@ class _Sum:
         self._least = float(self._weights.sum() * curve.h[-1])
 
     def at(self, epsilons: Reals) -> Reals:
-        """The bound at each epsilon >= 0, at most 1."""
+        """Return the bound at each epsilon >= 0, at most 1."""
         terms = self._curve(np.multiply.outer(np.exp(epsilons), self._places))
         return np.asarray(np.minimum(terms @ self._weights * (1 + _SLACK), 1.0))
 
     def end(self) -> float:
-        """An epsilon from which on the bound hardly falls, and is constant where it can be."""
+        """Return an epsilon from which the bound hardly falls, or is constant where possible."""
         least = self._least * (1 + 1e-3)
 
         def found(epsilon: float) -> bool:
@@ -255,7 +255,7 @@ class _Sum:
 
 
 def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss:
-    """The pair whose profile is the convex hull of bounds both ways, in exact arithmetic."""
+    """Return the pair whose profile is the convex hull of bounds both ways, in exact arithmetic."""
     above = [Fraction(math.exp(x)) for x in losses.tolist()]
     here, back = ([Fraction(x) for x in bounds.tolist()] for bounds in (deltas, reverse))
     # At k = 1 both bound the same: the total variation.
@@ -292,7 +292,7 @@ def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss
 
 
 def _log(value: Fraction) -> float:
-    """Log of a positive fraction, which may be below the range of a double."""
+    """Return log of a positive fraction, which may be below the range of a double."""
     if 0.5 < value < 2:
         return math.log1p(float(value - 1))
     return math.log(value.numerator) - math.log(value.denominator)

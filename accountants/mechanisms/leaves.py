@@ -55,7 +55,7 @@ def leaves(event: events.DpEvent) -> dict[events.DpEvent, int]:
 
 
 def _runs_once(item: Any) -> bool:
-    """Whether an event is the best of one run, which is that run."""
+    """Return whether an event is the best of one run, which is that run."""
     once = isinstance(item, events.RepeatAndSelectDpEvent) and item.mean == 1
     return bool(once and 0 <= item.shape < math.inf)
 

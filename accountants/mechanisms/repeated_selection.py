@@ -45,7 +45,7 @@ class RepeatedSelection(MomentBound):
     Parameters
     ----------
     directions
-        What a single run composes, in each direction; the worse counts at each order.
+        The losses of a single run, in each direction; the worse counts at each order.
     mean_runs
         Mean >= 1 of the number of runs.
     shape
@@ -69,7 +69,7 @@ class RepeatedSelection(MomentBound):
 
     @property
     def law(self) -> PrivacyLoss | None:
-        """The law that a run's privacy profile gives; None where a run has none."""
+        """The law that follows from a run's privacy profile, or None if a run has none."""
         if not all(loss.has_law for item in self.directions for loss, _ in item.parts):
             return None
         laws = best_run_laws(self.directions, self.mean_runs, self.shape)
@@ -87,14 +87,14 @@ class RepeatedSelection(MomentBound):
             return math.inf
         if math.isinf(self.shape):
             log_delta = max(renyi.log_delta_bounds(item, 0.0).upper for item in self.directions)
-            # Renyi divergences say little of delta(0): the loss bounds it as well, tanh(e / 2).
+            # Renyi divergences bound delta(0) loosely: the loss bounds it as well, by tanh(e / 2).
             # A logarithm would cost digits of a small one.
             share = min(math.exp(log_delta), math.tanh(single / 2))
             return (single + self.mean_runs * share) * (1 + 16 * UNIT)
         return (2 + self.shape) * single * (1 + 16 * UNIT)
 
     def _single(self, c: float) -> float:
-        """Log M(c) of a single run, in the worse direction, rounded up."""
+        """Return log M(c) of a single run, in the worse direction, rounded up."""
         found = []
         for direction in self.directions:
             total = Total(direction.parts)

@@ -114,7 +114,7 @@ def without_replacement(size: int, batch: int, sigma: float, relation: str) -> P
 
 
 def _displacing(q: float, sigma: float, relation: str) -> Pairs:
-    """A record that is in the batch with probability q, and displaces another one."""
+    """Return the pairs of a record that is in the batch with probability q, in place of another."""
     if relation == "add-or-remove-one":
         return SampledGaussian(q, sigma / 2, "remove"), SampledGaussian(q, sigma / 2, "add")
     loss = FixedBatchGaussian(q, sigma / 2)

@@ -56,12 +56,12 @@ _LARGEST_LOSS = 1e12
 
 
 def dominating_pairs(event: events.DpEvent, relation: str) -> Pairs:
-    """Dominating pairs of one elementary event, for removing and for adding a record.
+    """Return dominating pairs of one elementary event, for removing and for adding a record.
 
     Parameters
     ----------
     event
-        An event that is no composition.
+        An event that is not a composition.
     relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
@@ -96,7 +96,7 @@ def _gaussian(event: events.GaussianDpEvent, relation: str) -> PrivacyLoss:
 
 
 def _gaussian_noise(event: events.DpEvent) -> float | None:
-    """Noise multiplier of the one Gaussian that several on the same records are worth, if any.
+    """Return the noise multiplier of one Gaussian that equals several on the same records.
 
     Their losses add up to that of a Gaussian (Dong, Roth and Su 2022, composition of GDP).
     """
@@ -118,7 +118,7 @@ def _gaussian_noise(event: events.DpEvent) -> float | None:
 
 
 def _sampled_noise(event: Any, relation: str) -> float:
-    """Noise multiplier of the Gaussians that are asked on one sample."""
+    """Return noise multiplier of the Gaussians that are asked on one sample."""
     sigma = _gaussian_noise(event.event)
     if sigma is None:
         reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
@@ -130,7 +130,7 @@ def _poisson_sampled(event: events.PoissonSampledDpEvent, relation: str) -> Pair
     q = _sampling(event)
     inner = event.event
     if q == 0:
-        # No record is ever read, so whatever would be asked of a sample has nothing to reveal.
+        # No record is ever read, so the output does not depend on the data.
         return NO_LOSS, NO_LOSS
     if q == 1:
         return dominating_pairs(inner, relation)
@@ -165,7 +165,7 @@ _CLAIMS = (events.EpsilonDeltaDpEvent, events.PermuteAndFlipDpEvent)
 
 
 def _amplified_claim(q: float, claim: events.EpsilonDeltaDpEvent) -> events.EpsilonDeltaDpEvent:
-    """A sampled (epsilon, delta) claim (Balle, Barthe and Gaboardi 2018, Theorem 8), rounded up."""
+    """Return a sampled claim, rounded up (Balle, Barthe and Gaboardi 2018, Theorem 8)."""
     given = _validate.non_negative(epsilon=claim.epsilon)
     epsilon = float(amplified(np.array(given), q))
     delta = math.nextafter(q * claim.delta, 1.0)
@@ -225,7 +225,7 @@ def _randomized_response(
 
 
 def _epsilon_delta(event: events.EpsilonDeltaDpEvent, relation: str) -> PrivacyLoss:
-    """Fail with probability delta, and be epsilon-private else (Kairouz, Oh, Viswanath 2015)."""
+    """Return the loss of failing with probability delta (Kairouz, Oh and Viswanath 2015)."""
     epsilon = _validate.non_negative(epsilon=event.epsilon)
     delta = _validate.non_negative(delta=event.delta)
     if delta > 1:
@@ -259,7 +259,7 @@ def _permute_and_flip(event: events.PermuteAndFlipDpEvent, relation: str) -> Pri
 
 
 def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> PrivacyLoss:
-    """Shift the threshold by one sensitivity, and the answer that passes by two of them."""
+    """Return the loss: the threshold moves by one sensitivity, the passing answer by two."""
     threshold = _validate.noise(threshold_noise=event.threshold_noise)
     query = _validate.noise(query_noise=event.query_noise)
     epsilon = _moved(relation) * (1 / threshold + 2 / query) * (1 + 2.0**-50)
@@ -267,14 +267,14 @@ def _above_threshold(event: events.AboveThresholdDpEvent, relation: str) -> Priv
 
 
 def _report_noisy_max(event: events.ReportNoisyMaxDpEvent, relation: str) -> PrivacyLoss:
-    """Shift the score that wins by one sensitivity past all others, which move by one too."""
+    """Return the loss: the winning score moves by one sensitivity, and so do all others."""
     noise = _validate.noise(noise=event.noise)
     epsilon = _moved(relation) * 2 / noise * (1 + 2.0**-50)
     return _epsilon_delta(events.EpsilonDeltaDpEvent(epsilon, 0.0), relation)
 
 
 def _moved(relation: str) -> int:
-    """How many contributions one record moves a sum by."""
+    """Return by how many contributions one record moves a sum."""
     return 2 if relation == "replace-one" else 1
 
 
@@ -300,7 +300,7 @@ def _repeat_and_select(event: events.RepeatAndSelectDpEvent, relation: str) -> P
 
 
 def _tree(event: events.SingleEpochTreeAggregationDpEvent, relation: str) -> PrivacyLoss:
-    """A record enters one leaf of one tree, so each of its ancestors once (Kairouz et al. 2021, D).
+    """Return the loss of a record in one leaf and its ancestors (Kairouz et al. 2021, appendix D).
 
     Of s steps, complete nodes cover a record at most ceil(log2(s + 1)) times; the deepest tree
     counts.
