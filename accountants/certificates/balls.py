@@ -24,9 +24,7 @@ Ball = Any
 
 _NAMES = ("acb", "acb_mat", "arb", "arb_poly", "ctx")
 # Relative radius of the balls around numbers that doubles hold only up to a rounding. A quotient
-# has a relative error of 2^-53, a sum of weights a few of them. At half of this value a sum of a
-# few weights might leave its ball; at twice it, bounds would be wider by about 1e-15 per use.
-# Neither half nor twice of it changes any of 2 answers.
+# has a relative error of 2^-53, a sum of weights a few of them.
 _ROUNDING = 2.0**-50
 
 

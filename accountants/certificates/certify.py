@@ -74,60 +74,43 @@ __all__ = [
     "verify_certificate",
 ]
 
-# Relative width that is aimed at where none is asked for. Half of it takes a tenth longer; twice it
-# gives bounds of fewer than three digits. With half of it one of 9 answers becomes narrower; with
-# twice 4 of 9 answers change by up to 2e-4.
+# Relative width that is aimed at where none is asked for.
 _WIDTH = 1e-3
-# Width that is aimed at where the upper bound alone is asked for. At a tenth of it the search takes
-# a second round, of 20 seconds, for rare large losses; at ten times, bounds have one digit. With
-# half of it 2 of 9 answers change by up to 2e-3; with twice 2 of 9 answers change by up to 5e-3.
+# Width that is aimed at where the upper bound alone is asked for. At a tenth of it the search
+# takes a second round, of 20 seconds, for rare large losses; at ten times, bounds have one digit.
 _WIDTH_OF_ONE_SIDE = 1e-2
 # Relative accuracies of delta that smoothed contours are chosen for in turn, if the upper bound
 # alone is asked for, always without the rarest large losses: the first is enough for most runs of
-# thousands of steps. Without the last, runs of few steps get bounds that are twice as wide.
+# thousands of steps.
 _AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
-# Factor by which an epsilon is moved outward for the upper bound alone. Neither half nor twice of
-# it changes any of 6 answers.
+# Factor by which an epsilon is moved outward for the upper bound alone.
 _FURTHER_OF_ONE_SIDE = 4.0
-# Digits to which an upper bound alone is rounded outward. Neither half nor twice of it changes any
-# of 4 answers.
+# Digits to which an upper bound alone is rounded outward.
 _DIGITS_OF_ONE_SIDE = 6
 # These bounds may be asked for.
 _SIDES = ("both", "upper")
 # How often a proof that came out too wide is chosen anew. The first attempt is mostly enough, the
-# third is for widths near 1e-15; more of them have never been of use. Neither half nor twice of it
-# changes any of 4 answers.
+# third is for widths near 1e-15; more of them have never been of use.
 _ATTEMPTS = 3
-# Factor by which each attempt aims at a smaller width. At half of it proofs become a tenth larger
-# than needed; at twice it a third attempt may still be too wide. Neither half nor twice of it
-# changes any of 4 answers.
+# Factor by which each attempt aims at a smaller width.
 _TIGHTER = 1e-2
 # How often an epsilon is moved outward until delta is proved there. With fewer moves wide proofs
-# settle nothing; each further one takes as long as the first. Neither half nor twice of it changes
-# any of 6 answers.
+# settle nothing; each further one takes as long as the first.
 _MOVES = 3
-# Factor by which the distance grows with each such move. Half of it may not reach far enough, twice
-# it makes bounds on epsilon twice as wide. Neither half nor twice of it changes any of 7 answers.
+# Factor by which the distance grows with each such move.
 _FURTHER = 16.0
-# Bits that masses of intervals lose as differences of tails. At half of it finite laws of small
-# intervals are wider than needed; twice it makes products a fifth slower. Neither half nor twice of
-# it changes any of 3 answers.
+# Bits that masses of intervals lose as differences of tails.
 _BITS_LOST_ON_GRIDS = 64
-# Bits of a proof that is a closed form of a few numbers. Bounds are given to three digits or more.
-# Neither half nor twice of it changes any of 4 answers.
+# Bits of a proof that is a closed form of a few numbers. Bounds are given to three digits or
+# more.
 _BITS_OF_CLOSED_FORMS = 128
-# Bits of accuracy of a sum, besides those that delta and the number of uses take. Neither half nor
-# twice of it changes any of 4 answers.
+# Bits of accuracy of a sum, besides those that delta and the number of uses take.
 _BITS_OF_SUMS = 256
-# Bits of accuracy of a contour, besides those that the width and the number of uses take. Half of
-# it lets rounding add to the width; twice it makes products a third slower. Neither half nor twice
-# of it changes any of 3 answers.
+# Bits of accuracy of a contour, besides those that the width and the number of uses take.
 _BITS_OF_CONTOURS = 96
-# Log delta below which the precision of sums does not grow any further, 1e-434. Neither half nor
-# twice of it changes any of 4 answers.
+# Log delta below which the precision of sums does not grow any further, 1e-434.
 _LEAST_LOG_DELTA = -1000.0
-# Digits at which the distance of two bounds is read off. Neither half nor twice of it changes any
-# of 4 answers.
+# Digits at which the distance of two bounds is read off.
 _DIGITS = 60
 
 _TRIED = (
@@ -244,7 +227,7 @@ class _Search:
         target = Decimal(delta)
 
         def proved(side: float) -> DeltaBounds:
-            # The proof may be off by half of the distance to the target, as a share of delta.
+            # Half of the distance to the target, as a share of delta, is left to the proof.
             value = interface.log_delta(event, epsilon=side, neighboring_relation=relation).upper
             accuracy = abs(value - math.log(delta)) / 2
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)

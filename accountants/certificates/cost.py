@@ -36,41 +36,31 @@ from dpcal.accountants.certificates.proofs import (
 
 __all__ = ["BITS", "MAX_WORK", "MAX_WORK_OF_PROOF", "work"]
 
-# Precisions in bits that a verifier agrees to work at. Below 64 nothing is gained; deltas of 1e-300
-# take about 2,300 bits. Half of both changes none of 12 answers, but half of the upper end refuses
-# deltas below 1e-130; at twice the lower end a certificate of 114 bits is rejected, and at twice
-# the upper end the error function alone takes 10 milliseconds.
+# Precisions in bits that a verifier agrees to work at. Below 64 nothing is gained; deltas of
+# 1e-300 take about 2,300 bits.
 BITS = (64, 4096)
-# Units of work of all proofs of a document. The proofs of hard corners (rare large losses) have 1e8
-# units each. Half of it would halve what the search may propose; twice it doubles the ten minutes
-# for which a hostile document can keep a verifier busy. Neither half nor twice of it changes any of
-# 12 answers.
+# Units of work of all proofs of a document. The proofs of hard corners (rare large losses) have
+# 1e8 units each.
 MAX_WORK = 4e9
 # Units of work of one proof that the search proposes, so that eight of them are within MAX_WORK.
-# Neither half nor twice of it changes any of 4 answers.
 MAX_WORK_OF_PROOF = MAX_WORK / 8
 
-# Power of the precision with which time grows, for products at 128 to 4,096 bits. That of functions
-# grows slower. Half of it lets a hostile document take ten times the stated time; twice it rejects
-# proofs at 500 bits. Neither half nor twice of it changes any of 4 answers.
+# Power of the precision with which time grows, for products at 128 to 4,096 bits. That of
+# functions grows slower.
 _EXPONENT = 1.5
 # Units of an exponential or a logarithm of a complex ball (1.2 to 1.6 microseconds at 128 bits).
-# Neither half nor twice of it changes any of 4 answers.
 _FUNCTION = 25
-# Functions that a value of a law takes for each Gaussian of its pair: two error functions, each as
-# slow as ten functions, and a few exponentials. Neither half nor twice of it changes any of 3
-# answers.
+# Functions that a value of a law takes for each Gaussian of its pair: two error functions, each
+# as slow as ten functions, and a few exponentials.
 _FUNCTIONS_OF_COMPONENT = 25
-# Functions that a value of a law takes besides: its ends and its share of the mass. Neither half
-# nor twice of it changes any of 4 answers.
+# Functions that a value of a law takes besides: its ends and its share of the mass.
 _FUNCTIONS_OF_VALUE = 6
 # Functions that a value takes in the sum of a transform along a line, where a transform is summed
-# at three tilts and beyond the last node. Neither half nor twice of it changes any of 3 answers.
+# at three tilts and beyond the last node.
 _FUNCTIONS_OF_TRANSFORM = 12
-# Units of a product of two balls in Python, outside of a product of matrices. Neither half nor
-# twice of it changes any of 3 answers.
+# Units of a product of two balls in Python, outside of a product of matrices.
 _PRODUCT = 3
-# Units of a term of a power of a polynomial. Neither half nor twice of it changes any of 3 answers.
+# Units of a term of a power of a polynomial.
 _TERM = 150
 
 

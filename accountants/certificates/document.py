@@ -22,10 +22,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 from dpcal.accountants.certificates.cost import BITS
 from dpcal.accountants.certificates.mechanisms import (
@@ -38,12 +38,14 @@ from dpcal.accountants.certificates.proofs import MAX_PARTS, PROOFS, Proof
 from dpcal.accountants.certificates.schema import (
     Shape,
     choice,
+    document_of,
     list_of,
     number,
     optional,
     parse,
     probability_text,
     reject,
+    shape_of,
     shown,
     text,
     whole,
@@ -95,14 +97,32 @@ class Argument:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the argument as JSON values."""
-        # JSON has lists where records have tuples.
-        numbers = json.loads(json.dumps(asdict(self.proof)))
-        return {
-            "proves": self.proves,
-            "method": self.method,
-            "bits": self.bits,
-            "proof": numbers,
-        }
+        values = {"proves": self.proves, "method": self.method, "bits": self.bits}
+        return {**values, "proof": document_of(self.proof)}
+
+
+def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
+    argument = Argument(proves, bits, PROOFS[method](proof, "proof"))
+    if argument.method != method:
+        reject("method", repr(argument.method), method)
+    return argument
+
+
+def _anything(value: Any, name: str) -> Any:
+    """Take a value that is read, or compared, once the other entries are known."""
+    return value
+
+
+_ARGUMENT = Shape(
+    "an argument",
+    _argument,
+    {
+        "proves": choice("lower", "upper", "both"),
+        "method": choice(*PROOFS),
+        "bits": whole(*BITS),
+        "proof": _anything,
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -112,10 +132,10 @@ class DirectionBounds:
     A lower bound of 0 and an upper bound of 1 need no argument.
     """
 
-    direction: str
-    lower: Decimal
-    upper: Decimal
-    arguments: tuple[Argument, ...]
+    direction: Annotated[str, text]
+    lower: Annotated[Decimal, probability_text]
+    upper: Annotated[Decimal, probability_text]
+    arguments: Annotated[tuple[Argument, ...], list_of(_ARGUMENT, 0, 2)]
 
     @property
     def lower_method(self) -> str:
@@ -131,22 +151,17 @@ class DirectionBounds:
         found = [item.method for item in self.arguments if item.proves in (side, "both")]
         return found[0] if found else "none"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the bounds as JSON values."""
-        return {
-            "direction": self.direction,
-            "lower": str(self.lower),
-            "upper": str(self.upper),
-            "arguments": [item.to_dict() for item in self.arguments],
-        }
+
+_DIRECTION = shape_of("a direction", DirectionBounds)
+_EPSILON = number("a finite number >= 0", lambda x: x >= 0)
 
 
 @dataclass(frozen=True)
 class DeltaBounds:
     """Bounds on delta at one epsilon: the largest of all directions."""
 
-    epsilon: float
-    directions: tuple[DirectionBounds, ...]
+    epsilon: Annotated[float, _EPSILON]
+    directions: Annotated[tuple[DirectionBounds, ...], list_of(_DIRECTION, 1, 2)]
 
     @property
     def lower(self) -> Decimal:
@@ -157,13 +172,6 @@ class DeltaBounds:
     def upper(self) -> Decimal:
         """Proved upper bound on delta(epsilon)."""
         return max(item.upper for item in self.directions)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the bounds as JSON values."""
-        return {
-            "epsilon": self.epsilon,
-            "directions": [item.to_dict() for item in self.directions],
-        }
 
 
 @dataclass(frozen=True)
@@ -215,9 +223,7 @@ class Certificate:
     def covers(self, event: DpEvent) -> bool:
         """Return whether an event composes exactly the mechanisms of the certificate."""
         # Lists of a document are tuples elsewhere.
-        return [item.to_dict() for item in mechanisms_of(event)] == [
-            item.to_dict() for item in self.mechanisms
-        ]
+        return bool(document_of(mechanisms_of(event)) == document_of(self.mechanisms))
 
     @property
     def rounded(self) -> bool:
@@ -243,8 +249,8 @@ class Certificate:
             "lower": str(self.lower),
             "upper": str(self.upper),
             "delta": self.delta,
-            "mechanisms": [item.to_dict() for item in self.mechanisms],
-            "proofs": [item.to_dict() for item in self.proofs],
+            "mechanisms": document_of(self.mechanisms),
+            "proofs": document_of(self.proofs),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,49 +286,7 @@ class Certificate:
         return certificate
 
 
-# -- how each record is read from a document
-
-
-def _argument(proves: str, method: str, bits: int, proof: Any) -> Argument:
-    argument = Argument(proves, bits, PROOFS[method](proof, "proof"))
-    if argument.method != method:
-        reject("method", repr(argument.method), method)
-    return argument
-
-
-def _anything(value: Any, name: str) -> Any:
-    """Take a value that is read, or compared, once the other entries are known."""
-    return value
-
-
-_ARGUMENT = Shape(
-    "an argument",
-    _argument,
-    {
-        "proves": choice("lower", "upper", "both"),
-        "method": choice(*PROOFS),
-        "bits": whole(*BITS),
-        "proof": _anything,
-    },
-)
-_DIRECTION = Shape(
-    "a direction",
-    DirectionBounds,
-    {
-        "direction": text,
-        "lower": probability_text,
-        "upper": probability_text,
-        "arguments": list_of(_ARGUMENT, 0, 2),
-    },
-)
-_DELTA_BOUNDS = Shape(
-    "a proof",
-    DeltaBounds,
-    {
-        "epsilon": number("a finite number >= 0", lambda x: x >= 0),
-        "directions": list_of(_DIRECTION, 1, 2),
-    },
-)
+# -- how a certificate is read from a document
 
 
 def _certificate(
@@ -349,7 +313,7 @@ _CERTIFICATE = Shape(
         "upper": _anything,
         "delta": optional(number("a number in (0, 1)", lambda x: 0 < x < 1)),
         "mechanisms": list_of(MECHANISM, 0, MAX_PARTS),
-        "proofs": list_of(_DELTA_BOUNDS, 1, 2),
+        "proofs": list_of(shape_of("a proof", DeltaBounds), 1, 2),
         "digest": _anything,
     },
 )

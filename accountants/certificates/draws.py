@@ -35,16 +35,13 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["dominating_draws"]
 
-# Precision of the binomial probabilities: a power of a number near 1, and quotients. Neither half
-# nor twice of it changes the one answer that reads it.
+# Precision of the binomial probabilities: a power of a number near 1, and quotients.
 _BITS = 256
-# Weights are multiples of 2 to minus this power, so that their sums are doubles. Each is rounded up
-# by 1e-16 at most, which a delta of 1e-12 over 1,000 steps does not show. With half of it the one
-# answer that reads it is larger by 5e-5; with twice it changes by 6e-13.
+# Weights are multiples of 2 to minus this power, so that their sums are doubles. Each is rounded
+# up by 1e-16 at most, which a delta of 1e-12 over 1,000 steps does not show.
 _GRID = 53
-# Draws of one record that are told apart. With twice as many, laws take twice the time; a record
-# that is drawn more often than this gains nothing from sampling. Neither half nor twice of it
-# changes the one answer that reads it.
+# Draws of one record that are told apart: a record that is drawn more often gains nothing from
+# sampling.
 _MOST_DRAWS = 64
 
 

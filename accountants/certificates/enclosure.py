@@ -57,10 +57,8 @@ __all__ = ["decimal_bounds", "decimal_down", "decimal_up", "enclose"]
 
 Interval = tuple[Ball, Ball]
 
-# Binary exponents beyond which a number is not written out as a decimal. A number with exponent
-# 2^17 has 40,000 digits, which take milliseconds; at twice this value the time is four times as
-# long, and at half of it deltas below 1e-20000 would read as below the least decimal. Neither half
-# nor twice of it changes any of 4 answers.
+# Binary exponents beyond which a number is not written out as a decimal: at 2^17 it has 40,000
+# digits, which take milliseconds.
 _FARTHEST_EXPONENT = 1 << 17
 # Stands for every positive number with a smaller exponent: it is larger than 2^-(2^17).
 _LEAST = Decimal("1E-39000")

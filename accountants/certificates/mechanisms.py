@@ -50,16 +50,12 @@ _COVERED = (
     "Gaussians, Laplace, discrete Laplace and discrete Gaussian noise, and claims of (epsilon, "
     "delta) or permute-and-flip"
 )
-# Values of a discrete Laplace loss: as many as its sensitivity, since its law is written out. Half
-# of it refuses sensitivities above 32,768; twice it takes about 0.1 s more for each mechanism.
-# Neither half nor twice of it changes any of 3 answers.
+# Values of a discrete Laplace loss: as many as its sensitivity, since its law is written out.
 _MOST_VALUES = 1 << 16
-# Components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error functions.
-# Half of it refuses mixtures of 129 components or more; twice it makes these laws twice as slow.
-# Neither half nor twice of it changes the one answer that reads it.
+# Components of a mixture of Gaussians. A law of 1,000 intervals then takes 256,000 error
+# functions.
 _MOST_COMPONENTS = 1 << 8
-# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings. Neither
-# half nor twice of it changes any of 2 answers.
+# Uses of one mechanism. Sums of counts stay below 2^76, whose powers take 76 squarings.
 _MOST_USES = 1 << 62
 
 
@@ -128,72 +124,50 @@ def _has_few_components(event: Any) -> bool:
     return len(event.sensitivities) <= _MOST_COMPONENTS
 
 
-def _always(event: Any) -> bool:
-    return True
+# For each class of events the condition under which its dominating pair follows from its parameters
+# in balls. The price checks the parameters' ranges.
+_CONDITIONS: dict[type[DpEvent], Callable[[Any], bool]] = {
+    GaussianDpEvent: lambda event: True,
+    PoissonSampledDpEvent: _has_gaussian,
+    SampledWithoutReplacementDpEvent: _has_gaussian,
+    MixtureOfGaussiansDpEvent: _has_few_components,
+    LaplaceDpEvent: lambda event: True,
+    DiscreteLaplaceDpEvent: _has_few_values,
+    DiscreteGaussianDpEvent: lambda event: True,
+    EpsilonDeltaDpEvent: lambda event: True,
+    PermuteAndFlipDpEvent: lambda event: True,
+}
 
 
-def _shape(
-    cls: type[DpEvent],
-    entries: Mapping[str, Reader],
-    condition: Callable[[Any], bool] = _always,
-) -> Shape:
-    """The shape of an event: its class's name as the type, and its parameters."""
+def _is_covered(event: DpEvent) -> bool:
+    return type(event) in _CONDITIONS and _CONDITIONS[type(event)](event)
+
+
+def _shape(cls: type[DpEvent], readers: Mapping[str, Reader]) -> Shape:
+    """Return the shape of an event: its class's name as the type, and its parameters.
+
+    Parameters that ``readers`` does not name are numbers.
+    """
 
     def build(**values: Any) -> DpEvent:
         del values["type"]
         return cls(**values)
 
-    covered = ("type", f"that of one of {_COVERED}", condition)
-    return Shape(cls.__name__, build, {"type": text, **entries}, (covered,))
+    names = (item.name for item in attr.fields(cls))
+    entries: dict[str, Reader] = {"type": text}
+    entries |= {name: readers.get(name, exact_number) for name in names}
+    covered = ("type", f"that of one of {_COVERED}", _CONDITIONS[cls])
+    return Shape(cls.__name__, build, entries, (covered,))
 
 
-_gaussian_shape = _shape(GaussianDpEvent, {"noise_multiplier": exact_number})
+_gaussian_shape = _shape(GaussianDpEvent, {})
 _gaussian = one_of_shapes(
     lambda value: _gaussian_shape if value.get("type") == "GaussianDpEvent" else None,
     "a GaussianDpEvent",
 )
 _numbers = list_of(exact_number, 1, _MOST_COMPONENTS)
-
-# For each class of events the conditions under which its dominating pair follows from its
-# parameters in balls, and the readers of its parameters. The price checks the parameters' ranges.
-_Entry = tuple[Callable[[Any], bool], dict[str, Reader]]
-_EVENTS: dict[type[DpEvent], _Entry] = {
-    GaussianDpEvent: (_always, {"noise_multiplier": exact_number}),
-    PoissonSampledDpEvent: (
-        _has_gaussian,
-        {"sampling_probability": exact_number, "event": _gaussian},
-    ),
-    SampledWithoutReplacementDpEvent: (
-        _has_gaussian,
-        {"source_dataset_size": exact_number, "sample_size": exact_number, "event": _gaussian},
-    ),
-    MixtureOfGaussiansDpEvent: (
-        _has_few_components,
-        {
-            "standard_deviation": exact_number,
-            "sensitivities": _numbers,
-            "sampling_probs": _numbers,
-        },
-    ),
-    LaplaceDpEvent: (_always, {"noise_multiplier": exact_number}),
-    DiscreteLaplaceDpEvent: (
-        _has_few_values,
-        {"noise_parameter": exact_number, "sensitivity": exact_number},
-    ),
-    DiscreteGaussianDpEvent: (_always, {"sigma": exact_number, "sensitivity": exact_number}),
-    EpsilonDeltaDpEvent: (_always, {"epsilon": exact_number, "delta": exact_number}),
-    PermuteAndFlipDpEvent: (_always, {"epsilon": exact_number}),
-}
-
-
-def _is_covered(event: DpEvent) -> bool:
-    condition, _ = _EVENTS.get(type(event), (None, {}))
-    return condition is not None and condition(event)
-
-
-_SHAPES = {
-    cls.__name__: _shape(cls, entries, condition) for cls, (condition, entries) in _EVENTS.items()
-}
+_READERS = {"event": _gaussian, "sensitivities": _numbers, "sampling_probs": _numbers}
+_SHAPES = {cls.__name__: _shape(cls, _READERS) for cls in _CONDITIONS}
 
 
 def _shape_of(value: Mapping[str, Any]) -> Shape | None:

@@ -15,14 +15,16 @@ ChernoffProof(tilt=2.5, sums=(None,))
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from dpcal.accountants.certificates.schema import (
+    Rule,
     Shape,
     list_of,
     number,
     one_of_shapes,
     optional,
+    shape_of,
     whole,
 )
 from dpcal.accountants.losses.base import PrivacyLoss
@@ -51,34 +53,35 @@ __all__ = [
 
 Parts = tuple[tuple[PrivacyLoss, int], ...]
 
-# Nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them. Half of
-# it refuses some rare losses; twice it makes lists of balls of about 100 MB. Neither half nor twice
-# of it changes any of 8 answers.
+# Nodes of a contour. Searches need 20 to 20,000; losses that hardly decay need all of them.
 MAX_NODES = 1 << 17
-# Points of one lattice or grid. Searches stop at a quarter of it. Half of it refuses the finest
-# lattices of large noise; twice it only makes the proofs that are refused for their work larger.
-# Neither half nor twice of it changes any of 4 answers.
+# Points of one lattice or grid. Searches stop at a quarter of it.
 MAX_POINTS = 1 << 16
-# Terms of the convolution of one loss with itself. Half of it refuses some discrete mechanisms that
-# are used thousands of times, whose contours are slower; twice it makes sums of 10 seconds. Neither
-# half nor twice of it changes any of 3 answers.
+# Terms of the convolution of one loss with itself: the largest sums take about 5 seconds.
 MAX_TERMS = 1 << 17
-# Number of outputs that a test may ask to be large, if only one part is counted. Half of it refuses
-# tests on sums of tens of thousands of steps; twice it doubles the seconds that such a test takes.
-# Neither half nor twice of it changes any of 6 answers.
+# Number of outputs that a test may ask to be large, if only one part is counted: enough for sums of
+# tens of thousands of steps, in seconds.
 MAX_COUNTED = 1 << 14
-# Number of outputs that a test may ask to be large, if several parts are counted. The time grows as
-# its square. Half of it refuses tests of many large outputs; twice it makes them four times slower.
-# Neither half nor twice of it changes any of 4 answers.
+# Number of outputs that a test may ask to be large, if several parts are counted. The time grows
+# as its square.
 MAX_COUNTED_OF_MANY = 1 << 6
-# Different losses of a composition. Ten thousand different steps still have contours of affordable
-# work. Half of it would refuse those; twice it allows documents that are slow to price in floats.
-# Neither half nor twice of it changes any of 2 answers.
+# Different losses of a composition. Ten thousand different steps still have contours of
+# affordable work.
 MAX_PARTS = 1 << 14
-# First point of a lattice or grid, at most. Far larger than what searches choose; the value only
-# keeps whole numbers short, and half or twice it changes nothing. Neither half nor twice of it
-# changes any of 5 answers.
+# First point of a lattice or grid, at most, so that whole numbers stay short.
 _FARTHEST = 1 << 40
+
+
+_positive = number("a finite number > 0", lambda x: x > 0)
+_not_negative = number("a finite number >= 0", lambda x: x >= 0)
+_angle = number("in (0, 1.57)", lambda x: 0 < x < 1.57)
+_first = whole(-_FARTHEST, _FARTHEST)
+_last = whole(-_FARTHEST, _FARTHEST + MAX_POINTS)
+_few_points: Rule = (
+    "last",
+    f"at least first, and at most {MAX_POINTS} more",
+    lambda item: 0 <= item.points <= MAX_POINTS,
+)
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,10 @@ class ShiftedLattice:
         Whole numbers of the first and the last point.
     """
 
-    angle: float
-    step: float
-    first: int
-    last: int
+    angle: Annotated[float, _angle]
+    step: Annotated[float, _positive]
+    first: Annotated[int, _first]
+    last: Annotated[int, _last]
 
     @property
     def points(self) -> int:
@@ -125,9 +128,9 @@ class Grid:
         Whole numbers of the first and the last end of an interval.
     """
 
-    step: float
-    first: int
-    last: int
+    step: Annotated[float, _positive]
+    first: Annotated[int, _first]
+    last: Annotated[int, _last]
 
     @property
     def points(self) -> int:
@@ -138,6 +141,16 @@ class Grid:
 # A proof replaces the transform of each loss by a lattice on which it is summed, or by a grid of
 # finite laws; None stands for a loss whose transform has a closed form.
 Substitute = ShiftedLattice | Grid | None
+
+_GRID = shape_of("a grid", Grid, _few_points)
+_LATTICE = shape_of("a lattice", ShiftedLattice, _few_points)
+_substitutes = list_of(
+    optional(
+        one_of_shapes(lambda value: _LATTICE if "angle" in value else _GRID, "a lattice or a grid")
+    ),
+    0,
+    MAX_PARTS,
+)
 
 
 @dataclass(frozen=True)
@@ -177,15 +190,15 @@ class ContourProof(Proof):
 
     NAME: ClassVar[str] = "contour"
 
-    tilt: float
-    step: float
-    nodes: int
-    below: float
-    above: float
-    sums: tuple[Substitute, ...]
-    tails: tuple[Substitute, ...]
-    smoothing: float = 0.0
-    shift: float = 0.0
+    tilt: Annotated[float, _positive]
+    step: Annotated[float, _positive]
+    nodes: Annotated[int, whole(1, MAX_NODES)]
+    below: Annotated[float, _not_negative]
+    above: Annotated[float, _positive]
+    sums: Annotated[tuple[Substitute, ...], _substitutes]
+    tails: Annotated[tuple[Substitute, ...], _substitutes]
+    smoothing: Annotated[float, _not_negative] = 0.0
+    shift: Annotated[float, _not_negative] = 0.0
 
     @property
     def method(self) -> str:
@@ -202,8 +215,8 @@ class ChernoffProof(Proof):
 
     NAME: ClassVar[str] = "Renyi moment"
 
-    tilt: float
-    sums: tuple[Substitute, ...]
+    tilt: Annotated[float, _positive]
+    sums: Annotated[tuple[Substitute, ...], _substitutes]
 
 
 @dataclass(frozen=True)
@@ -212,7 +225,7 @@ class ConvexityProof(Proof):
 
     NAME: ClassVar[str] = "convexity"
 
-    tilt: float
+    tilt: Annotated[float, _positive]
 
 
 @dataclass(frozen=True)
@@ -232,7 +245,7 @@ class SumProof(Proof):
 
     NAME: ClassVar[str] = "finite sum"
 
-    sums: tuple[Grid]
+    sums: Annotated[tuple[Grid], list_of(_GRID, 1, 1)]
 
 
 @dataclass(frozen=True)
@@ -245,8 +258,8 @@ class ThresholdProof(Proof):
 
     NAME: ClassVar[str] = "threshold test"
 
-    least: int
-    thresholds: tuple[float | None, ...]
+    least: Annotated[int, whole(1, MAX_COUNTED)]
+    thresholds: Annotated[tuple[float | None, ...], list_of(optional(number()), 0, MAX_PARTS)]
 
 
 @dataclass(frozen=True)
@@ -256,69 +269,21 @@ class SupportProof(Proof):
     NAME: ClassVar[str] = "support"
 
 
-# -- how each record is read from a document
-
-_positive = number("a finite number > 0", lambda x: x > 0)
-_not_negative = number("a finite number >= 0", lambda x: x >= 0)
-_points = {
-    "step": _positive,
-    "first": whole(-_FARTHEST, _FARTHEST),
-    "last": whole(-_FARTHEST, _FARTHEST + MAX_POINTS),
-}
-_few_points = (
-    "last",
-    f"at least first, and at most {MAX_POINTS} more",
-    lambda item: 0 <= item.points <= MAX_POINTS,
-)
-_GRID = Shape("a grid", Grid, _points, (_few_points,))
-_LATTICE = Shape(
-    "a lattice",
-    ShiftedLattice,
-    {"angle": number("in (0, 1.57)", lambda x: 0 < x < 1.57), **_points},
-    (_few_points,),
-)
-_substitutes = list_of(
-    optional(
-        one_of_shapes(lambda value: _LATTICE if "angle" in value else _GRID, "a lattice or a grid")
-    ),
-    0,
-    MAX_PARTS,
-)
-_thresholds = list_of(optional(number()), 0, MAX_PARTS)
-_CONTOUR = Shape(
+_CONTOUR = shape_of(
     "a contour proof",
     ContourProof,
-    {
-        "tilt": _positive,
-        "step": _positive,
-        "nodes": whole(1, MAX_NODES),
-        "below": _not_negative,
-        "above": _positive,
-        "sums": _substitutes,
-        "tails": _substitutes,
-        "smoothing": _not_negative,
-        "shift": _not_negative,
-    },
-    (
-        ("below", "less than tilt", lambda item: item.below < item.tilt),
-        ("above", "more than tilt", lambda item: item.above > item.tilt),
-    ),
+    ("below", "less than tilt", lambda item: item.below < item.tilt),
+    ("above", "more than tilt", lambda item: item.above > item.tilt),
 )
 
 # The reader of each kind of proof, by the method that an argument states.
 PROOFS: dict[str, Shape] = {
     "contour": _CONTOUR,
     "smoothed contour": _CONTOUR,
-    ChernoffProof.NAME: Shape(
-        "a Chernoff proof", ChernoffProof, {"tilt": _positive, "sums": _substitutes}
-    ),
-    ConvexityProof.NAME: Shape("a proof by convexity", ConvexityProof, {"tilt": _positive}),
-    SamplingProof.NAME: Shape("a proof by sampling", SamplingProof, {}),
-    SumProof.NAME: Shape("a finite sum", SumProof, {"sums": list_of(_GRID, 1, 1)}),
-    ThresholdProof.NAME: Shape(
-        "a threshold test",
-        ThresholdProof,
-        {"least": whole(1, MAX_COUNTED), "thresholds": _thresholds},
-    ),
-    SupportProof.NAME: Shape("a support proof", SupportProof, {}),
+    ChernoffProof.NAME: shape_of("a Chernoff proof", ChernoffProof),
+    ConvexityProof.NAME: shape_of("a proof by convexity", ConvexityProof),
+    SamplingProof.NAME: shape_of("a proof by sampling", SamplingProof),
+    SumProof.NAME: shape_of("a finite sum", SumProof),
+    ThresholdProof.NAME: shape_of("a threshold test", ThresholdProof),
+    SupportProof.NAME: shape_of("a support proof", SupportProof),
 }

@@ -20,9 +20,9 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_type_hints
 
 from dpcal.errors import CertificateRejected
 
@@ -30,6 +30,7 @@ __all__ = [
     "Reader",
     "Shape",
     "choice",
+    "document_of",
     "exact_number",
     "list_of",
     "number",
@@ -38,26 +39,25 @@ __all__ = [
     "parse",
     "probability_text",
     "reject",
+    "shape_of",
     "shown",
     "text",
     "whole",
 ]
 
 Reader = Callable[[Any, str], Any]
+# The entry to blame, what it must be, and whether the built object is so.
+Rule = tuple[str, str, Callable[[Any], bool]]
 
-# Numbers of larger magnitude are rejected. No parameter comes near this value, and doubles end at
-# 1.8e308: at twice this value all is as it was, and with 1e150 a legitimate one might be rejected.
-# Neither half nor twice of it changes any of 2 answers.
+# Numbers of larger magnitude are rejected: doubles end at 1.8e308.
 _LARGEST = 1e300
-# Characters of a document that are read at most. A certificate of ten thousand different mechanisms
-# has about 10 million characters, and 64 million take about a second to parse. At half of this
-# value no known certificate is rejected; at twice it the parser may take two seconds. Neither half
-# nor twice of it changes any of 2 answers.
+# Characters of a document that are read at most. A certificate of ten thousand different
+# mechanisms has about 10 million characters, and 64 million take about a second to parse.
 _MOST_CHARACTERS = 1 << 26
 
 
 _short = reprlib.Repr()
-# Characters of a string in a message: a digest has 64. Half of it would cut digests.
+# Characters of a string in a message: a digest has 64.
 _short.maxstring = 80
 
 
@@ -123,7 +123,7 @@ class Shape:
     name: str
     build: Callable[..., Any]
     entries: Mapping[str, Reader]
-    rules: tuple[tuple[str, str, Callable[[Any], bool]], ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     def __call__(self, value: Any, name: str) -> Any:
         """Read one object."""
@@ -144,6 +144,34 @@ class Shape:
             if not holds(built):
                 reject(key, allowed, values[key])
         return built
+
+
+def shape_of(name: str, record: type, *rules: Rule) -> Shape:
+    """Return the shape of the documents of a record, whose fields are annotated with readers.
+
+    Parameters
+    ----------
+    name
+        What error messages call such an object.
+    record
+        A dataclass with fields such as ``tilt: Annotated[float, number()]``.
+    *rules
+        Conditions between its entries.
+    """
+    hints = get_type_hints(record, include_extras=True)
+    readers = {item.name: hints[item.name].__metadata__[0] for item in fields(record)}
+    return Shape(name, record, readers, rules)
+
+
+def document_of(value: Any) -> Any:
+    """Return a record, or what it holds, as JSON values; decimals become strings."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return {item.name: document_of(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, tuple):
+        return [document_of(item) for item in value]
+    return str(value) if isinstance(value, Decimal) else value
 
 
 def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed: str) -> Reader:

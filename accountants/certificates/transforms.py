@@ -32,9 +32,7 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["FiniteTransform", "GaussianTransform", "SampledGaussianTransform", "Transform"]
 
-# Points that are multiplied together. Half of it makes sums slower by a few percent; twice it
-# doubles their memory, which is about 100 MB for the longest contours. Neither half nor twice of it
-# changes any of 2 answers.
+# Points that are multiplied together: those of the longest contours take about 100 MB.
 _CHUNK = 1 << 10
 
 

@@ -46,13 +46,10 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent
 __all__ = ["verify_certificate"]
 
 # Values and components of all mechanisms together, which are priced in floats before any proof is
-# checked. Four million take a few seconds. Half of it refuses compositions of more than 32
-# different mechanisms of the largest size; twice it doubles those seconds. Neither half nor twice
-# of it changes any of 2 answers.
+# checked. Four million take a few seconds.
 _MOST_VALUES = 1 << 22
 # Digits to which a bound is computed before it is compared with a claim. Claims have 3 to 40
-# digits. At half of it a claim that is true to its last digits might be rejected; at twice it
-# comparisons take microseconds more. Neither half nor twice of it changes any of 2 answers.
+# digits.
 _DIGITS = 60
 
 Parts = list[tuple[EnclosedLoss, int]]

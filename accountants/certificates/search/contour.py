@@ -49,29 +49,18 @@ __all__ = ["about_log_delta", "choose_contour", "choose_smoothed", "saddle"]
 
 Reals = NDArray[np.float64]
 
-# Nodes times points that a contour may take, all losses together: about 5 seconds at 128 bits. Half
-# of it leaves losses that hardly decay to weaker proofs; twice it doubles these seconds. Neither
-# half nor twice of it changes any of 3 answers.
+# Nodes times points that a contour may take, all losses together: about 5 seconds at 128 bits.
 _MAX_PRODUCTS = 5e7
-# Nodes times points of a smoothed contour, whose smoothing is raised until they suffice. Half of it
-# gives bounds up to 1.7 times as wide; twice it takes twice the time, which is 5 to 10 seconds.
-# Neither half nor twice of it changes any of 3 answers.
+# Nodes times points of a smoothed contour, whose smoothing is raised until they suffice.
 _MAX_SMOOTHED_PRODUCTS = 1.5e7
-# Points that a node costs as much as, besides those of the losses. Of no effect by half or twice
-# but for losses without points. Neither half nor twice of it changes any of 3 answers.
+# Points that a node costs as much as, besides those of the losses.
 _POINTS_OF_NODE = 16
 # Distances of the alias tilts from the contour, in widths of the integrand's peak. Any of them
-# gives a valid proof, the best one the largest step. Neither half nor twice of it changes any of 3
-# answers.
+# gives a valid proof, the best one the largest step.
 _DISTANCES = np.array([0.7, 1.0, 1.5, 2.0, 2.5, 3.2, 4.0, 5.0, 6.0, 8.5, 12.0, 20.0])
-# How often smoothing is made three times as large, so up to 20,000 times. With half as often, sums
-# of rare large losses get no contour; twice as often only delays the failure. Neither half nor
-# twice of it changes the one answer that reads it.
+# How often smoothing is made three times as large, so up to 20,000 times.
 _SMOOTHINGS = 9
-# Digits, as a logarithm, by which transforms are more accurate than their powers must be. At half
-# of it some contours miss their width and are chosen anew; twice it adds a tenth to their points.
-# With half of it one of 5 answers changes by up to 2e-4; with twice one of 5 answers changes by up
-# to 6e-5.
+# Digits, as a logarithm, by which transforms are more accurate than their powers must be.
 _SPARE_DIGITS = 3.0
 
 

@@ -26,12 +26,10 @@ from dpcal.accountants.losses.sampled_gaussian import SampledGaussian
 
 __all__ = ["choose_sum"]
 
-# How often a grid is chosen for a width ten times as large. Aims beyond a tenth change nothing, so
-# that 13 of them reach from a width of 1e-12 to there. With half as many, the narrowest aims would
-# have no sum; twice as many only delay the failure. Neither half nor twice of it changes any of 3
-# answers.
+# How often a grid is chosen for a width ten times as large. Aims beyond a tenth change nothing,
+# so that 13 of them reach from a width of 1e-12 to there.
 _AIMS = 13
-# Largest width that a grid is chosen for. Neither half nor twice of it changes any of 3 answers.
+# Largest width that a grid is chosen for.
 _WIDEST_AIM = 0.1
 
 

@@ -48,18 +48,12 @@ __all__ = [
 
 Reals = NDArray[np.float64]
 
-# Share of the width that each of aliasing, truncation and quadrature may take. Half of it makes
-# contours a few percent longer; with twice it some proofs miss the width and are tried again. With
-# half of it one of 8 answers becomes narrower; with twice 2 of 8 answers change by up to 6e-5.
+# Share of the width that each of aliasing, truncation and quadrature may take.
 SHARE = 1 / 16
 # Logarithm of the probability, at most, that a single use leaves out: rarely matters, and keeps
-# grids wider than four standard deviations. Half of it cuts visible mass off where delta is large;
-# twice it makes such grids half again as long. Neither half nor twice of it changes any of 3
-# answers.
+# grids wider than four standard deviations.
 _MOST_LOG_REST = -8.0
-# Largest intervals, in standard deviations of the noise. At half of it no proof is narrower, at
-# twice it the first interval holds most of the mass. Neither half nor twice of it changes the one
-# answer that reads it.
+# Largest intervals, in standard deviations of the noise.
 _WIDEST_STEP = 0.5
 
 

@@ -23,10 +23,8 @@ __all__ = ["Decay", "Integrand"]
 
 Reals = NDArray[np.float64]
 
-# Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down to
-# 1.3e-3; at pi / 2 the bounds on the strip end. With half of them the one answer that reads them
-# changes by up to 3e-7, and it takes 2.1 times the time; twice some of them is beyond pi / 2, and
-# no answer comes.
+# Angles of the shifted lines that are tried, in units of sigma^2: 1.3 times powers of 0.8, down
+# to 1.3e-3; at pi / 2 the bounds on the strip end.
 _ANGLES = 1.3 * 0.8 ** np.arange(32.0)
 
 

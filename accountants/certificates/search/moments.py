@@ -34,25 +34,16 @@ from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
 __all__ = ["choose_chernoff", "choose_convexity", "choose_cut_chernoff"]
 
 # Tilts that are tried first: powers of 2 from 1/16 to 4,096. Beyond the ends, bounds with delta
-# within range of a double are rare; denser tilts follow around the best one. Neither half nor twice
-# of it changes any of 2 answers.
+# within range of a double are rare; denser tilts follow around the best one.
 _FIRST_TILTS = tuple(2.0**i for i in range(-4, 13))
 # Shares of epsilon from which on a single loss counts as large. The best is mostly 0.5 to 0.95.
-# With half of them the bound of the one answer that reads them is 90 times as large; with twice
-# nothing changes.
 _LARGE_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
-# Intervals of a grid up to the first large loss. Half of it makes bounds a few percent larger;
-# twice it takes twice the time. With half of it the one answer that reads it changes by up to 0.05,
-# and it takes 0.6 of the time; with twice it changes by up to 0.03, and it takes 1.7 times the
-# time.
+# Intervals of a grid up to the first large loss.
 _INTERVALS = 1000
 # Standard deviations below the smallest mean at which such a grid starts: beyond 8 of them less
-# than 1e-15 of the mass has its loss rounded up. With half of it the bound of the one answer that
-# reads it is 3 percent larger; with twice it changes by 2 percent, since the same number of
-# intervals is wider.
+# than 1e-15 of the mass has its loss rounded up.
 _LOW_REACH = 8.0
-# Logarithm of the least delta that a grid is chosen for: at half or twice it nothing changes that a
-# double can hold. Neither half nor twice of it changes any of 2 answers.
+# Logarithm of the least delta that a grid is chosen for: far below what doubles hold.
 _LEAST_LOG_DELTA = -1e6
 
 

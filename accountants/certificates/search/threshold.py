@@ -38,23 +38,18 @@ __all__ = ["LargeOutputs", "TableOfOutputs", "choose_threshold", "large_outputs"
 
 Reals = NDArray[np.float64]
 
-# Losses from which on an output counts as large that are tried. Half of it makes bounds a few
-# percent lower; twice it takes twice the time. With half or twice of it the lower ends of 2 of 3
-# answers change.
+# Losses from which on an output counts as large that are tried.
 _MAX_LEVELS = 200
-# Outputs in a table of losses. With half or twice of it the lower ends of both answers change.
+# Outputs in a table of losses.
 _OUTPUTS = 4000
-# Standard deviations of the noise that such a table reaches below the smallest mean. With half or
-# twice of it the lower ends of both answers change.
+# Standard deviations of the noise that such a table reaches below the smallest mean.
 _LOW_REACH = 5.0
 # Standard deviations of the noise that such a table reaches above the largest mean: beyond 38 of
-# them probabilities underflow. With half or twice of it the lower ends of both answers change.
+# them probabilities underflow.
 _HIGH_REACH = 38.0
-# Standard deviations of discrete Gaussian noise that its table reaches on either side. Neither half
-# nor twice of it changes the one answer that reads it.
+# Standard deviations of discrete Gaussian noise that its table reaches on either side.
 _DISCRETE_REACH = 30
-# Exponential of epsilon, as a logarithm, above which doubles overflow. Neither half nor twice of it
-# changes any of 4 answers.
+# Exponential of epsilon, as a logarithm, above which doubles overflow.
 _MAX_EXPONENT = 700.0
 
 
