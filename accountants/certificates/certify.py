@@ -18,8 +18,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 from dpcal import _validate
 from dpcal.accountants import interface
@@ -74,44 +75,88 @@ __all__ = [
     "verify_certificate",
 ]
 
-# Relative width that is aimed at where none is asked for.
-_WIDTH = 1e-3
-# Width that is aimed at where the upper bound alone is asked for. At a tenth of it the search
-# takes a second round, of 20 seconds, for rare large losses; at ten times, bounds have one digit.
-_WIDTH_OF_ONE_SIDE = 1e-2
+
+@dataclass(frozen=True, kw_only=True)
+class _Sides:
+    """How bounds on one or both sides are searched for.
+
+    Attributes
+    ----------
+    width
+        Relative width that is aimed at where none is asked for.
+    share
+        Share of the width by which an epsilon is first moved outward.
+    further
+        Factor by which that distance grows with each move.
+    """
+
+    width: float
+    share: float
+    further: float
+
+
+_SIDES = {
+    "both": _Sides(width=1e-3, share=1 / 4, further=16.0),
+    # At a tenth of this width rare large losses take a second round, of 20 seconds; at ten times,
+    # bounds have one digit.
+    "upper": _Sides(width=1e-2, share=1 / 2, further=4.0),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Limits:
+    """Limits of the search.
+
+    Attributes
+    ----------
+    attempts
+        How often a proof that came out too wide is chosen anew: the third is for widths near 1e-15.
+    tighter
+        Factor by which each attempt aims at a smaller width.
+    moves
+        How often an epsilon is moved outward until delta is proved there. Each move takes as long
+        as the first.
+    digits
+        Digits to which an upper bound alone is rounded outward.
+    digits_of_width
+        Digits at which the distance of two bounds is read off.
+    """
+
+    attempts: int = 3
+    tighter: float = 1e-2
+    moves: int = 3
+    digits: int = 6
+    digits_of_width: int = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bits:
+    """Bits of accuracy.
+
+    Attributes
+    ----------
+    lost_on_grids
+        What masses of intervals lose as differences of tails.
+    closed_forms
+        For closed forms of a few numbers, whose bounds have three digits or more.
+    sums, contours
+        Besides those that delta or the width, and the number of uses, take.
+    least_log_delta
+        Log delta below which the bits of sums do not grow any further, 1e-434.
+    """
+
+    lost_on_grids: int = 64
+    closed_forms: int = 128
+    sums: int = 256
+    contours: int = 96
+    least_log_delta: float = -1000.0
+
+
+_LIMITS, _BITS = _Limits(), _Bits()
 # Relative accuracies of delta that smoothed contours are chosen for in turn, if the upper bound
 # alone is asked for, always without the rarest large losses: the first is enough for most runs of
 # thousands of steps.
 _AIMS_OF_ONE_SIDE = ((0.1, True), (0.03, True), (0.01, True))
-# Factor by which an epsilon is moved outward for the upper bound alone.
-_FURTHER_OF_ONE_SIDE = 4.0
-# Digits to which an upper bound alone is rounded outward.
-_DIGITS_OF_ONE_SIDE = 6
-# These bounds may be asked for.
-_SIDES = ("both", "upper")
-# How often a proof that came out too wide is chosen anew. The first attempt is mostly enough, the
-# third is for widths near 1e-15; more of them have never been of use.
-_ATTEMPTS = 3
-# Factor by which each attempt aims at a smaller width.
-_TIGHTER = 1e-2
-# How often an epsilon is moved outward until delta is proved there. With fewer moves wide proofs
-# settle nothing; each further one takes as long as the first.
-_MOVES = 3
-# Factor by which the distance grows with each such move.
-_FURTHER = 16.0
-# Bits that masses of intervals lose as differences of tails.
-_BITS_LOST_ON_GRIDS = 64
-# Bits of a proof that is a closed form of a few numbers. Bounds are given to three digits or
-# more.
-_BITS_OF_CLOSED_FORMS = 128
-# Bits of accuracy of a sum, besides those that delta and the number of uses take.
-_BITS_OF_SUMS = 256
-# Bits of accuracy of a contour, besides those that the width and the number of uses take.
-_BITS_OF_CONTOURS = 96
-# Log delta below which the precision of sums does not grow any further, 1e-434.
-_LEAST_LOG_DELTA = -1000.0
-# Digits at which the distance of two bounds is read off.
-_DIGITS = 60
 
 _TRIED = (
     "a contour, a smoothed contour, a finite sum, a test that counts large outputs, Renyi moments, "
@@ -168,9 +213,8 @@ def certify(
         raise ValueError(
             f"exactly one of epsilon and delta must be given, got {epsilon!r} and {delta!r}."
         )
-    sides = _validate.choice(_SIDES, sides=sides)
-    default = _WIDTH if sides == "both" else _WIDTH_OF_ONE_SIDE
-    aim = default if width is None else _validate.probability(width=width)
+    sides = _validate.choice(tuple(_SIDES), sides=sides)
+    aim = _SIDES[sides].width if width is None else _validate.probability(width=width)
     mechanisms = mechanisms_of(event)
     proofs: tuple[DeltaBounds, ...]
     if delta is None:
@@ -221,10 +265,8 @@ class _Search:
         answer = interface.epsilon(event, delta=delta, neighboring_relation=relation)
         if not math.isfinite(answer.upper):
             raise TargetUnreachable(f"No finite epsilon is known at delta = {delta:g}.")
-        both = self.sides == "both"
-        margin = width * answer.upper / (4 if both else 2)
-        further = _FURTHER if both else _FURTHER_OF_ONE_SIDE
-        target = Decimal(delta)
+        sides, target = _SIDES[self.sides], Decimal(delta)
+        margin = width * answer.upper * sides.share
 
         def proved(side: float) -> DeltaBounds:
             # Half of the distance to the target, as a share of delta, is left to the proof.
@@ -232,7 +274,7 @@ class _Search:
             accuracy = abs(value - math.log(delta)) / 2
             return self.delta(side, min(max(accuracy, 1e-14), 0.5), enough=target)
 
-        upper = _settled(answer.upper, margin, lambda item: item.upper <= target, proved, further)
+        upper = _settled(answer.upper, margin, lambda item: item.upper <= target, proved, sides)
         if upper is None:
             renyi = interface.epsilon(
                 event, delta=delta, neighboring_relation=relation, accountant="renyi"
@@ -242,9 +284,9 @@ class _Search:
         if upper is None:
             raise TargetUnreachable(
                 f"No argument proves an epsilon at delta = {delta:g}: {_TRIED} were tried, up to "
-                f"epsilon = {answer.upper + further**_MOVES * margin:.6g}."
+                f"epsilon = {answer.upper + sides.further**_LIMITS.moves * margin:.6g}."
             )
-        if not both:
+        if self.sides == "upper":
             return (upper,)
         lower = _settled(answer.lower, -margin, lambda item: item.lower >= target, proved)
         return (lower, upper) if lower is not None else (upper,)
@@ -315,8 +357,8 @@ class _Search:
         )
         outward = decimal_bounds(*ends)
         if self.sides == "upper":
-            return outward(_DIGITS_OF_ONE_SIDE)
-        gap = relative_width(*outward(_DIGITS))
+            return outward(_LIMITS.digits)
+        gap = relative_width(*outward(_LIMITS.digits_of_width))
         return outward(3 - math.floor(math.log10(gap)) if gap > 0 else 3)
 
 
@@ -325,10 +367,10 @@ def _settled(
     margin: float,
     settles: Callable[[DeltaBounds], bool],
     proved: Callable[[float], DeltaBounds],
-    further: float = _FURTHER,
+    sides: _Sides = _SIDES["both"],
 ) -> DeltaBounds | None:
     """The first bounds that settle a target, further and further from the start."""
-    for _ in range(_MOVES):
+    for _ in range(_LIMITS.moves):
         side = start + margin
         if side <= 0 < -margin:
             # A lower bound of 0 on epsilon needs no proof.
@@ -337,7 +379,7 @@ def _settled(
             found = proved(max(side, 0.0))
             if settles(found):
                 return found
-        margin *= further
+        margin *= sides.further
     return None
 
 
@@ -361,65 +403,52 @@ def _candidates(
         if not parts:
             return
     bits = _bits_of_sum(given, epsilon, width)
+
+    def chosen(choose: Callable[..., Proof], **options: Any) -> list[tuple[int, Proof]]:
+        """Return the proof, if there is one of affordable size."""
+        with contextlib.suppress(OutOfReach):
+            proof = choose(parts, epsilon, **options)
+            if isinstance(proof, ContourProof):
+                return [(_bits_of_contour(proof, parts, **options), proof)]
+            return [(bits, proof)]
+        return []
+
     if negligible:
-        yield from _chosen(bits, lambda: choose_chernoff(parts, epsilon, width=width))
-    yield from _two_sided(parts, epsilon, width, bits)
+        yield from chosen(choose_chernoff, width=width)
+    has_transforms = all(isinstance(loss, Gaussian | SampledGaussian) for loss, _ in parts)
+    for attempt in range(_LIMITS.attempts):
+        aim = width * _LIMITS.tighter**attempt
+        found = chosen(choose_contour, width=aim) if has_transforms else []
+        found = found or chosen(choose_sum, width=aim)
+        yield from found
+        if not found:
+            break
     aims = ((width, False), (width, True)) if sides == "both" else _AIMS_OF_ONE_SIDE
-    for accuracy, cut in aims:
-        found = list(_smoothed(parts, epsilon, accuracy, cut))
+    for aim, cut in aims:
+        found = chosen(choose_smoothed, width=aim, cut=cut)
         yield from found
         if found and sides == "both":
             break
-    yield from _chosen(bits, lambda: choose_threshold(parts, epsilon))
-    yield from _chosen(bits, lambda: choose_chernoff(parts, epsilon, width=width))
-    yield from _chosen(bits, lambda: choose_cut_chernoff(parts, epsilon))
-    yield from _chosen(bits, lambda: choose_convexity(parts, epsilon))
-    yield _BITS_OF_CLOSED_FORMS, SamplingProof()
-
-
-def _smoothed(parts: Parts, epsilon: float, width: float, cut: bool) -> Candidates:
-    """A smoothed contour, perhaps without the rarest large losses."""
-    for _, item in _chosen(0, lambda: choose_smoothed(parts, epsilon, width=width, cut=cut)):
-        yield _bits_of_contour(parts, width, item), item
-
-
-def _two_sided(parts: Parts, epsilon: float, width: float, bits: int) -> Candidates:
-    """Contours, or finite sums where there is no contour, for smaller and smaller widths."""
-    has_transforms = all(isinstance(loss, Gaussian | SampledGaussian) for loss, _ in parts)
-    for attempt in range(_ATTEMPTS):
-        aim = width * _TIGHTER**attempt
-        found: list[tuple[int, Proof]] = []
-        if has_transforms:
-            chosen = _chosen(0, lambda: choose_contour(parts, epsilon, width=aim))  # noqa: B023
-            found = [(_bits_of_contour(parts, aim, item), item) for _, item in chosen]
-        if not found:
-            found = list(_chosen(bits, lambda: choose_sum(parts, epsilon, width=aim)))  # noqa: B023
-        if not found:
-            return
-        yield from found
-
-
-def _chosen(bits: int, choose: Callable[[], Proof]) -> Candidates:
-    """The proof, if there is one of affordable size."""
-    with contextlib.suppress(OutOfReach):
-        yield bits, choose()
+    yield from chosen(choose_threshold)
+    yield from chosen(choose_chernoff, width=width)
+    yield from chosen(choose_cut_chernoff)
+    yield from chosen(choose_convexity)
+    yield _BITS.closed_forms, SamplingProof()
 
 
 def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
     """Precision of a sum that is as small as delta, with the digits that a power costs."""
     uses = sum(times for _, times in direction.parts)
-    size = max(log_delta_bounds(direction, epsilon).upper, _LEAST_LOG_DELTA)
-    bits = _BITS_OF_SUMS + 2 * math.ceil(-size / math.log(2))
+    size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
+    bits = _BITS.sums + 2 * math.ceil(-size / math.log(2))
     return min(bits + 2 * math.ceil(math.log2(uses / width)), BITS[1])
 
 
-def _bits_of_contour(parts: Parts, width: float, chosen: Proof) -> int:
-    """Twice the digits that a transform needs before it is raised to its power."""
+def _bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bool = False) -> int:
+    """Return the bits that a transform needs before it is raised to its power, and what is lost."""
     uses = sum(times for _, times in parts)
-    bits = _BITS_OF_CONTOURS + 2 * math.ceil(math.log2(uses / width))
-    if isinstance(chosen, ContourProof):
-        bits += _bits_lost(parts, chosen)
-    return min(bits, BITS[1])
+    bits = _BITS.contours + 2 * math.ceil(math.log2(uses / width))
+    return min(bits + _bits_lost(parts, proof), BITS[1])
 
 
 def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
@@ -432,5 +461,5 @@ def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
                 growth -= chosen.above * math.log(math.cos(item.angle / 2))
             lost = max(lost, growth / math.log(2))
         elif isinstance(item, Grid):
-            lost = max(lost, _BITS_LOST_ON_GRIDS)
+            lost = max(lost, _BITS.lost_on_grids)
     return math.ceil(lost)

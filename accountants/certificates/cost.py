@@ -21,18 +21,8 @@ from __future__ import annotations
 import math
 from functools import singledispatch
 
+from dpcal.accountants.certificates import proofs
 from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss
-from dpcal.accountants.certificates.proofs import (
-    ChernoffProof,
-    ContourProof,
-    Grid,
-    Proof,
-    SamplingProof,
-    ShiftedLattice,
-    Substitute,
-    SumProof,
-    ThresholdProof,
-)
 
 __all__ = ["BITS", "MAX_WORK", "MAX_WORK_OF_PROOF", "work"]
 
@@ -64,7 +54,7 @@ _PRODUCT = 3
 _TERM = 150
 
 
-def work(proof: Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> float:
+def work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> float:
     """Return the units of work of re-proving what a proof proves.
 
     Parameters
@@ -80,33 +70,33 @@ def work(proof: Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) -> floa
     return at_128_bits * math.pow(max(1.0, bits / 128), _EXPONENT)
 
 
-def _of_law(loss: EnclosedLoss, grid: Grid) -> float:
+def _of_law(loss: EnclosedLoss, grid: proofs.Grid) -> float:
     """Work of building a law on one side of the loss."""
     functions = _FUNCTIONS_OF_VALUE + _FUNCTIONS_OF_COMPONENT * loss.components
     return _FUNCTION * functions * loss.values(grid)
 
 
-def _values(loss: EnclosedLoss, item: Substitute) -> int:
+def _values(loss: EnclosedLoss, item: proofs.Substitute) -> int:
     """How many terms a transform is a sum of."""
-    if isinstance(item, Grid):
+    if isinstance(item, proofs.Grid):
         return loss.values(item)
-    return item.points + 1 if isinstance(item, ShiftedLattice) else 1
+    return item.points + 1 if isinstance(item, proofs.ShiftedLattice) else 1
 
 
-def _of_transform(loss: EnclosedLoss, item: Substitute) -> float:
+def _of_transform(loss: EnclosedLoss, item: proofs.Substitute) -> float:
     """Work of building a transform and of summing it at a few real points."""
-    building = _of_law(loss, item) if isinstance(item, Grid) else 0.0
+    building = _of_law(loss, item) if isinstance(item, proofs.Grid) else 0.0
     return building + _FUNCTION * _FUNCTIONS_OF_TRANSFORM * _values(loss, item)
 
 
 @singledispatch
-def _work(proof: Proof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """Work at 128 bits of an argument with a closed form in each part."""
     return _FUNCTION * _FUNCTIONS_OF_VALUE * len(parts)
 
 
 @_work.register
-def _(proof: ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _(proof: proofs.ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """Every node takes a product for each term of a transform, and a power for each part."""
     total = float(_FUNCTION * _FUNCTIONS_OF_VALUE * proof.nodes)
     for (loss, times), item, tail in zip(parts, proof.sums, proof.tails, strict=True):
@@ -116,18 +106,18 @@ def _(proof: ContourProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
         total += 2 * _PRODUCT * proof.nodes * times.bit_length()
         total += _of_transform(loss, item) + _of_transform(loss, tail)
     # Laws on either side are summed separately.
-    two_sided = proof.smoothing > 0 or any(isinstance(item, Grid) for item in proof.sums)
+    two_sided = proof.smoothing > 0 or any(isinstance(item, proofs.Grid) for item in proof.sums)
     return 2 * total if two_sided else total
 
 
 @_work.register
-def _(proof: ChernoffProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _(proof: proofs.ChernoffProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """Every part is summed at one real point."""
     return sum(_of_transform(loss, item) for (loss, _), item in zip(parts, proof.sums, strict=True))
 
 
 @_work.register
-def _(proof: SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _(proof: proofs.SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """Two laws are built, convolved and summed."""
     ((loss, times),) = parts
     grid = proof.sums[0]
@@ -135,7 +125,7 @@ def _(proof: SumProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
 
 
 @_work.register
-def _(proof: ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _(proof: proofs.ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """Every counted part has a distribution, and all distributions are convolved, twice."""
     counted = [
         (loss, times)
@@ -143,7 +133,7 @@ def _(proof: ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
         if threshold is not None
     ]
     # A law with atoms is written out; of others two masses are computed.
-    grid = Grid(1.0, 0, 1)
+    grid = proofs.Grid(1.0, 0, 1)
     total = sum(_of_law(loss, grid) for loss, _ in counted)
     terms = [min(proof.least, times + 1) for _, times in counted]
     convolved = sum(count * proof.least for count in terms) if len(counted) > 1 else 0
@@ -151,7 +141,7 @@ def _(proof: ThresholdProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
 
 
 @_work.register
-def _(proof: SamplingProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
+def _(proof: proofs.SamplingProof, parts: list[tuple[EnclosedLoss, int]]) -> float:
     """All means of a pair are compared with one another."""
     compared = sum(2 * _PRODUCT * loss.components**2 for loss, _ in parts)
     return compared + _FUNCTION * _FUNCTIONS_OF_VALUE * len(parts)

@@ -33,23 +33,10 @@ from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from functools import singledispatch
 
-from dpcal.accountants.certificates import balls
+from dpcal.accountants.certificates import balls, proofs
 from dpcal.accountants.certificates.balls import Ball, probability
 from dpcal.accountants.certificates.discretization import Law
 from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss, enclosed
-from dpcal.accountants.certificates.proofs import (
-    ChernoffProof,
-    ContourProof,
-    ConvexityProof,
-    Grid,
-    Parts,
-    Proof,
-    SamplingProof,
-    Substitute,
-    SumProof,
-    SupportProof,
-    ThresholdProof,
-)
 from dpcal.accountants.certificates.transforms import GaussianTransform, Transform
 from dpcal.accountants.losses.failure import LossWithFailure
 
@@ -65,8 +52,8 @@ _LEAST = Decimal("1E-39000")
 
 
 def enclose(
-    proof: Proof,
-    parts: Parts,
+    proof: proofs.Proof,
+    parts: proofs.Parts,
     epsilon: float,
     *,
     bits: int,
@@ -112,32 +99,32 @@ class _Total:
 
     def __init__(self, parts: list[tuple[EnclosedLoss, int]], with_lower: bool) -> None:
         self.parts, self.with_lower = parts, with_lower
-        self._transforms: dict[tuple[int, bool, Substitute], Transform] = {}
+        self._transforms: dict[tuple[int, bool, proofs.Substitute], Transform] = {}
 
     def transforms(
-        self, substitutes: Sequence[Substitute], dominating: bool
+        self, substitutes: Sequence[proofs.Substitute], dominating: bool
     ) -> list[tuple[Transform, int]]:
         """Return the transform of each part, and how often it is used."""
         found = []
         for index, ((loss, times), item) in enumerate(zip(self.parts, substitutes, strict=True)):
             # Only a loss that is replaced on a grid has two sides.
-            key = (index, dominating or not isinstance(item, Grid), item)
+            key = (index, dominating or not isinstance(item, proofs.Grid), item)
             if key not in self._transforms:
                 self._transforms[key] = loss.transform(item, dominating=dominating)
             found.append((self._transforms[key], times))
         return found
 
-    def infinite(self, substitutes: Sequence[Substitute]) -> Ball:
+    def infinite(self, substitutes: Sequence[proofs.Substitute]) -> Ball:
         """Return the probability that some dominating law on a grid is infinite."""
         finite = balls.arb(1)
         for (loss, times), item in zip(self.parts, substitutes, strict=True):
-            if isinstance(item, Grid):
+            if isinstance(item, proofs.Grid):
                 finite *= (1 - loss.law(item, dominating=True).infinite) ** times
         return 1 - finite
 
 
 @singledispatch
-def _prove(proof: Proof, total: _Total, epsilon: Ball) -> Interval:
+def _prove(proof: proofs.Proof, total: _Total, epsilon: Ball) -> Interval:
     """Return a lower and an upper bound; 0 and 1 on a side of which the proof says nothing."""
     raise TypeError(f"proof must be a record of an argument, got {proof!r}.")
 
@@ -165,14 +152,14 @@ def _chernoff(tilt: float, transforms: list[tuple[Transform, int]], epsilon: Bal
 
 
 @_prove.register
-def _(proof: ChernoffProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.ChernoffProof, total: _Total, epsilon: Ball) -> Interval:
     """The Renyi divergence of order 1 + tilt, and the probability of an infinite loss."""
     bound = _chernoff(proof.tilt, total.transforms(proof.sums, True), epsilon)
     return balls.arb(0), total.infinite(proof.sums) + bound
 
 
 @_prove.register
-def _(proof: ConvexityProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.ConvexityProof, total: _Total, epsilon: Ball) -> Interval:
     """The Chernoff bound with a bound on each moment in closed form."""
     c = balls.arb(proof.tilt)
     value = _chernoff_factor(c, epsilon)
@@ -182,7 +169,7 @@ def _(proof: ConvexityProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 @_prove.register
-def _(proof: SamplingProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.SamplingProof, total: _Total, epsilon: Ball) -> Interval:
     """One minus the probability, under a coupling, that no output differs."""
     unchanged = balls.arb(1)
     for loss, times in total.parts:
@@ -191,7 +178,7 @@ def _(proof: SamplingProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 @_prove.register
-def _(proof: SupportProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.SupportProof, total: _Total, epsilon: Ball) -> Interval:
     """Delta is 0 if the largest sum of the losses is at most epsilon."""
     largest = sum((times * loss.largest for loss, times in total.parts), balls.arb(0))
     return balls.arb(0), balls.arb(0) if largest <= epsilon else balls.arb(1)
@@ -201,12 +188,12 @@ def _(proof: SupportProof, total: _Total, epsilon: Ball) -> Interval:
 
 
 @_prove.register
-def _(proof: ContourProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.ContourProof, total: _Total, epsilon: Ball) -> Interval:
     """The finite sum, plus or minus what it leaves out, less the aliases."""
     line = _along_line(proof, total, dominating=True)
     value, rest, aliases = _contour_sum(proof, total, epsilon, line, dominating=True)
     upper = balls.arb.min(value + rest + total.infinite(proof.sums), balls.arb(1))
-    on_grids = any(isinstance(item, Grid) for item in proof.sums)
+    on_grids = any(isinstance(item, proofs.Grid) for item in proof.sums)
     if proof.smoothing == 0 and not on_grids:
         return value - rest - aliases, upper
     if not total.with_lower:
@@ -226,7 +213,7 @@ _Line = tuple[list[tuple[Transform, int]], list[Ball]]
 """The transforms of a contour's parts, how often each is used, and their product at each node."""
 
 
-def _along_line(proof: ContourProof, total: _Total, *, dominating: bool) -> _Line:
+def _along_line(proof: proofs.ContourProof, total: _Total, *, dominating: bool) -> _Line:
     """Return the transforms whose product is summed, and the product at each node."""
     smoothing: Transform = GaussianTransform(balls.arb(proof.smoothing))
     added = [(smoothing, 1)] if proof.smoothing > 0 else []
@@ -239,7 +226,7 @@ def _along_line(proof: ContourProof, total: _Total, *, dominating: bool) -> _Lin
 
 
 def _contour_sum(
-    proof: ContourProof, total: _Total, epsilon: Ball, line: _Line, *, dominating: bool
+    proof: proofs.ContourProof, total: _Total, epsilon: Ball, line: _Line, *, dominating: bool
 ) -> tuple[Ball, Ball, Ball]:
     """Return the sum over the nodes, a bound on all others, and one on the aliases."""
     arb, acb = balls.arb, balls.acb
@@ -260,7 +247,7 @@ def _contour_sum(
     return value * h / arb.pi(), _beyond(proof, tails, epsilon), aliases
 
 
-def _beyond(proof: ContourProof, tails: list[tuple[Transform, int]], epsilon: Ball) -> Ball:
+def _beyond(proof: proofs.ContourProof, tails: list[tuple[Transform, int]], epsilon: Ball) -> Ball:
     """Bound the sum over all nodes left out; sum_{k >= N} 1 / k^2 <= 1/N + 1/N^2."""
     c, h, nodes = balls.arb(proof.tilt), balls.arb(proof.step), balls.arb(proof.nodes)
     product = (-c * epsilon).exp() * (1 / nodes + 1 / nodes**2) / (balls.arb.pi() * h)
@@ -273,7 +260,7 @@ def _beyond(proof: ContourProof, tails: list[tuple[Transform, int]], epsilon: Ba
 
 
 @_prove.register
-def _(proof: SumProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.SumProof, total: _Total, epsilon: Ball) -> Interval:
     """The sum of (1 - exp(epsilon - l))_+ over the finite laws on either side."""
     ((loss, times),) = total.parts
     if times > 1 and not loss.equally_spaced:
@@ -301,7 +288,7 @@ def _delta_of_law(law: Law, times: int, epsilon: Ball) -> Ball:
 
 
 @_prove.register
-def _(proof: ThresholdProof, total: _Total, epsilon: Ball) -> Interval:
+def _(proof: proofs.ThresholdProof, total: _Total, epsilon: Ball) -> Interval:
     """P(N >= least) - exp(epsilon) Q(N >= least), N the number of large outputs."""
     counted = [
         (loss.tails(threshold), times)

@@ -194,68 +194,60 @@ def one_of_shapes(shape_of: Callable[[Mapping[str, Any]], Shape | None], allowed
     return read
 
 
+def _checked(allowed: str, valid: Callable[[Any], bool], convert: Callable[[Any], Any]) -> Reader:
+    """Return a reader of values that are valid, which are converted."""
+
+    def read(value: Any, name: str) -> Any:
+        if not valid(value):
+            reject(name, allowed, value)
+        return convert(value)
+
+    return read
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_probability(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and 0 <= Decimal(value) <= 1
+    except InvalidOperation:  # no decimal, or a signaling NaN, which has no order
+        return False
 
 
 def number(
     allowed: str = "a finite number", valid: Callable[[float], bool] = lambda _: True
 ) -> Reader:
     """Return a reader of finite numbers that are valid; they become doubles."""
-
-    def read(value: Any, name: str) -> float:
-        if not _is_number(value) or not valid(value):
-            reject(name, allowed, value)
-        return float(value)
-
-    return read
-
-
-def exact_number(value: Any, name: str) -> int | float:
-    """Read a finite number; a whole number stays one, so that no digit of it is lost."""
-    if not _is_number(value):
-        reject(name, "a finite number", value)
-    return int(value) if isinstance(value, int) else float(value)
+    return _checked(allowed, lambda value: _is_number(value) and valid(value), float)
 
 
 def whole(low: int, high: int) -> Reader:
     """Return a reader of whole numbers from ``low`` to ``high``."""
-
-    def read(value: Any, name: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            reject(name, f"a whole number in [{low}, {high}]", value)
-        return int(value)
-
-    return read
-
-
-def probability_text(value: Any, name: str) -> Decimal:
-    """Read a probability that a string holds as a decimal number, of any number of digits."""
-    try:
-        result = Decimal(value) if isinstance(value, str) else Decimal("NaN")
-    except InvalidOperation:
-        result = Decimal("NaN")
-    if result.is_nan() or not 0 <= result <= 1:
-        reject(name, "a decimal in [0, 1], as a string", value)
-    return result
-
-
-def text(value: Any, name: str) -> str:
-    """Read a string."""
-    if not isinstance(value, str):
-        reject(name, "a string", value)
-    return str(value)
+    allowed = f"a whole number in [{low}, {high}]"
+    return _checked(allowed, lambda value: _is_whole(value) and low <= value <= high, int)
 
 
 def choice(*options: str) -> Reader:
     """Return a reader of one of several strings."""
+    allowed = f"one of {', '.join(options)}"
+    return _checked(allowed, lambda value: isinstance(value, str) and value in options, str)
 
-    def read(value: Any, name: str) -> str:
-        if not isinstance(value, str) or value not in options:
-            reject(name, f"one of {', '.join(options)}", value)
-        return str(value)
 
-    return read
+# A whole number stays one, so that no digit of it is lost.
+exact_number = _checked(
+    "a finite number",
+    _is_number,
+    lambda value: int(value) if isinstance(value, int) else float(value),
+)
+# A probability that a string holds as a decimal number, of any number of digits.
+probability_text = _checked("a decimal in [0, 1], as a string", _is_probability, Decimal)
+text = _checked("a string", lambda value: isinstance(value, str), str)
 
 
 def optional(reader: Reader) -> Reader:

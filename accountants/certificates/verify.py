@@ -23,23 +23,12 @@ from decimal import Decimal
 from functools import singledispatch
 from typing import Any
 
+from dpcal.accountants.certificates import proofs
 from dpcal.accountants.certificates.cost import MAX_WORK, work
 from dpcal.accountants.certificates.document import Certificate, DirectionBounds
 from dpcal.accountants.certificates.enclosed_losses import EnclosedLoss, enclosed
 from dpcal.accountants.certificates.enclosure import decimal_bounds, enclose
 from dpcal.accountants.certificates.mechanisms import values_of
-from dpcal.accountants.certificates.proofs import (
-    MAX_COUNTED,
-    MAX_COUNTED_OF_MANY,
-    MAX_TERMS,
-    ChernoffProof,
-    ContourProof,
-    Grid,
-    Proof,
-    Substitute,
-    SumProof,
-    ThresholdProof,
-)
 from dpcal.accountants.directions import Composition, Direction
 from dpcal.errors import CertificateRejected, UnsupportedEvent
 
@@ -166,8 +155,8 @@ def _check_epsilon(certificate: Certificate) -> None:
     """Check that the bounds on delta imply the bounds on epsilon, if such are claimed."""
     if certificate.delta is None:
         return
-    delta, proofs = Decimal(certificate.delta), certificate.proofs
-    if not (proofs[-1].upper <= delta and (len(proofs) == 1 or proofs[0].lower >= delta)):
+    delta, found = Decimal(certificate.delta), certificate.proofs
+    if not (found[-1].upper <= delta and (len(found) == 1 or found[0].lower >= delta)):
         raise CertificateRejected(
             f"The certificate's bounds on delta do not settle its epsilon at delta = "
             f"{certificate.delta!r}."
@@ -178,11 +167,11 @@ def _check_epsilon(certificate: Certificate) -> None:
 
 
 @singledispatch
-def _check_fit(proof: Proof, parts: Parts) -> None:
+def _check_fit(proof: proofs.Proof, parts: Parts) -> None:
     """Reject a proof that is not about these losses. Proofs without substitutes fit all losses."""
 
 
-def _check_substitutes(substitutes: tuple[Substitute, ...], parts: Parts) -> None:
+def _check_substitutes(substitutes: tuple[proofs.Substitute, ...], parts: Parts) -> None:
     fitting = len(substitutes) == len(parts) and all(
         isinstance(item, loss.substitutes)
         for (loss, _), item in zip(parts, substitutes, strict=True)
@@ -192,39 +181,39 @@ def _check_substitutes(substitutes: tuple[Substitute, ...], parts: Parts) -> Non
 
 
 @_check_fit.register
-def _(proof: ContourProof, parts: Parts) -> None:
+def _(proof: proofs.ContourProof, parts: Parts) -> None:
     _check_substitutes(proof.sums, parts)
     _check_substitutes(proof.tails, parts)
     for item, tail in zip(proof.sums, proof.tails, strict=True):
-        if (isinstance(item, Grid) or isinstance(tail, Grid)) and item != tail:
+        if (isinstance(item, proofs.Grid) or isinstance(tail, proofs.Grid)) and item != tail:
             raise CertificateRejected("The proof must have the same grids in sums and tails.")
 
 
 @_check_fit.register
-def _(proof: ChernoffProof, parts: Parts) -> None:
+def _(proof: proofs.ChernoffProof, parts: Parts) -> None:
     _check_substitutes(proof.sums, parts)
 
 
 @_check_fit.register
-def _(proof: SumProof, parts: Parts) -> None:
+def _(proof: proofs.SumProof, parts: Parts) -> None:
     if len(parts) != 1:
         raise CertificateRejected("The proof must be about a single loss.")
     ((loss, times),) = parts
     # A power of a polynomial has one term more than its degree.
     terms = max(loss.values(proof.sums[0]) - 1, 1) * times
-    if times > 1 and not (loss.equally_spaced and terms <= MAX_TERMS):
+    if times > 1 and not (loss.equally_spaced and terms <= proofs.MAX_TERMS):
         raise CertificateRejected(
             "The proof asks for more work than any proof needs: a convolution must be of equally "
-            f"spaced values and have at most {MAX_TERMS} terms, got {terms}."
+            f"spaced values and have at most {proofs.MAX_TERMS} terms, got {terms}."
         )
 
 
 @_check_fit.register
-def _(proof: ThresholdProof, parts: Parts) -> None:
+def _(proof: proofs.ThresholdProof, parts: Parts) -> None:
     if len(proof.thresholds) != len(parts):
         raise CertificateRejected("The proof must have one threshold for each part.")
     counted = sum(item is not None for item in proof.thresholds)
-    most = MAX_COUNTED if counted < 2 else MAX_COUNTED_OF_MANY
+    most = proofs.MAX_COUNTED if counted < 2 else proofs.MAX_COUNTED_OF_MANY
     if proof.least > most:
         raise CertificateRejected(
             "The proof asks for more work than any proof needs: least must be at most "

@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcal._roots import NoBracket, Stop, bisect, bracket
 from dpcal.accountants.certificates.proofs import (
     MAX_NODES,
     ContourProof,
@@ -29,11 +30,11 @@ from dpcal.accountants.certificates.proofs import (
 from dpcal.accountants.certificates.search.grids import (
     SHARE,
     Accuracy,
-    GridTable,
-    TotalOnGrids,
     check_covered,
     choose_grid,
     log_rest,
+    on_grid,
+    total_on_grids,
 )
 from dpcal.accountants.certificates.search.integrand import Decay, Integrand
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, LINE_FAMILIES
@@ -116,10 +117,10 @@ class Piece:
         return self.integrand.coarsest() if self.integrand else self.grid
 
     @property
-    def source(self) -> GridTable | PrivacyLoss:
+    def source(self) -> PrivacyLoss:
         """Whose cumulants those of a part on a grid are about."""
         if self.grid is not None and isinstance(self.loss, LINE_FAMILIES):
-            return GridTable(self.loss, self.grid)
+            return on_grid(self.loss, self.grid)
         return self.loss
 
 
@@ -212,16 +213,17 @@ def _choose_nodes(
 ) -> tuple[int, tuple[Substitute, ...]]:
     """About the fewest nodes beyond which the rest stays below exp(log_floor), and its tails."""
     rest = _Rest(pieces, c, step)
-    high = 2
-    while rest(high)[0] > log_floor:
-        high *= 2
-        if high > MAX_NODES:
-            raise OutOfReach
-    low = high // 2
-    while high - low > max(1, high // 64):
-        middle = (low + high) // 2
-        low, high = (middle, high) if rest(middle)[0] > log_floor else (low, middle)
-    return high, rest(high)[1]
+
+    def is_short(nodes: float) -> bool:
+        return not rest(int(nodes))[0] > log_floor
+
+    try:
+        sides = bracket(is_short, miss=1, start=2, last=MAX_NODES)
+    except NoBracket as nothing:
+        raise OutOfReach from nothing
+    # The sides are powers of 2, so that all middles are whole.
+    nodes = int(bisect(is_short, sides, Stop(absolute=1, relative=1 / 64)).meet)
+    return nodes, rest(nodes)[1]
 
 
 def _products(nodes: int, sums: Sequence[Substitute]) -> float:
@@ -263,7 +265,7 @@ def choose_contour(
     grids = grids or {}
     log_delta = about_log_delta(parts, epsilon)
     added: Parts = ((Gaussian(1 / smoothing), 1),) if smoothing else ()
-    total = TotalOnGrids(parts + added, grids)
+    total = total_on_grids(parts + added, grids)
     c, peak_width = saddle(total, epsilon)
     log_floor = log_delta + math.log(SHARE * width)
     step, below, above = _choose_aliases(total, epsilon, c, peak_width, log_floor)
@@ -310,7 +312,7 @@ def choose_smoothed(
         for loss, _ in parts:
             if isinstance(loss, CUT_FAMILIES):
                 grids[loss] = choose_grid(loss, aim)
-    c, _ = saddle(TotalOnGrids(parts, grids), epsilon)
+    c, _ = saddle(total_on_grids(parts, grids), epsilon)
     reach = math.sqrt(-2 * (log_delta + math.log(SHARE * width)))
     smoothing = width / (4 * c * reach)
     for _ in range(_SMOOTHINGS):

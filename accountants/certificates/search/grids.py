@@ -10,13 +10,12 @@ Grid(step=1.0, first=0, last=45)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcal.accountants.certificates.proofs import MAX_POINTS, Grid, Parts
 from dpcal.accountants.certificates.search.mixtures import (
@@ -29,7 +28,7 @@ from dpcal.accountants.certificates.search.mixtures import (
 )
 from dpcal.accountants.inversion.transform import Total
 from dpcal.accountants.losses.base import OutOfReach, PrivacyLoss
-from dpcal.accountants.losses.discrete import LatticeLoss
+from dpcal.accountants.losses.discrete import LatticeLoss, ScatteredLoss
 from dpcal.accountants.losses.discrete_gaussian import DiscreteGaussian
 from dpcal.accountants.losses.fixed_batch import FixedBatchGaussian
 from dpcal.accountants.losses.laplace import Laplace
@@ -38,15 +37,13 @@ from dpcal.errors import UnsupportedEvent
 __all__ = [
     "SHARE",
     "Accuracy",
-    "GridTable",
-    "TotalOnGrids",
     "check_covered",
     "choose_grid",
     "limited_grid",
     "log_rest",
+    "on_grid",
+    "total_on_grids",
 ]
-
-Reals = NDArray[np.float64]
 
 # Share of the width that each of aliasing, truncation and quadrature may take.
 SHARE = 1 / 16
@@ -158,60 +155,29 @@ def _(loss: DiscreteGaussian, aim: Accuracy) -> Grid:
     return limited_grid(1.0, loss.sensitivity - far, loss.sensitivity + far)
 
 
-class GridTable:
-    """Cumulants of the law of one loss on a grid, in floats: rarer large losses are cut off."""
-
-    def __init__(self, loss: PrivacyLoss, grid: Grid) -> None:
-        x = grid.step * np.arange(grid.first, grid.last + 1.0)
-        is_batch = isinstance(loss, FixedBatchGaussian)
-        x = x[x > first_output(loss, 0.0)] if is_batch else x
-        q = -np.diff(tails_at(loss, x, 1))
-        ell = losses_at(loss, (x[1:] + x[:-1]) / 2)
-        if is_batch:
-            # The losses of a fixed batch are those of one record, their mirror image, and an atom
-            # at 0.
-            ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
-            ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
-        with np.errstate(divide="ignore"):
-            # A mass that underflows counts for nothing, however large the loss there is.
-            self.log_q = np.log(q / q.sum())
-        # The law is shifted so that P is a law as well.
-        self.ell = ell - self._log_mgf(1.0, ell)
-
-    def _log_mgf(self, power: float, ell: Reals) -> float:
-        """Log of the sum of q exp(power ell), with the digits of values near 0."""
-        x, sizes = power * ell, self.log_q + power * ell
-        if float(sizes.max()) < 1.0:
-            q = np.exp(self.log_q)
-            gains = np.where(x < 1.0, q * np.expm1(np.minimum(x, 1.0)), np.exp(sizes) - q)
-            if float(gains.sum()) > -0.5:
-                return math.log1p(float(gains.sum()))
-        return float(np.logaddexp.reduce(sizes))
-
-    def cumulants(self, c: Reals | Sequence[float]) -> Reals:
-        """Return log M, mean and variance at each tilt, of shape (len(c), 3)."""
-        rows = []
-        for power in 1.0 + np.atleast_1d(np.asarray(c, dtype=float)):
-            log_mgf = self._log_mgf(float(power), self.ell)
-            weights = np.exp(self.log_q + power * self.ell - log_mgf)
-            mean = float(weights @ self.ell)
-            rows.append((log_mgf, mean, float(weights @ (self.ell - mean) ** 2)))
-        return np.array(rows)
+def on_grid(loss: PrivacyLoss, grid: Grid) -> ScatteredLoss:
+    """Return about the law of one loss on a grid: rarer large losses are cut off."""
+    x = grid.step * np.arange(grid.first, grid.last + 1.0)
+    is_batch = isinstance(loss, FixedBatchGaussian)
+    x = x[x > first_output(loss, 0.0)] if is_batch else x
+    q = -np.diff(tails_at(loss, x, 1))
+    ell = losses_at(loss, (x[1:] + x[:-1]) / 2)
+    if is_batch:
+        # The losses of a fixed batch are those of one record, their mirror image, and an atom at 0.
+        ell, q = np.concatenate([-ell, ell]), np.concatenate([q * np.exp(ell), q])
+        ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
+    # A mass that underflows counts for nothing, however large the loss there is.
+    order = np.argsort(ell)[q[np.argsort(ell)] > 0]
+    ell, log_q = ell[order], tuple(np.log(q[order] / q.sum()))
+    # The law is shifted so that P is a law as well.
+    shift = ScatteredLoss(tuple(ell), log_q, "a grid").cumulants([0.0])[0, 0]
+    return ScatteredLoss(tuple(ell - shift), log_q, "a grid")
 
 
-class TotalOnGrids(Total):
-    """A sum of losses of which some are replaced by their laws on grids."""
-
-    def __init__(self, parts: Parts, grids: Mapping[PrivacyLoss, Grid]) -> None:
-        super().__init__(parts)
-        self.sources = [
-            (GridTable(loss, grids[loss]) if loss in grids else loss, times)
-            for loss, times in parts
-        ]
-
-    def cumulants(self, c: Reals | Sequence[float]) -> Reals:
-        """Return log M, mean and variance of the tilted sums, of shape (len(c), 3)."""
-        total = np.zeros((len(c), 3))
-        for source, times in self.sources:
-            total += times * source.cumulants(c)[:, :3]
-        return total
+def total_on_grids(parts: Parts, grids: Mapping[PrivacyLoss, Grid]) -> Total:
+    """Return a sum of losses of which some are replaced by their laws on grids."""
+    return Total(
+        tuple(
+            (on_grid(loss, grids[loss]) if loss in grids else loss, times) for loss, times in parts
+        )
+    )

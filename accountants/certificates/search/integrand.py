@@ -64,14 +64,8 @@ class Integrand:
         low, high = min(0.0, *self.powers) - reaches[0], max(0.0, *self.powers) + reaches[0]
         return max(low, -reaches[1]), min(high, reaches[1])
 
-    def lattice(self, angle: float) -> ShiftedLattice:
-        """Return the coarsest lattice on the line of this angle that is accurate enough.
-
-        Raises
-        ------
-        OutOfReach
-            If it has too many points.
-        """
+    def lattice(self, angle: float) -> ShiftedLattice | None:
+        """Return the coarsest lattice on a line that is accurate enough, unless it is too long."""
         shift = angle * self.sigma**2
         turned = min(0.0, *self.powers) * math.log(math.cos(angle))
         deviations = (angle * self.sigma) ** 2
@@ -79,17 +73,12 @@ class Integrand:
         step = 2 * math.pi * shift / needed
         low, high = self._range(deviations / 2 + turned)
         if not (high - low) / step < MAX_POINTS - 2:
-            raise OutOfReach
+            return None
         return ShiftedLattice(angle, step, math.floor(low / step), math.ceil(high / step))
 
     def coarsest(self) -> ShiftedLattice:
         """Return the lattice with the largest step, of all angles."""
-        found = []
-        for angle in _ANGLES:
-            try:
-                found.append(self.lattice(float(angle)))
-            except OutOfReach:
-                continue
+        found = [lattice for angle in _ANGLES if (lattice := self.lattice(float(angle)))]
         if not found:
             raise OutOfReach
         return max(found, key=lambda lattice: lattice.step)
@@ -103,9 +92,8 @@ class Decay:
         power = float(loss._power(c))
         self.rows: list[tuple[ShiftedLattice, Reals, Reals]] = []
         for angle in _ANGLES:
-            try:
-                lattice = integrand.lattice(float(angle))
-            except OutOfReach:
+            lattice = integrand.lattice(float(angle))
+            if lattice is None:
                 break
             x = lattice.step * np.arange(lattice.first, lattice.last + 1.0)
             weights = mixture_log_weights(x, loss.sampling_probability, sigma, float(angle))

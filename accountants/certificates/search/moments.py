@@ -20,9 +20,9 @@ from dpcal.accountants.certificates.proofs import (
 )
 from dpcal.accountants.certificates.search.contour import pieces_of
 from dpcal.accountants.certificates.search.grids import (
-    TotalOnGrids,
     check_covered,
     limited_grid,
+    total_on_grids,
 )
 from dpcal.accountants.certificates.search.mixtures import CUT_FAMILIES, first_output
 from dpcal.accountants.certificates.search.threshold import TableOfOutputs
@@ -129,7 +129,7 @@ def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, Chernoff
         if math.isinf(loss.upper):
             beyond += times * outputs.chances(grids[loss].last * step)[0]
     tilts = np.geomspace(0.1, 1e4, 120) / min(epsilon, 1.0)
-    cumulants = TotalOnGrids(parts, grids).cumulants(tilts)
+    cumulants = total_on_grids(parts, grids).cumulants(tilts)
     bounds = cumulants[:, 0] + log_chernoff(tilts) - tilts * epsilon
     best = int(np.argmin(bounds))
     value = beyond + math.exp(min(float(bounds[best]), 0.0))

@@ -478,23 +478,9 @@ def _means(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
     return step.as_form(goal, image)
 
 
-_BOUNDS = ("floor", "floor", "ceiling", "ceiling", "abs", "abs")
-
-
-def _step_function(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
-    argument, k = decode(found["argument"]), found["bound"]
-    of: Term = (_BOUNDS[k], argument)
-    gaps = (
-        minus(argument, of),
-        minus(plus(of, ONE), argument),
-        minus(of, argument),
-        minus(plus(argument, ONE), of),
-        minus(of, argument),
-        plus(of, argument),
-    )
-    step.defined(gaps[k])
-    step.have(gaps[k], k in (1, 3), {"rule": "bound", "of": encode(of)})
-    return step.as_form(goal, gaps[k])
+def _bound(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
+    step.defined(goal)
+    return {"rule": "bound", "of": found["of"]}
 
 
 def _balls(step: Step, goal: Term, strict: bool, found: Any) -> Proof:
@@ -524,6 +510,6 @@ _RULES: dict[str, Callable[[Step, Term, bool, Any], Proof]] = {
     "derivative": by_slope,
     "unit powers": _unit_powers,
     "means": _means,
-    "step function": _step_function,
+    "bound": _bound,
     "balls": _balls,
 }

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import sympy
 
 from dpcal.calibrate.papers.kernel.rules import obligations
 from dpcal.calibrate.papers.kernel.terms import (
-    ONE,
     Term,
     Undecided,
     encode,
     minus,
     negative,
-    number,
-    plus,
     replace,
     subterms,
     symbols,
@@ -36,7 +32,6 @@ from dpcal.calibrate.papers.search.boxes import by_balls, by_cut, by_few_boxes, 
 from dpcal.calibrate.papers.search.context import (
     Context,
     chosen_case,
-    enclosed_sign,
     is_plainly,
 )
 from dpcal.calibrate.papers.search.moves import by_derivative, by_moving
@@ -44,15 +39,36 @@ from dpcal.calibrate.papers.search.multipliers import by_multipliers
 from dpcal.calibrate.papers.search.products import (
     by_addends,
     by_factors,
+    by_logarithm,
     by_means,
     by_parts,
     by_square,
+    by_step,
     by_terms,
 )
 
 __all__ = ["Search"]
 
 Proof = dict[str, Any]
+Strategy = Callable[["Search", Context, Term, bool, int], Proof | None]
+# In the order in which they are tried: those that take longer come later.
+STRATEGIES: tuple[Strategy, ...] = (
+    by_terms,
+    by_logarithm,
+    by_step,
+    by_parts,
+    by_few_boxes,
+    by_multipliers,
+    by_square,
+    by_addends,
+    by_balls,
+    by_simpler_balls,
+    by_factors,
+    by_moving,
+    by_means,
+    by_derivative,
+    by_cut,
+)
 _FAILURES = (Undecided, ArithmeticError, ValueError, TypeError, sympy.PolynomialError)
 
 
@@ -96,9 +112,9 @@ class Search:
         defined = self.definedness(context, term, depth)
         if defined is None:
             return None
-        for strategy in self._strategies(depth):
+        for strategy in STRATEGIES:
             try:
-                proof = strategy(context, term, strict, depth)
+                proof = strategy(self, context, term, strict, depth)
             except _FAILURES:
                 proof = None
             if proof is not None:
@@ -106,26 +122,6 @@ class Search:
             if time.thread_time() > self.deadline:
                 return None
         return None
-
-    def _strategies(self, depth: int) -> list[Callable[..., Proof | None]]:
-        return [
-            partial(by_terms, self),
-            self._by_number,
-            self._by_logarithm,
-            self._by_step,
-            partial(by_parts, self),
-            partial(by_few_boxes, self),
-            self._by_multipliers,
-            partial(by_square, self),
-            partial(by_addends, self),
-            partial(by_balls, self),
-            partial(by_simpler_balls, self),
-            partial(by_factors, self),
-            partial(by_moving, self),
-            partial(by_means, self),
-            partial(by_derivative, self),
-            partial(by_cut, self),
-        ]
 
     def definedness(self, context: Context, term: Term, depth: int = 0) -> list[Any] | None:
         """Return proofs of what must be positive or nonzero, without what is plain."""
@@ -164,61 +160,12 @@ class Search:
                 continue
         return None
 
-    def _by_number(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
-        if symbols(term):
-            return None
-        return {"rule": "balls", "tree": "."} if enclosed_sign(term, {}) == 1 else None
-
-    def _by_logarithm(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
-        """Prove log(a) >= 0 from a >= 1, and -log(a) >= 0 from a <= 1."""
-        low, high = ONE, ONE
-        if term[0] == "log":
-            high = term[1]
-        elif term[:2] == ("mul", number(-1)) and len(term) == 3 and term[2][0] == "log":
-            low = term[2][1]
-        else:
-            return None
-        order = self.inequality(context, minus(high, low), strict, depth + 1)
-        if order is None:
-            return None
-        ends = {"low": encode(low), "high": encode(high)}
-        return {"rule": "monotone", "function": "log", **ends, "order": order}
-
-    def _by_step(self, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
-        """Use the bounds of floor, ceiling and abs."""
-        for part in subterms(term):
-            if part[0] not in ("floor", "ceiling", "abs"):
-                continue
-            argument = part[1]
-            images = [
-                minus(argument, ("floor", argument)),
-                minus(plus(("floor", argument), ONE), argument),
-                minus(("ceiling", argument), argument),
-                minus(plus(argument, ONE), ("ceiling", argument)),
-                minus(("abs", argument), argument),
-                plus(("abs", argument), argument),
-            ]
-            for k, image in enumerate(images):
-                if part not in set(subterms(image)):
-                    continue
-                rest = minus(term, image)
-                if context.holds(rest, False):
-                    step = {"rule": "step function", "argument": encode(argument), "bound": k}
-                    rows = [[encode(image), step], [encode(rest), {"rule": "terms"}]]
-                    rows = rows if not strict or k in (1, 3) else rows[::-1]
-                    return {"rule": "sum", "parts": rows}
-        return None
-
     def _by_extremum(self, context: Context, term: Term, strict: bool, depth: int) -> Any:
         """Split a maximum or minimum that contains no other; NotImplemented where there is none."""
-        found = [
-            part
-            for part in dict.fromkeys(subterms(term))
-            if part[0] in ("max", "min")
-            and not any(inner[0] in ("max", "min") for a in part[1:] for inner in subterms(a))
-        ]
+        found = _innermost_extrema(term)
         if not found and depth == 0:
-            found = _extrema_of_facts(context, term)
+            used = symbols(term)
+            found = _innermost_extrema(*(f for f, _ in context.facts if symbols(f) & used))
         if not found:
             return NotImplemented
         extremum = found[0]
@@ -235,11 +182,6 @@ class Search:
             cases.append(proof)
         step: Proof = {"rule": "extremum", "of": encode(extremum), "cases": cases}
         return {**step, "defined": defined} if defined else step
-
-    def _by_multipliers(
-        self, context: Context, term: Term, strict: bool, depth: int
-    ) -> Proof | None:
-        return by_multipliers(self, context, term, strict, depth)
 
     # ----------------------------------------------------------------------------------- equations
 
@@ -263,13 +205,7 @@ class Search:
         return self._equal_cases(context, left, right)
 
     def _equal_cases(self, context: Context, left: Term, right: Term) -> Proof | None:
-        found = [
-            part
-            for side in (left, right)
-            for part in subterms(side)
-            if part[0] in ("max", "min")
-            and not any(inner[0] in ("max", "min") for a in part[1:] for inner in subterms(a))
-        ]
+        found = _innermost_extrema(left, right)
         if not found or time.thread_time() > self.deadline:
             return None
         extremum = found[0]
@@ -295,13 +231,12 @@ def _may_hold(context: Context, term: Term, strict: bool) -> bool:
         return True
 
 
-def _extrema_of_facts(context: Context, term: Term) -> list[Term]:
-    """Return the extrema in facts that share a symbol with a term."""
+def _innermost_extrema(*terms: Term) -> list[Term]:
+    """Return the maxima and minima in terms that contain no other one."""
     return [
         part
-        for fact, _ in context.facts
-        if symbols(fact) & symbols(term)
-        for part in subterms(fact)
+        for term in terms
+        for part in subterms(term)
         if part[0] in ("max", "min")
         and not any(inner[0] in ("max", "min") for a in part[1:] for inner in subterms(a))
     ]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import sympy
 
 from dpcal.calibrate.papers.claims.formulas import from_sympy, to_sympy
+from dpcal.calibrate.papers.kernel.rules import Context as Facts, bounds
 from dpcal.calibrate.papers.kernel.terms import (
+    ONE,
     Term,
     encode,
     minus,
@@ -29,10 +31,20 @@ from dpcal.calibrate.papers.search.multipliers import solve
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
-__all__ = ["by_addends", "by_factors", "by_means", "by_parts", "by_square", "by_terms"]
+__all__ = [
+    "by_addends",
+    "by_factors",
+    "by_logarithm",
+    "by_means",
+    "by_parts",
+    "by_square",
+    "by_step",
+    "by_terms",
+]
 
 Proof = dict[str, Any]
 
+_NO_FACTS = Facts((), ())
 # The largest numerator and denominator in exponents of a term that is factored. Factoring makes
 # polynomials of the degree that these numbers have, and does not look at the clock: at 64 it takes
 # less than a second, with a denominator of half a million it does not end.
@@ -44,6 +56,39 @@ def by_terms(
 ) -> Proof | None:
     """Say that all terms have one sign."""
     return {"rule": "terms"} if context.holds(term, strict) else None
+
+
+def by_logarithm(
+    search: Search, context: Context, term: Term, strict: bool, depth: int
+) -> Proof | None:
+    """Prove log(a) >= 0 from a >= 1, and -log(a) >= 0 from a <= 1."""
+    low, high = ONE, ONE
+    if term[0] == "log":
+        high = term[1]
+    elif term[:2] == ("mul", number(-1)) and len(term) == 3 and term[2][0] == "log":
+        low = term[2][1]
+    else:
+        return None
+    order = search.inequality(context, minus(high, low), strict, depth + 1)
+    if order is None:
+        return None
+    ends = {"low": encode(low), "high": encode(high)}
+    return {"rule": "monotone", "function": "log", **ends, "order": order}
+
+
+def by_step(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
+    """Use the bounds of floor, ceiling and abs."""
+    for part in subterms(term):
+        if part[0] not in ("floor", "ceiling", "abs"):
+            continue
+        for image, positive in bounds(_NO_FACTS, part):
+            rest = minus(term, image)
+            if context.holds(rest, False):
+                step = {"rule": "bound", "of": encode(part)}
+                rows = [[encode(image), step], [encode(rest), {"rule": "terms"}]]
+                rows = rows if not strict or positive else rows[::-1]
+                return {"rule": "sum", "parts": rows}
+    return None
 
 
 def by_factors(
