@@ -168,10 +168,10 @@ def on_grid(loss: PrivacyLoss, grid: Grid) -> ScatteredLoss:
         ell, q = np.append(ell, 0.0), np.append(q, max(1 - q.sum(), 0.0))
     # A mass that underflows counts for nothing, however large the loss there is.
     order = np.argsort(ell)[q[np.argsort(ell)] > 0]
-    ell, log_q = ell[order], tuple(np.log(q[order] / q.sum()))
+    ell, log_q = ell[order], np.log(q[order] / q.sum())
     # The law is shifted so that P is a law as well.
-    shift = ScatteredLoss(tuple(ell), log_q, "a grid").cumulants([0.0])[0, 0]
-    return ScatteredLoss(tuple(ell - shift), log_q, "a grid")
+    ell -= math.log(math.fsum(np.exp(log_q + ell)))
+    return ScatteredLoss(tuple(ell), tuple(log_q), "a grid")
 
 
 def total_on_grids(parts: Parts, grids: Mapping[PrivacyLoss, Grid]) -> Total:
