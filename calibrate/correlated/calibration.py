@@ -30,11 +30,10 @@ import numpy as np
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
-from dpcal.accountants.correlated.bounds import Revealed
 from dpcal.accountants.correlated.bounds.proved import compositions
 from dpcal.accountants.correlated.draws.choice import Goal, least_reach, removing
 from dpcal.accountants.correlated.draws.confidence import largest_range
-from dpcal.accountants.correlated.draws.evidence import Reading, collected, expected_epsilon
+from dpcal.accountants.correlated.draws.evidence import collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
 from dpcal.accountants.correlated.question import Options, Question
@@ -52,21 +51,38 @@ CONFIRMATIONS = 8
 _MARGIN = 1.003
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
-# Relative width at which the search by draws ends.
-_WIDTH = 3e-3
-# Relative width at which the search by proofs ends.
-_PROVED_WIDTH = 1e-4
-# Relative width at which the search for a first guess ends.
-_ROUGH = 1e-2
 # Draws of lambda-CGD and of few bands need about this much of the noise at which their range alone
 # would do, and proofs need no more. It is where searches begin; a wrong one costs a few steps more.
 _GAIN = 0.88
 # Draws that cannot save this part of the noise that is proved are not made.
 _WORTH = 0.97
-# Steps of a search for a multiplier at most, so that it ends.
-_SEARCH_STEPS = 40
-# A multiplier this many times the first guess is not worth having.
-_LARGEST = 1e6
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Where searches for a multiplier end.
+
+    Attributes
+    ----------
+    drawn, proved, rough
+        Relative width of a search by draws, by proofs, and for a first guess.
+    steps
+        Steps at most.
+    largest
+        A multiplier this many times the first guess is not worth having.
+    raised
+        How often a proved multiplier is raised at most until its price meets the target.
+    """
+
+    drawn: float = 3e-3
+    proved: float = 1e-4
+    rough: float = 1e-2
+    steps: int = 40
+    largest: float = 1e6
+    raised: int = 60
+
+
+_LIMITS = _Limits()
 
 
 @dataclass(frozen=True)
@@ -100,84 +116,29 @@ class CalibratedNoise:
 
 
 @dataclass(frozen=True)
-class Confirmed:
-    """One run's epsilon and delta from the same draws, for a calibrator.
-
-    Attributes
-    ----------
-    noise_multiplier
-        That of the run.
-    meets
-        Whether the run meets the target.
-    epsilon
-        The epsilon at the target's delta.
-    delta
-        The delta at the target's epsilon.
-    seed
-        What fixes the draws.
-    count
-        How many confirmations there have been.
-    """
-
-    noise_multiplier: float
-    meets: bool
-    epsilon: Reading
-    delta: CorrelatedDelta
-    seed: int
-    count: int
-
-
-def confirmed(
-    question: Question, *, epsilon: float, delta: float, reserved: float, count: int
-) -> Confirmed:
-    """Return what one set of draws says about a target.
-
-    Parameters
-    ----------
-    question
-        The run.
-    epsilon, delta
-        The target.
-    reserved
-        The part of delta that belongs to other confirmations.
-    count
-        How many confirmations there have been.
-
-    Raises
-    ------
-    DrawsCannotTell
-        If these draws bound nothing.
-    """
-    evidence = collected(question, Goal(delta=delta - reserved))
-    reading, at = evidence.epsilon(delta - reserved), evidence.at(epsilon)
-    meets = reading.upper <= epsilon and at.upper + reserved <= delta
-    bound = question.proved.delta(epsilon) if meets else math.inf
-    made = at._replace(upper=min(1.0, at.upper + reserved))
-    answer = CorrelatedDelta(made.upper, **provenance(question, evidence, made, bound))
-    seed = int(question.options.seed or 0)
-    return Confirmed(question.mechanism.sigma, meets, reading, answer, seed, count)
-
-
-@dataclass(frozen=True)
 class Found:
-    """What a calibration found.
+    """A noise multiplier that meets a target, and how that is known.
 
     Attributes
     ----------
     noise_multiplier
-        The least that meets the target.
+        The least one that was found.
     label
         How it is known.
-    confirmed
-        The draws that confirm it; None where a deterministic bound does.
     method
         Name of the bound or of the draws.
+    confirmation
+        The delta at the target's epsilon, from the draws that confirm it; None where a
+        deterministic bound does.
+    confirmations
+        How many times a multiplier was put to the test.
     """
 
     noise_multiplier: float
     label: str
-    confirmed: Confirmed | None
-    method: str = ""
+    method: str
+    confirmation: CorrelatedDelta | None = None
+    confirmations: int = 1
 
 
 @dataclass(frozen=True)
@@ -235,44 +196,28 @@ class Calibration:
 
     def composed(self) -> float:
         """Return the least multiplier of a composition, to a relative 1e-8."""
-        groups = range(len(compositions(Mechanism(self.shape, 1.0), self.sampler)))
+        unit = compositions(Mechanism(self.shape, 1.0), self.sampler)
 
-        def event(sigma: float, group: int) -> events.DpEvent:
-            return compositions(Mechanism(self.shape, sigma), self.sampler)[group]
-
-        found = [
-            independent_noise(
-                lambda sigma, group=group: event(sigma, group),  # type: ignore[misc]
+        def least(group: int) -> float:
+            return independent_noise(
+                lambda sigma: compositions(Mechanism(self.shape, sigma), self.sampler)[group],
                 epsilon=self.epsilon,
                 delta=self.delta,
             )
-            for group in groups
-        ]
-        return max(found)
 
-    def revealed(self) -> float:
-        """Return the multiplier that suffices if everybody knows who takes part when."""
-        law = self.sampler.automaton(self.shape.steps)
-
-        def price(sigma: float) -> float:
-            return Revealed(Mechanism(self.shape, sigma), law).epsilon(self.delta).value
-
-        return _least(price, self.epsilon, self.start, _PROVED_WIDTH)
-
-    def proved(self) -> float:
-        """Return the least multiplier that a deterministic bound proves, to a relative 1e-4."""
-        return self._proved
+        return max(least(group) for group in range(len(unit)))
 
     @property
     def _limit(self) -> float:
         """What is proved, or infinity: nothing is gained by draws that need more noise."""
         try:
-            return self.proved()
+            return self.proved
         except TargetUnreachable:
             return math.inf
 
     @cached_property
-    def _proved(self) -> float:
+    def proved(self) -> float:
+        """The least multiplier that a deterministic bound proves, to a relative 1e-4."""
         if self.exact:
             return self.composed()
 
@@ -280,7 +225,7 @@ class Calibration:
             return self.question(sigma, statistics="none").proved.epsilon(self.delta).value
 
         # Proofs and ranges of draws are both Renyi bounds, so that they need about the same noise.
-        return _least(price, self.epsilon, self._promising or self.start, _PROVED_WIDTH)
+        return _least(price, self.epsilon, self._promising or self.start)
 
     @cached_property
     def start(self) -> float:
@@ -302,25 +247,24 @@ class Calibration:
         TargetUnreachable
             If no multiplier meets the target.
         """
-        confirmed, reason = None, ""
+        found, reason = None, ""
         if self.options.statistics != "none" and not self.exact:
-            confirmed, reason = self.drawn()
-        if confirmed is not None and confirmed.delta.certified > self.delta:
-            found = confirmed.delta
-            return Found(confirmed.noise_multiplier, found.label, confirmed, found.method)
+            found, reason = self.drawn()
+        if found and found.confirmation and found.confirmation.certified > self.delta:
+            return found
         # A proof needs no more noise than the draws, or the draws do not tell.
         try:
-            sigma = self.proved()
+            sigma = self.proved
         except TargetUnreachable as error:
             raise TargetUnreachable(reason or str(error)) from error
         if self.exact:
-            return Found(sigma, EXACT, None, "composition of sampled Gaussians")
+            return Found(sigma, EXACT, "composition of sampled Gaussians")
         method = self.question(sigma, statistics="none").proved.epsilon(self.delta).method
-        return Found(sigma, CERTIFIED, None, method)
+        return Found(sigma, CERTIFIED, method)
 
     # --- with draws ------------------------------------------------------------------------------
 
-    def drawn(self) -> tuple[Confirmed | None, str]:
+    def drawn(self) -> tuple[Found | None, str]:
         """Return a multiplier that independent draws confirm, or why they confirm none."""
         seeds = self.seeds()
         found, reason = self._searched(seeds[0])
@@ -330,15 +274,16 @@ class Calibration:
         asked: list[float] = []
         for attempt, seed in enumerate(seeds[1:], 1):
             try:
-                answer = self._confirmed(sigma, seed, attempt)
+                needed, confirmation = self._tested(sigma, seed, attempt)
             except DrawsCannotTell as error:
                 return None, str(error)
-            if answer.meets:
-                return answer, ""
-            asked.append(answer.epsilon.upper)
+            if confirmation is not None:
+                known = confirmation.label, confirmation.method, confirmation
+                return Found(sigma, *known, attempt), ""
+            asked.append(needed)
             if len(asked) > 2 and asked[-1] > 0.97 * asked[-2] > 1.05 * self.epsilon:
                 break  # More noise does not help: what is left is the error of the draws.
-            ratio = answer.epsilon.upper / max(self.epsilon, 1e-9)
+            ratio = needed / max(self.epsilon, 1e-9)
             sigma *= _MARGIN * min(ratio, 4.0) ** (1 / slope)
             if sigma >= self._limit:
                 return None, "draws need more noise than is proved to do."
@@ -362,17 +307,24 @@ class Calibration:
             return 0.0
         return (CONFIRMATIONS - 1) * self.failure
 
-    def _confirmed(self, sigma: float, seed: int, attempt: int) -> Confirmed:
-        path = self.options.checkpoint
+    def _tested(
+        self, sigma: float, seed: int, attempt: int
+    ) -> tuple[float, CorrelatedDelta | None]:
+        """The epsilon of a multiplier by fresh draws, and the delta if both meet the target."""
+        path, left = self.options.checkpoint, self.delta - self.reserved
         question = self.question(
             sigma,
             seed=seed,
             failure_probability=self.failure,
             checkpoint=None if path is None else f"{os.fspath(path)}.{attempt}",
         )
-        return confirmed(
-            question, epsilon=self.epsilon, delta=self.delta, reserved=self.reserved, count=attempt
-        )
+        evidence = collected(question, Goal(delta=left))
+        needed, at = evidence.epsilon(left).upper, evidence.at(self.epsilon)
+        if needed > self.epsilon or at.upper + self.reserved > self.delta:
+            return needed, None
+        made = at._replace(upper=min(1.0, at.upper + self.reserved))
+        known = provenance(question, evidence, made, question.proved.delta(self.epsilon))
+        return needed, CorrelatedDelta(made.upper, **known)
 
     def _searched(self, seed: int) -> tuple[tuple[float, float] | None, str]:
         """The multiplier that will probably be confirmed, and the power by which epsilon falls."""
@@ -409,7 +361,7 @@ class Calibration:
                     f"{_WORTH * top:.4g}, were none of them to exceed epsilon."
                 )
             start = _GAIN * top
-        found = _crossing(estimate, self.epsilon, start, _WIDTH, top)
+        found = _crossing(estimate, self.epsilon, start, _LIMITS.drawn, top)
         return found, reason or "No noise multiplier meets the target."
 
     @cached_property
@@ -428,7 +380,7 @@ class Calibration:
             found = least_reach(self.question(sigma, seed=0), delta)
             return None if math.isinf(found) else found
 
-        found = _crossing(reach, self.epsilon, self.start, _ROUGH)
+        found = _crossing(reach, self.epsilon, self.start, _LIMITS.rough)
         return None if found is None else _GAIN * found[0]
 
     def _may_do(self, sigma: float) -> bool:
@@ -458,49 +410,52 @@ def _crossing(
     low, high, slope = 0.0, math.inf, 1.3
     sigma, last = start, None
     goal = max(goal, 1e-9)
-    for _ in range(_SEARCH_STEPS):
+    for _ in range(_LIMITS.steps):
         at = price(sigma)
-        known = at is not None and math.isfinite(at)
-        if known and abs(float(at or 0.0) / goal - 1) <= width:
+        if at is not None and not math.isfinite(at):
+            at = None
+        if at is not None and abs(at / goal - 1) <= width:
             return sigma, slope
-        if known and float(at or 0.0) <= goal:
+        if at is not None and at <= goal:
             high = sigma
         else:
             low = sigma
         if high < math.inf and high <= low * (1 + width):
             return high, slope
-        value = max(float(at or 0.0), 1e-9) if known else None
-        if value is not None and last is not None and last[0] != sigma:
-            measured = math.log(last[1] / value) / math.log(sigma / last[0])
-            slope = min(max(measured, 0.5), 8.0) if math.isfinite(measured) else slope
-        step = 2.0 if value is None else min(max((value / goal) ** (1 / slope), 0.25), 4.0)
-        last = last if value is None else (sigma, value)
+        step = 2.0
+        if at is not None:
+            value = max(at, 1e-9)
+            if last is not None and last[0] != sigma:
+                measured = math.log(last[1] / value) / math.log(sigma / last[0])
+                slope = min(max(measured, 0.5), 8.0) if math.isfinite(measured) else slope
+            step = min(max((value / goal) ** (1 / slope), 0.25), 4.0)
+            last = sigma, value
         sigma *= step
         if not low < sigma < high:
             sigma = math.sqrt(low * high) if low > 0 and high < math.inf else sigma
         if sigma >= top:
             sigma = math.sqrt(max(low, top * _WORTH) * top)
-        if sigma > _LARGEST * start or sigma < start / _LARGEST or low > top * (1 - width):
+        if not start / _LIMITS.largest <= sigma <= start * _LIMITS.largest:
+            break
+        if low > top * (1 - width):
             break
     return (high, slope) if high < math.inf else None
 
 
-def _least(price: Callable[[float], float], goal: float, start: float, width: float) -> float:
-    """Return the least multiplier whose proved price meets the goal, to a relative width.
+def _least(price: Callable[[float], float], goal: float, start: float) -> float:
+    """Return the least multiplier whose proved price meets the goal, to a relative 1e-4.
 
     Raises
     ------
     TargetUnreachable
         If none does.
     """
-    found = _crossing(price, goal, start, 0.1 * width)
-    if found is None:
-        raise TargetUnreachable("No noise multiplier meets the target by a deterministic bound.")
-    sigma = found[0]
-    for _ in range(60):
+    found = _crossing(price, goal, start, 0.1 * _LIMITS.proved)
+    sigma = math.nan if found is None else found[0]
+    for _ in range(0 if found is None else _LIMITS.raised):
         if price(sigma) <= goal:
             return sigma
-        sigma *= 1 + 0.2 * width
+        sigma *= 1 + 0.2 * _LIMITS.proved
     raise TargetUnreachable("No noise multiplier meets the target by a deterministic bound.")
 
 
@@ -548,11 +503,10 @@ def noise_multiplier(
     asked = Options(failure_probability=failure_probability, seed=seed, **options)
     calibration = Calibration(Shape.of(strategy), sampler, at, target, asked)
     found = calibration.least()
-    sigma = found.noise_multiplier
-    if found.confirmed is not None:
-        return CalibratedNoise(sigma, at, target, found.confirmed.delta, found.confirmed.count)
-    proved = answer(DELTA, calibration.question(sigma, statistics="none"), at)
-    return CalibratedNoise(sigma, at, target, proved, 1)
+    sigma, confirmation = found.noise_multiplier, found.confirmation
+    if confirmation is None:
+        confirmation = answer(DELTA, calibration.question(sigma, statistics="none"), at)
+    return CalibratedNoise(sigma, at, target, confirmation, found.confirmations)
 
 
 def proved_noise_multiplier(
@@ -566,4 +520,4 @@ def proved_noise_multiplier(
     at = _validate.non_negative(epsilon=epsilon)
     target = _validate.probability(delta=delta)
     options = Options(statistics="none", seed=0)
-    return Calibration(Shape.of(strategy), sampler, at, target, options).proved()
+    return Calibration(Shape.of(strategy), sampler, at, target, options).proved

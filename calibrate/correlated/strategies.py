@@ -43,8 +43,8 @@ from dpcal.accountants.matrix import (
 )
 from dpcal.calibrate.correlated.calibration import Calibration
 from dpcal.calibrate.correlated.families import chosen, for_random_batches, usual
+from dpcal.calibrate.correlated.watching import Teller, Watch, finished, mailbox
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.calibrate.watching import Teller, Watch, finished, mailbox
 from dpcal.errors import MissingExtra, TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
@@ -198,9 +198,7 @@ class SampledBatches:
             Shape.of(strategy), self.sampler, epsilon, delta, options, self.watch
         )
         found = calibration.least()
-        if found.confirmed is None:
-            return Calibrated(found.noise_multiplier, found.method, found.label)
-        return Calibrated(found.noise_multiplier, found.confirmed.delta.method, found.label)
+        return Calibrated(found.noise_multiplier, found.method, found.label)
 
     def __str__(self) -> str:
         return f"batches by {self.sampler!r}"

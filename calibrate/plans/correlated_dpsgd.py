@@ -222,7 +222,7 @@ def _calibrated(
     shape = Shape.of(correlation.strategy)
     calibration = Calibration(shape, query.participation(), epsilon, delta, options)
     found = calibration.least()
-    if found.confirmed is None:
+    if found.confirmation is None:
         # No draws stand behind the price, and none are to be paid for.
         how = dataclasses.replace(
             correlation, statistics="none", failure_probability=None, confirmations=1
@@ -230,7 +230,7 @@ def _calibrated(
     else:
         how = dataclasses.replace(
             correlation,
-            seed=found.confirmed.seed,
+            seed=found.confirmation.seed,
             failure_probability=calibration.failure,
             confirmations=CONFIRMATIONS,
         )
