@@ -36,7 +36,7 @@ _AT_ONCE = 2**17
 
 @dataclass(frozen=True, eq=False)
 class Automaton:
-    """A law of participations: what a record does in each round, given its state.
+    """A law of participations: the probability of joining each round, given a record's state.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Automaton:
 
     @property
     def independent(self) -> bool:
-        """Whether rounds are independent: there is no state that one could tell another by."""
+        """Whether rounds are independent: there is a single state."""
         return self.start.size == 1
 
     def require_independent(self, bound: str) -> None:

@@ -70,9 +70,9 @@ class Sampler:
     Attributes
     ----------
     name
-        What ``Query`` and its JSON document call the sampler.
+        Name of the sampler in ``Query`` and its JSON document.
     title
-        What tables call it.
+        Name in tables.
     words
         The :attr:`sentence`, with fields in braces.
     independent

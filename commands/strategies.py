@@ -139,7 +139,7 @@ def _participation(options: Namespace) -> Participation:
         epochs = -(-options.steps // max(1, options.steps_per_epoch))
         return matrix.FixedEpochs(epochs, options.steps_per_epoch, options.independent)
     if options.min_separation is not None:
-        return matrix.MinSeparation(options.min_separation, options.at_most, options.independent)
+        return matrix.LeastSeparation(options.min_separation, options.at_most, options.independent)
     return matrix.Single(independent=options.independent)
 
 

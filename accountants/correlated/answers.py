@@ -16,7 +16,7 @@ __all__ = ["CorrelatedDelta", "CorrelatedEpsilon"]
 
 
 class _Provenance:
-    """What answers about correlated noise say beside their interval."""
+    """Statements of an answer about correlated noise beside its interval."""
 
     label: str
     estimate: float
@@ -88,11 +88,11 @@ class CorrelatedEpsilon(_Provenance, Epsilon):
         Probability that the draws mislead. Where the label promises confidence, it is part of the
         delta that the epsilon belongs to.
     draws, seed
-        How many draws, and what fixes them.
+        Number of draws, and the seed that fixes them.
     certified
         A deterministic upper bound, for comparison; infinite if none was found.
     note
-        What was missing where draws were asked for and a deterministic bound answered.
+        The reason why a deterministic bound answered, if draws were wanted.
     method, neighboring_relation
         How, and for which relation.
     """

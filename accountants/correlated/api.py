@@ -1,4 +1,4 @@
-"""What does a run with correlated noise and random batches cost? The functions that answer.
+"""What does a run with correlated noise and random batches cost? Its epsilon and its delta.
 
 >>> import numpy as np
 >>> from dpcal.accountants import correlated, matrix
@@ -79,7 +79,7 @@ def epsilon(
         The upper end, with ``.label``, ``.lower``, ``.estimate`` and the deterministic bound
         ``.certified`` beside it. The relation is zero-out: one record's contributions are left out.
         The answer never exceeds the deterministic bound, which also answers where the draws do not
-        tell; ``.note`` then says what was missing.
+        suffice; ``.note`` then states the reason.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def revealed_delta(
     epsilon: float,
     noise_multiplier: float,
 ) -> CorrelatedDelta:
-    """Return a bound on delta that needs no secret about who took part in which round.
+    """Return a bound on delta that holds even if all participations are published.
 
     Parameters
     ----------

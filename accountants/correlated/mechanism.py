@@ -179,7 +179,7 @@ class Shape:
         return cls(kind, strategy.steps, column, dense, decay, bands, series)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without what can be computed from them, which may be large."""
+        """Return the fields without cached results, which may be large."""
         return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     @cached_property
@@ -259,7 +259,7 @@ class Mechanism:
         return cls(Shape.of(strategy), sigma)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without what can be computed from them."""
+        """Return the fields without cached results."""
         return {"shape": self.shape, "sigma": self.sigma}
 
     @property
@@ -313,7 +313,7 @@ class Mechanism:
 
     @property
     def largest_column(self) -> float:
-        """Largest norm of a column of C: sigma over it is what the literature often calls z."""
+        """Largest norm of a column of C: sigma over it is often called z in the literature."""
         return math.sqrt(float(self.shape.energies.max()))
 
     @property
@@ -375,7 +375,7 @@ class Mechanism:
 
     @property
     def _recurrence(self) -> tuple[_Kernel, _Kernel, tuple[Any, ...]] | None:
-        """Kernels that multiply by C and by C^T in place, and what they know of C; None without."""
+        """Kernels that multiply by C and by C^T in place, and their arguments, if there are any."""
         if self.decay is not None:
             return kernels.ar1_states, kernels.ar1_fields, (self.decay,)
         if self.series is not None:

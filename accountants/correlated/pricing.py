@@ -1,8 +1,8 @@
 """What does a whole run of correlated noise cost? From a strategy to an event, and to its price.
 
 Answers of a matrix mechanism are not independent, so that a run is one event and its steps have no
-price of their own. Where steps are independent after all, the event says so and every accountant
-prices it:
+price of their own. Where steps are independent after all, the event is a composition that every
+accountant prices:
 
 >>> from dpcal.accountants.matrix import Banded, LambdaCGD
 >>> from dpcal.accountants.samplers import Poisson
@@ -170,7 +170,7 @@ class Way(NamedTuple):
     exact
         The worst group's price of compositions, and the largest lower end.
     proof
-        What a bound proves, and its name.
+        The value that a bound proves, and its name.
     below
         A number below the answer that a bound proves.
     """
@@ -212,7 +212,7 @@ def _asked(
                 f"options of correlated noise must be among {', '.join(DRAWING)}, got {name!r}."
             )
     event = attr.evolve(event, **options)
-    # Fresh draws are drawn afresh; those of a seed need not be drawn twice.
+    # Draws of a seed need not be drawn twice.
     return (priced if event.seed is None else _remembered)(way, event, given, relation)
 
 
@@ -303,7 +303,7 @@ def answer(
 
 
 def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
-    """Draws for a goal, or None and why they do not tell; without a reason if none are wanted."""
+    """Draws for a goal, or None and the reason, which is empty if no draws are wanted."""
     if question.options.statistics == "none":
         return None, ""
     try:
@@ -315,7 +315,7 @@ def _drawn(question: Question, goal: Goal) -> tuple[Evidence | None, str]:
 def provenance(
     question: Question, evidence: Evidence, reading: Reading, bound: float
 ) -> dict[str, Any]:
-    """Return what an answer by draws says beside its upper end."""
+    """Return the statements of an answer by draws beside its upper end."""
     return {
         "lower": min(reading.lower, reading.upper),
         "method": f"{question.name}: {evidence.name}",

@@ -1,4 +1,4 @@
-"""What is asked, and by which engine is it answered? One run under a sampler.
+"""Which engine answers a question about a run? One run under a sampler.
 
 >>> from dpcal.accountants.samplers import Poisson
 >>> from dpcal.accountants.matrix import LambdaCGD
@@ -46,7 +46,7 @@ ARITHMETIC = ("validated", "bracketed")
 # Default probability of misleading draws, as a part of the target delta. A larger part takes more
 # of delta; a smaller one needs more draws, in proportion to its logarithm.
 _PART_OF_DELTA = 1e-2
-# The default where delta is what is asked for, to which it is added.
+# The default for a question about delta, to which it is added.
 _WITHOUT_TARGET = 1e-9
 # The default for intervals that hold only asymptotically, where smaller ones would mislead.
 _ASYMPTOTIC = 0.05
@@ -104,8 +104,8 @@ class Options:
         part = _WITHOUT_TARGET if target is None else _PART_OF_DELTA * target
         if asked is None:
             return part
-        # Normal intervals may have been asked for a delta far above the given one, of which this is
-        # a part.
+        # The given probability may be meant for normal intervals, and be far above delta, of which
+        # this is a part.
         return asked if self.statistics == "certified" else min(asked, part)
 
     def simulate(self, estimator: Estimator, stream: int) -> Sample:
@@ -130,7 +130,7 @@ class Question:
     Attributes
     ----------
     mechanism, sampler, options
-        What is asked.
+        The run, and how to draw.
     route
         Name of the method.
     refusal

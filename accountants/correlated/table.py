@@ -88,7 +88,7 @@ def _fixed_groups(mechanism: Mechanism, sampler: Sampler) -> bool:
 
 
 def _worst_group_unknown(mechanism: Mechanism, sampler: Sampler) -> bool:
-    """Of a Toeplitz C, a later group sees what the first one does in fewer rounds."""
+    """If C is Toeplitz, the first group is the worst: each later group sees the same, truncated."""
     return not _secret(mechanism, sampler) and mechanism.column is None
 
 

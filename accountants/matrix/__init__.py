@@ -22,4 +22,4 @@ At the same price, the error of prefix sums beside that of independent noise:
 
 from dpcal import _lazy
 
-__getattr__, __dir__, __all__ = _lazy.attach(__name__)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__, {"MinSeparation": "LeastSeparation"})

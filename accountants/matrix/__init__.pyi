@@ -2,7 +2,7 @@ from dpcal.accountants.matrix.base import Strategy as Strategy
 from dpcal.accountants.matrix.dense import Dense as Dense
 from dpcal.accountants.matrix.participation import (
     FixedEpochs as FixedEpochs,
-    MinSeparation as MinSeparation,
+    LeastSeparation as LeastSeparation,
     Participation as Participation,
     Single as Single,
 )

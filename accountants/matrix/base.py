@@ -49,7 +49,7 @@ _KINDS: dict[str, type[Strategy]] = {}
 
 
 def read_only(array: ArrayLike) -> Array:
-    """Return a contiguous copy of doubles that nobody can change."""
+    """Return a contiguous, read-only copy of doubles."""
     copy = np.array(array, dtype=np.float64, order="C")
     copy.setflags(write=False)
     return copy
@@ -61,7 +61,7 @@ def refuse_explosion(name: str, enlarged: float, steps: int) -> None:
     Parameters
     ----------
     name
-        The argument that says what C is.
+        The argument that determines C.
     enlarged
         Largest row sum of abs(C) times that of abs(C^-1), or a bound on its growth.
     steps
@@ -162,7 +162,7 @@ class Strategy(ABC):
         Parameters
         ----------
         participation
-            What the data pipeline guarantees.
+            The guarantee of the data pipeline.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class Strategy(ABC):
         noise_multiplier
             Standard deviation > 0 of z, in units of the clipping norm (not of the sensitivity).
         participation
-            What the data pipeline guarantees; at most once when omitted.
+            The guarantee of the data pipeline; at most once when omitted.
         neighboring_relation
             ``"replace-special"`` (one record's contributions become zero), ``"replace-one"``
             (another record takes its place and its steps; accountants count twice the sensitivity),

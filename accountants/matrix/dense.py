@@ -98,7 +98,7 @@ class Dense(Strategy):
         equal_norms
             Whether all columns of C must have one norm, so that every step costs alike; sampling
             then amplifies all of them alike. Otherwise later epochs may have smaller ones; not of
-            ``MinSeparation``, whose patterns overlap and whose norms are always equal.
+            ``LeastSeparation``, whose patterns overlap and whose norms are always equal.
 
         >>> from dpcal.accountants.matrix import FixedEpochs, SquareRoot
         >>> schema = FixedEpochs(4, 8)

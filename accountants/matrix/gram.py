@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dpcal.accountants.matrix.participation import FixedEpochs, MinSeparation, Participation
+from dpcal.accountants.matrix.participation import FixedEpochs, LeastSeparation, Participation
 
 __all__ = ["best_gram", "may_overlap"]
 
@@ -55,7 +55,7 @@ def may_overlap(steps: int, schema: Participation) -> NDArray[np.bool_]:
     lag = np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
     if isinstance(schema, FixedEpochs):
         return np.asarray(lag % schema.steps_per_epoch != 0)
-    if isinstance(schema, MinSeparation):
+    if isinstance(schema, LeastSeparation):
         return np.asarray((lag > 0) & (lag < schema.separation))
     return lag > 0
 

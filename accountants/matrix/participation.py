@@ -3,7 +3,7 @@
 A sensitivity holds for a schema, and a schema is a guarantee of the pipeline, not of the
 accountant: a record that takes part more often, or sooner again, is not covered.
 
->>> MinSeparation(4, at_most=2).earliest(12).tolist()
+>>> LeastSeparation(4, at_most=2).earliest(12).tolist()
 [0, 4]
 >>> FixedEpochs(3, 4).earliest(12).tolist()
 [0, 4, 8]
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 
-__all__ = ["FixedEpochs", "MinSeparation", "Participation", "Single"]
+__all__ = ["FixedEpochs", "LeastSeparation", "Participation", "Single"]
 
 
 class Participation(ABC):
@@ -63,7 +63,7 @@ class Participation(ABC):
         >>> Participation.from_dict(FixedEpochs(3, 4).to_dict())
         FixedEpochs(epochs=3, steps_per_epoch=4, independent=False)
         """
-        classes = {one.kind: one for one in (Single, FixedEpochs, MinSeparation)}
+        classes = {one.kind: one for one in (Single, FixedEpochs, LeastSeparation)}
         kind = _validate.choice(tuple(classes), participation=document.get("participation"))
         fields = {name: value for name, value in document.items() if name != "participation"}
         made: Participation = classes[kind](**fields)
@@ -128,7 +128,7 @@ class FixedEpochs(Participation):
 
 
 @dataclass(frozen=True)
-class MinSeparation(Participation):
+class LeastSeparation(Participation):
     """Two steps of one record are at least ``separation`` apart.
 
     Parameters

@@ -1,7 +1,7 @@
 """How does the next row of C^-1 z arise? Recurrences that keep a few rows, never the matrix.
 
-A recurrence reads the rows of z in turn and writes those of C^-1 z. What it keeps is the memory of
-the noise: ``slots`` rows.
+A recurrence reads the rows of z in turn and writes those of C^-1 z. The ``slots``
+rows that it keeps are the memory of the noise.
 
 >>> import numpy as np
 >>> recurrence = Filter(3, weights=np.array([1.0, -0.5]))    # lambda-CGD: z_t - z_{t-1} / 2

@@ -1,7 +1,7 @@
 """How far can one record move C G? Sensitivities under participation schemas, without sampling.
 
 One record contributes vectors of norm at most 1 at the steps of its pattern. With X = C^T C the
-squared norm of what it adds to C G is at most the sum of abs(X) over pairs of steps in the pattern,
+squared norm of its part of C G is at most the sum of abs(X) over pairs of steps in the pattern,
 and that is attained where X >= 0. For lower-triangular C this also bounds contributions that are
 chosen after seeing earlier outputs (Denisov et al. 2022), so the release is that of a Gaussian
 mechanism with this sensitivity.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcal.accountants.matrix.participation import (
     FixedEpochs,
-    MinSeparation,
+    LeastSeparation,
     Participation,
     Single,
 )
@@ -52,7 +52,7 @@ class Sensitivity:
     label
         ``"exact"`` (up to that rounding) or ``"upper bound"``.
     theorem
-        What it rests on.
+        The theorem that proves it.
     participation
         The schema that it holds for.
     steps
@@ -119,7 +119,7 @@ def of_toeplitz(column: Array, bands: int | None, schema: Participation) -> Sens
         return _made(float(energies[places].sum()), 0.0, True, theorem, schema, steps)
     if isinstance(schema, FixedEpochs):
         return _toeplitz_epochs(column, separation, schema)
-    if not isinstance(schema, MinSeparation):
+    if not isinstance(schema, LeastSeparation):
         raise TypeError(f"participation must be a participation schema, got {schema!r}.")
     return _toeplitz_separated(column, places, schema)
 
@@ -153,7 +153,7 @@ def _gram_theorem(nonnegative: bool) -> str:
 
 
 def _toeplitz_separated(
-    column: Array, places: NDArray[np.intp], schema: MinSeparation
+    column: Array, places: NDArray[np.intp], schema: LeastSeparation
 ) -> Sensitivity:
     """Min separation: the earliest packing is the worst for columns that never increase."""
     steps = len(column)
@@ -192,7 +192,7 @@ def of_matrix(C: Array, schema: Participation) -> Sensitivity:
         return _made(float((C**2).sum(axis=0).max()), 0.0, True, theorem, schema, steps)
     if isinstance(schema, FixedEpochs):
         return _epochs(C, schema)
-    if not isinstance(schema, MinSeparation):
+    if not isinstance(schema, LeastSeparation):
         raise TypeError(f"participation must be a participation schema, got {schema!r}.")
     if not np.tril(C, -schema.separation).any():
         energies = (C**2).sum(axis=0)
@@ -220,7 +220,7 @@ def _epochs(C: Array, schema: FixedEpochs) -> Sensitivity:
     return _made(max(squares), error, nonnegative, _gram_theorem(nonnegative), schema, steps)
 
 
-def _two_stage(gram: Array, schema: MinSeparation) -> Sensitivity:
+def _two_stage(gram: Array, schema: LeastSeparation) -> Sensitivity:
     """Best pattern of each row of abs(X), then best pattern of the rows' values."""
     steps = len(gram)
     times = schema.times(steps)

@@ -175,7 +175,7 @@ class Banded(Toeplitz):
         Number of nonzero diagonals of C, in [1, steps].
     coefficients
         First entries of the first column, shape (bands,), the first not 0, whose inverse does not
-        explode (no root of c(x) far inside the unit disc). When omitted, those
+        explode (no root of c(x) far inside the unit disc). When omitted, the ones
         whose mean error on prefix sums times sensitivity is least, for participations at least
         ``bands`` apart; :meth:`optimised` minimises others.
 
@@ -488,7 +488,7 @@ class BLT(Toeplitz):
     ) -> BLT:
         """Return the best strategy found of few buffers with scales > 0.
 
-        The error times sensitivity is locally least among those.
+        The error times sensitivity is locally least.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class Tree(Strategy):
 
     @property
     def nonnegative(self) -> bool:
-        """True: node estimates weigh what is below them by less than 1."""
+        """True: weights of nodes below a node's estimate are less than 1."""
         return True
 
     @cached_property

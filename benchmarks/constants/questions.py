@@ -285,7 +285,7 @@ def matrix_questions():
         return [(float(each), float(each)) for each in found]
 
     epochs = matrix.FixedEpochs(4, 16)
-    apart = matrix.MinSeparation(8, at_most=4)
+    apart = matrix.LeastSeparation(8, at_most=4)
     makers = {
         "lambda": lambda: matrix.LambdaCGD.optimised(64),
         "banded": lambda: matrix.Banded.optimised(64, 4),

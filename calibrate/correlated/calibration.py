@@ -1,10 +1,10 @@
 """How much correlated noise does a target need? One calibrator, with proofs and with draws.
 
 The search uses common random numbers: the same draws at every noise multiplier, so that the
-estimate is a smooth function. What it finds owes something to the luck of those draws, so it is
+estimate is a smooth function. The result is biased towards these draws, so it is
 confirmed by independent draws, a few times with more noise if need be. The failure probabilities of
 all confirmations that may happen are part of delta. A deterministic bound answers where it needs
-less noise, or where the draws do not tell.
+less noise, or where the draws do not suffice.
 
 >>> from dpcal.accountants import correlated, matrix
 >>> from dpcal.calibrate.correlated import noise_multiplier
@@ -47,7 +47,7 @@ __all__ += ["proved_noise_multiplier"]
 # How often a multiplier may be put to the test. Each test has an equal part of the failure
 # probability, so that more of them need a little more noise each.
 CONFIRMATIONS = 8
-# A test that fails raises the noise by as much as its answer asks for, and by this factor.
+# A test that fails raises the noise as its answer requires, and by this factor.
 _MARGIN = 1.003
 # The search wants digits, not proofs: this part of the draws.
 _SEARCH = 8
@@ -150,7 +150,7 @@ class Calibration:
     shape
         The matrix.
     sampler
-        Who takes part when.
+        How batches are drawn.
     epsilon, delta
         The target.
     options
@@ -189,7 +189,7 @@ class Calibration:
         """Return the seed of the search, and one for each confirmation."""
         seed = secrets.randbits(96) if self.options.seed is None else self.options.seed
         words = np.random.SeedSequence(seed).generate_state(CONFIRMATIONS + 1, np.uint64)
-        # Seeds are kept as signed whole numbers by what stores plans.
+        # Stores keep seeds as signed whole numbers.
         return [int(word) >> 1 for word in words]
 
     # --- without draws ---------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class Calibration:
 
     @property
     def _limit(self) -> float:
-        """What is proved, or infinity: nothing is gained by draws that need more noise."""
+        """The proved multiplier, or infinity: draws that need more noise gain nothing."""
         try:
             return self.proved
         except TargetUnreachable:
@@ -229,7 +229,7 @@ class Calibration:
 
     @cached_property
     def start(self) -> float:
-        """Return a first guess: what independent noise needs, times the largest column."""
+        """A first guess: the noise that independent steps need, times the largest column."""
         T = self.shape.steps
         rate = min(1.0, max(float(self.sampler.automaton(T).rates.mean()), 1e-12))
         found = independent_noise(
@@ -240,7 +240,7 @@ class Calibration:
         return found * math.sqrt(float(self.shape.energies.max()))
 
     def least(self) -> Found:
-        """Return the least multiplier by draws or proofs, whichever asks for less noise.
+        """Return the least multiplier by draws or proofs, whichever needs less noise.
 
         Raises
         ------
@@ -252,7 +252,7 @@ class Calibration:
             found, reason = self.drawn()
         if found and found.confirmation and found.confirmation.certified > self.delta:
             return found
-        # A proof needs no more noise than the draws, or the draws do not tell.
+        # A proof needs no more noise than the draws, or the draws do not suffice.
         try:
             sigma = self.proved
         except TargetUnreachable as error:
@@ -402,10 +402,10 @@ def _crossing(
     width: float,
     top: float = math.inf,
 ) -> tuple[float, float] | None:
-    """Return where a falling price is the goal, and by what power it falls there; None if nowhere.
+    """Return where a falling price is the goal, and the power by which it falls; None if nowhere.
 
-    A price of None is one that is not known because there is too little noise. Nothing at or above
-    ``top`` is asked for.
+    A price of None is not known, because there is too little noise. No multiplier at or above
+    ``top`` is tried.
     """
     low, high, slope = 0.0, math.inf, 1.3
     sigma, last = start, None
@@ -475,7 +475,7 @@ def noise_multiplier(
     ----------
     strategy, sampler
         The matrix C, a :class:`~dpcal.accountants.matrix.Strategy`, and one of the samplers of
-        :mod:`dpcal.accountants.correlated`: who takes part when.
+        :mod:`dpcal.accountants.correlated`.
     epsilon, delta
         The target: epsilon >= 0 and delta in (0, 1).
     failure_probability

@@ -19,7 +19,7 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import pricing
 from dpcal.accountants.correlated.question import STATISTICS
-from dpcal.accountants.matrix import MinSeparation, Strategy
+from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.accountants.samplers import Full, Sampler
 
 __all__ = ["STATISTICS", "Correlation"]
@@ -96,7 +96,7 @@ class Correlation:
         strategy, law = self.strategy, sampler.law
         if isinstance(sampler, Full):
             # One Gaussian release at the strategy's sensitivity.
-            every_round = MinSeparation(1, independent=True)
+            every_round = LeastSeparation(1, independent=True)
             return strategy.event(
                 noise_multiplier, every_round, neighboring_relation=neighboring_relation
             )

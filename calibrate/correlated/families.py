@@ -17,7 +17,7 @@ from dpcal.accountants.matrix import (
     FixedEpochs,
     Identity,
     LambdaCGD,
-    MinSeparation,
+    LeastSeparation,
     Participation,
     SquareRoot,
     Strategy,
@@ -33,15 +33,15 @@ _TREE_STEPS = 4096
 _BANDS = 16
 # Buffers of a BLT, and bands of a banded inverse: few, so that memory stays small.
 _FEW = 4
-# Decays of lambda-CGD for random batches. They cost little privacy, because what is left of a
-# contribution after a few steps hardly meets another one.
+# Decays of lambda-CGD for random batches. They cost little privacy, because little is left of a
+# contribution when the record takes part again.
 _DECAYS = (0.25, 0.5, 0.75, 0.9)
 # Bands of banded strategies for random batches: few, for the same reason.
 _SHORT_BANDS = (2, 4)
 
 Family = Callable[[int, str, Participation, Workload], Strategy]
 
-# A family's name, what its size counts (empty where it has none), and its member of a size.
+# A family's name, the meaning of its size (empty if it has none), and its member of a size.
 FAMILIES: dict[str, tuple[str, Family]] = {
     "identity": ("", lambda steps, size, schema, workload: Identity(steps)),
     "tree": ("", lambda steps, size, schema, workload: Tree(steps)),
@@ -88,7 +88,7 @@ def chosen(
     steps
         Number of steps.
     participation, workload
-        What families with parameters are optimised for.
+        The schedule and the workload that families with parameters are optimised for.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def usual(steps: int, participation: Participation, workload: Workload) -> tuple
     separation = steps
     if isinstance(participation, FixedEpochs):
         separation = min(steps, participation.steps_per_epoch)
-    elif isinstance(participation, MinSeparation):
+    elif isinstance(participation, LeastSeparation):
         separation = min(steps, participation.separation)
     trees = (Tree(steps), Tree(steps, efficient=True)) if steps <= _TREE_STEPS else ()
     bands = min(_BANDS, separation)

@@ -1,7 +1,6 @@
 """Which correlation of noise is worth it? Strategies compared at one privacy target.
 
-Every row is calibrated to the same (epsilon, delta), so that the errors are what remains to choose
-by.
+Every row is calibrated to the same (epsilon, delta), so that only the errors differ.
 
 >>> from dpcal.accountants.matrix import FixedEpochs, Identity, LambdaCGD
 >>> table = compare_strategies(
@@ -56,7 +55,7 @@ _MOMENTUM = Workload(momentum=0.9)
 
 @dataclass(frozen=True)
 class Calibrated:
-    """The noise that a strategy needs, and what says so.
+    """The noise that a strategy needs, and its theorem.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ class Pricing(Protocol):
         """
 
     def __str__(self) -> str:
-        """Return who may take part when, for the head of a table."""
+        """Return the schedule or the sampler, for the head of a table."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class KnownSchedule:
     Parameters
     ----------
     participation
-        What the data pipeline guarantees.
+        The guarantee of the data pipeline.
     """
 
     participation: Participation
@@ -148,7 +147,7 @@ class SampledBatches:
         Who draws, and whether progress is shown; as for
         :func:`dpcal.accountants.correlated.simulate`.
     watch
-        Called with a line about what is asked, before each question and while draws are made.
+        Called with a line of text before each question and while draws are made.
     """
 
     sampler: Sampler
@@ -224,7 +223,7 @@ class StrategyRow:
     method, label
         Why the noise suffices, and how certain that is.
     note
-        Why there is no answer.
+        The reason if there is no answer.
     """
 
     strategy: Strategy
@@ -264,7 +263,7 @@ class StrategyTable:
 
     @property
     def baseline(self) -> StrategyRow | None:
-        """The row of independent noise, DP-SGD, which is what the others must beat."""
+        """The row of independent noise, DP-SGD, with which the others are compared."""
         found = [row for row in self.rows if isinstance(row.strategy, Identity)]
         return found[0] if found and found[0].mean_error is not None else None
 
@@ -345,14 +344,14 @@ def compare_strategies(
     delta
         Target, in (0, 1).
     participation
-        What the data pipeline guarantees; at most once when omitted. Families with parameters are
+        The guarantee of the data pipeline; at most once when omitted. Families with parameters are
         optimised for it.
     sampler
         How random batches are drawn, one of :mod:`dpcal.accountants.correlated`'s, instead of a
         participation that is known: stands for ``pricing=SampledBatches(sampler)``. Families with
         parameters are then optimised for participations at the same rate, evenly spaced.
     workload
-        What the errors are of.
+        The sums whose errors are compared.
     neighboring_relation
         ``"replace-special"``, ``"replace-one"``, or ``"add-or-remove-one"`` for schemas with
         ``independent=True``.
@@ -372,7 +371,7 @@ def compare_strategies(
         how many are done, and how many there are.
     watch
         Called about once a second while a strategy is calibrated for random batches, with its name
-        and a line that says what is asked; ``progress=True`` shows that beside the bar. From
+        and a line of text; ``progress=True`` shows that beside the bar. From
         threads and processes of this machine too, but not from a cluster.
 
     Returns
@@ -430,7 +429,7 @@ def _priced_by(
             )
         pricing = SampledBatches(sampler)
     if isinstance(pricing, SampledBatches) and participation is None:
-        # Fixed batches are not priced here, and one schedule is as good as another.
+        # Batches of a fixed size are refused later: any schedule will do.
         rate = 1.0
         with suppress(UnsupportedEvent):
             rate = float(pricing.sampler.automaton(steps).rates.mean())
@@ -453,7 +452,7 @@ class _Work:
     tell: Any = None
 
     def told(self, tell: Any) -> _Work:
-        """Return the work that tells what it does, where its pricing can."""
+        """Return the work with a listener, if its pricing reports what it does."""
         return replace(self, tell=tell) if isinstance(self.pricing, SampledBatches) else self
 
     def _priced(self) -> Pricing:
@@ -490,7 +489,7 @@ class _Work:
 def _rows(
     works: list[_Work], executor: Any, progress: bool | Progress, watch: Watch | None
 ) -> list[StrategyRow]:
-    """Rows in the order of the strategies; what is done is reported as it is done."""
+    """Rows in the order of the strategies; each is reported as it is done."""
     report, show, close = _reporter(progress, len(works))
     rows: dict[int, StrategyRow] = {}
     try:
@@ -509,7 +508,7 @@ def _finished(
     if executor is None:
         yield from ((place, work.told(watch).row()) for place, work in enumerate(works))
         return
-    # A cluster's workers may be on other machines, where nobody reads what they tell.
+    # A cluster's workers may be on other machines, which cannot write to the queue.
     elsewhere = hasattr(executor, "get_executor")
     pool = executor.get_executor() if elsewhere else executor
     with mailbox(watch is not None and not elsewhere) as queue:
@@ -522,7 +521,7 @@ def _finished(
 def _reporter(
     progress: bool | Progress, count: int
 ) -> tuple[Progress, Watch | None, Callable[[], Any]]:
-    """What to call after each strategy, while one is calibrated, and at the end."""
+    """Functions to call after each strategy, during a calibration, and at the end."""
     if callable(progress):
         return progress, None, lambda: None
     if not progress:

@@ -1,4 +1,4 @@
-"""What is a calibration doing right now? Lines of text from where it runs to where somebody looks.
+"""What is a calibration doing? Lines of text from a thread or process to its caller.
 
 >>> seen = []
 >>> teller = Teller("lambda-CGD", lambda name, line: seen.append((name, line)))
@@ -20,21 +20,21 @@ from typing import Any, TypeVar
 
 __all__ = ["Teller", "Watch", "finished", "mailbox"]
 
-# Called with the name of what is calibrated, and with what it does.
+# Called with a strategy's name and a line of text.
 Watch = Callable[[str, str], None]
 Value = TypeVar("Value")
 
-# Seconds between two lines of one calibration, and between two looks for lines of others.
+# Seconds between two lines of one calibration, and between two readings of a queue.
 _PAUSE, _LOOK = 1.0, 0.2
 
 
 class Teller:
-    """Tells what one calibration does, at most once a second.
+    """Passes on lines of one calibration, at most one a second.
 
     Parameters
     ----------
     name
-        What is calibrated.
+        Name of the strategy.
     tell
         Called with the name and a line of text. A queue's ``put`` takes both as one pair.
     """
@@ -45,13 +45,13 @@ class Teller:
         self._next = -1.0
 
     def __call__(self, line: str) -> None:
-        """Tell a line, or drop it if the last one is less than a second old."""
+        """Pass a line on, or drop it if the last one is less than a second old."""
         now = time.monotonic()
         if now < self._next:
             return
         self._next = now + _PAUSE
         if hasattr(self._tell, "put"):
-            # Whoever listened may be gone; the calibration goes on.
+            # The listener may be gone; the calibration goes on.
             with suppress(OSError, EOFError):
                 self._tell.put((self.name, line))
             return
@@ -71,7 +71,7 @@ def mailbox(wanted: bool) -> Iterator[Any]:
 def finished(
     futures: dict[Future[Value], int], queue: Any, watch: Watch | None
 ) -> Iterator[tuple[int, Value]]:
-    """Yield places and values of futures as they are done, and pass on what they tell meanwhile."""
+    """Yield places and values of futures as they are done, and pass on their lines meanwhile."""
     pending = set(futures)
     while pending:
         done, pending = wait(

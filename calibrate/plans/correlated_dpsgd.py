@@ -24,7 +24,7 @@ from dpcal.accountants import events
 from dpcal.accountants.correlated.draws.montecarlo import Progress
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import Options
-from dpcal.accountants.matrix import MinSeparation, Strategy
+from dpcal.accountants.matrix import LeastSeparation, Strategy
 from dpcal.calibrate.correlated.calibration import CONFIRMATIONS, Calibration
 from dpcal.calibrate.correlated.correlation import Correlation
 from dpcal.calibrate.noise import noise_multiplier
@@ -83,7 +83,7 @@ def correlated_dpsgd(
         for independent noise.
     statistics
         Where no exact price is known: True for draws with a confidence bound whose failure
-        probability is part of delta, False for proved bounds only, which ask for more noise, or
+        probability is part of delta, False for proved bounds only, which need more noise, or
         ``"asymptotic"`` for draws with a normal interval, which suits a small delta.
     draws
         Monte Carlo draws >= 1 for each direction.
@@ -242,5 +242,5 @@ def _known(query: Query) -> str:
     """How a price is known that needs no draws: a sensitivity may be a bound."""
     if query.sampler != "full" or query.correlation is None:
         return "exact"
-    sensitivity = query.correlation.strategy.sensitivity(MinSeparation(1, independent=True))
+    sensitivity = query.correlation.strategy.sensitivity(LeastSeparation(1, independent=True))
     return "exact" if sensitivity.label == "exact" else "certified"

@@ -1,7 +1,7 @@
 """Which records is an answer about? Samples, parts of a partition, rounds of correlated noise.
 
-Who takes part when is drawn from the law that the accountant prices. It never depends on what the
-records hold; where records are sampled independently, it does not depend on other records either.
+Batches are drawn from the law that the accountant prices. They never depend on the contents of
+records; where records are sampled independently, they do not depend on other records either.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> from dpcal.calibrate import Correlation, Query
@@ -121,7 +121,7 @@ class Batches:
     def rounds(self) -> dict[str, Rounds]:
         """The rounds of each query with correlated noise, by its name."""
         correlated = [query for query in self._plan.queries if query.correlation is not None]
-        # Batches from a stream of its own: what others ask must not change them, nor a resumption.
+        # Each query has a stream of its own, which neither other queries nor a resumption change.
         children = self._streams.sampling.spawn(len(correlated))
         return {
             query.name: Rounds(
@@ -151,7 +151,7 @@ class Batches:
 class Parts:
     """Disjoint parts of the records, handed out in the order of a random permutation.
 
-    The permutation does not depend on what the records hold, so a record that is replaced in place
+    The permutation does not depend on the contents of records: a record that is replaced in place
     stays in the same part.
     """
 

@@ -13,7 +13,7 @@ True
 >>> bool((next(again) == next(stream)).all())
 True
 
-What the privacy claim needs of the one who runs it: the seed is secret (None takes it from the
+Conditions of the privacy claim: the seed is secret (None takes it from the
 operating system), serves one run only, and no step's noise is skipped or used twice with other
 data: a run that is resumed continues at the step where it stopped. Outside the claim are, as for
 all noise here, attacks on the generator and on floating point (Mironov 2012).
@@ -120,7 +120,7 @@ class NoiseStream:
     Raises
     ------
     ValueError
-        If ``replay`` is asked of a strategy whose inverse is not banded.
+        If ``replay`` is True for a strategy whose inverse is not banded.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from dpcal.accountants.matrix import (
     FixedEpochs,
     Identity,
     LambdaCGD,
-    MinSeparation,
+    LeastSeparation,
     Single,
     SquareRoot,
     Tree,
@@ -29,8 +29,8 @@ TARGET = {"epsilon": 2.0, "delta": 1e-6}
 SCHEMAS = [
     Single(),
     FixedEpochs(4, 16),
-    MinSeparation(8, 3),
-    MinSeparation(1),
+    LeastSeparation(8, 3),
+    LeastSeparation(1),
     FixedEpochs(64, 1, independent=True),
 ]
 
@@ -167,7 +167,7 @@ def test_random_batches_are_priced_by_the_sampler():
         )
         assert less > 2.0
     known = calibrate.compare_strategies(
-        steps=32, participation=MinSeparation(1), strategies=run, **TARGET
+        steps=32, participation=LeastSeparation(1), strategies=run, **TARGET
     )
     for sampled, full in zip(table.rows, known.rows, strict=True):
         assert sampled.noise_multiplier < full.noise_multiplier

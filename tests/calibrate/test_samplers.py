@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcal.accountants import events
+from dpcal.accountants import events, samplers
 from dpcal.accountants.matrix import LambdaCGD
 from dpcal.calibrate import Correlation, Query
 from dpcal.calibrate.samplers import SAMPLERS, sampler_of
@@ -93,3 +93,40 @@ def test_words_name_the_values_of_the_fields(name):
         named = value - 1 if (name, field) == ("min-separation", "separation") else value
         assert repr(named) in sampler.sentence
     assert "{" not in sampler.sentence + sampler.summary
+
+
+DRAWN = [
+    samplers.Full(),
+    samplers.Poisson(0.2),
+    samplers.CyclicPoisson(3, 0.6, random_shift=True),
+    samplers.MinSeparation(3, 0.25),
+    samplers.MinSeparation(3, 0.25, warm_start=True),
+    samplers.BallsInBins(4),
+    samplers.RandomAllocation(3),
+    samplers.RandomAllocation(2, epoch=4),
+]
+
+
+@pytest.mark.parametrize("sampler", DRAWN, ids=repr)
+def test_batches_are_drawn_by_the_law_that_is_priced(sampler):
+    records = 20_000
+    y = np.zeros((ROUNDS, records))
+    batches = sampler.batches(records, ROUNDS, np.random.default_rng(0))
+    for row, rows in zip(y, batches, strict=False):
+        assert len(set(rows)) == len(rows)
+        row[rows] = 1.0
+    law = sampler.law.automaton(ROUNDS)
+    # Of means over 20,000 independent records: 5 standard errors, over at most 25 numbers.
+    assert np.abs(y.mean(axis=1) - law.rates).max() < 5 * 0.5 / np.sqrt(records)
+    counts = np.bincount(y.sum(axis=0).astype(int), minlength=ROUNDS + 1) / records
+    assert np.abs(counts - np.exp(law.counts())).max() < 5 * 0.5 / np.sqrt(records)
+    apart = sampler.least_separation
+    assert all((y[t : t + apart].sum(axis=0) <= 1).all() for t in range(ROUNDS) if apart > 1)
+
+
+def test_a_batch_of_fixed_size_has_distinct_records():
+    batches = samplers.FixedSize(20).batches(N, ROUNDS, np.random.default_rng(0))
+    for _ in range(ROUNDS):
+        rows = next(batches)
+        assert len(rows) == len(set(rows)) == 20
+        assert rows.max() < N

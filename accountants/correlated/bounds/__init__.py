@@ -1,4 +1,4 @@
-"""What can be proved without draws? Deterministic bounds, each asked for delta and for epsilon.
+"""What can be proved without draws? Deterministic bounds on delta and on epsilon.
 
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
 >>> from dpcal.accountants.samplers import Poisson

@@ -52,8 +52,8 @@ Floats = NDArray[np.float64]
 _FINENESS = 0.04
 # Most nodes of the grid of one exponential; a grid that needs more of them is coarser.
 _MOST_NODES = 6000
-# Above this norm numbers on the grid would overflow. So little noise tells who took part, and what
-# is lost if everybody knows that is as good a bound.
+# Above this norm numbers on the grid would overflow. So little noise reveals
+# participations, and the bound for known participations is as good.
 LARGEST_NORM = 20.0
 
 

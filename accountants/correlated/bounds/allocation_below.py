@@ -108,7 +108,7 @@ class Moments:
 
     @classmethod
     def both(cls, nodes: Floats, log_masses: Floats) -> tuple[Moments, Moments]:
-        """Return those at tilts above 1 and at tilts below 0, of masses on nodes."""
+        """Return the moments at tilts above 1 and at tilts below 0, of masses on nodes."""
         above, below = (
             cls(tilts, logsumexp(log_masses + tilts[:, None] * nodes, axis=1))
             for tilts in (1 + _DISTANCES, -_DISTANCES)
@@ -144,7 +144,7 @@ class _Cells:
     means: Floats
 
     def trimmed(self) -> _Cells:
-        """Leave out ends that nobody would miss."""
+        """Return the law without ends whose masses are negligible."""
         high = np.cumsum(self.means[::-1])[::-1] > CUT
         low = np.cumsum(self.masses) > CUT
         kept = np.flatnonzero(high & low)

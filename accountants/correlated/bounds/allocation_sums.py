@@ -1,4 +1,4 @@
-r"""What do several random rounds an epoch cost at least? The law of a sum that anyone can form.
+r"""What do several random rounds an epoch cost at least? The law of a sum of the outputs.
 
 A record takes part in a uniform subset of k of the t rounds of an epoch, with independent noise.
 Whoever sees an epoch's outputs N_1, ..., N_t, in units of sigma, can form Z = g(N_1) + ... + g(N_t)

@@ -97,7 +97,7 @@ class BandMoments(Bound):
         return self._moments[order]
 
     def _log_range(self, order: int) -> float:
-        """Logarithm of what the order proves about delta at epsilon 0."""
+        """Logarithm of the bound on delta at epsilon 0 by a moment of this order."""
         chernoff = (order - 1) * math.log(order - 1) - order * math.log(order)
         return self._moment(order) + chernoff
 

@@ -40,7 +40,7 @@ _HALVINGS = 10**4
 
 
 class Proof(NamedTuple):
-    """A proved value and the name of what proves it.
+    """A proved value and the name of its bound.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 
 def largest_exponent(meets: Callable[[int], bool], most: int) -> int:
     """Return the last of 1, 2, 3, ... that meets a condition, by doubling and halving.
 
-    The condition is not tried at 1, and no number of twice ``most`` or more is.
+    The condition is not tried at 1, nor at twice ``most`` or above.
     """
     high = 2
     while high < most and meets(high):

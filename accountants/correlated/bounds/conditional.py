@@ -135,7 +135,7 @@ def posterior_chances(mechanism: Mechanism, rate: float, tail: float) -> Floats:
     chances = np.full(T, rate)
     if T == 1:
         return chances
-    # Entry (k, l) is the overlap of what columns k and l rounds old have contributed.
+    # Entry (k, l) is the overlap of the contributions of columns that are k and l rounds old.
     overlaps = C[: T - 1, : T - 1] @ C[: T - 1, : T - 1].T / mechanism.variance
     energies = np.diagonal(overlaps).copy()
     log_pairs = math.log(T * (T - 1) / 2 / tail)

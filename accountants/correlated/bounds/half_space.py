@@ -1,4 +1,4 @@
-"""How far can a new record be told from nobody? A closed bound on delta of adding a record.
+"""How well can an added record be detected? A closed bound on delta of adding a record.
 
 For any law of participations in place of the true one, Jensen's inequality gives log L >= <x, m> /
 sigma^2 - kappa, so that adding a record is at most as bad as one Gaussian half-space.

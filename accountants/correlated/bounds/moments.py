@@ -2,7 +2,7 @@
 
 Moments of an order above 1 + 2 z^2 (1 - lambda) / (1 + lambda) log(1 / r) grow exponentially in the
 number of rounds, driven by records that always take part. They are therefore taken of the mixture
-without the patterns whose state exceeds a cap. The probability of those is part of delta.
+without the patterns whose state exceeds a cap. Their probability is part of delta.
 
 >>> from dpcal.accountants.matrix import LambdaCGD
 >>> bound = CappedMoments(Mechanism.of(LambdaCGD(60, 0.5), noise_multiplier=4.0), 0.01)
@@ -230,7 +230,7 @@ class CappedMoments(Bound):
         key = self._best(low, lambda key: self._log_delta(key, _COARSE, epsilon))
         found = self._log_delta(key, _FINE, epsilon)
         for _ in range(_ROUNDS):
-            # The moment that asks for the least epsilon at this delta is a proof, too.
+            # The moment with the least epsilon at this delta is a proof, too.
             if not -math.log(10) * _SMALLEST / _PER_DECADE < found < 0:
                 break
             other = self._for_delta(math.exp(found))

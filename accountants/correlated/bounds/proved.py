@@ -48,8 +48,8 @@ from dpcal.errors import UnsupportedEvent
 
 __all__ = ["Compositions", "bin_gram", "compositions", "proved", "proved_adding"]
 
-# Noise over the largest column. With less of it, what was released tells who took part, and
-# conditional composition proves nothing that participations revealed do not.
+# Noise over the largest column. With less of it, outputs reveal participations, and
+# conditional composition proves no more than the bound for known participations.
 _LEAST_NOISE_TO_CONDITION = 3.0
 
 
@@ -194,20 +194,20 @@ def _of_secret_rounds(
 
 
 def _of_groups(mechanism: Mechanism, sampler: Sampler) -> Bound:
-    """Bounds for groups; by joint convexity, those of the worst one hold for a secret one too."""
+    """Bounds for groups; those of the worst one hold for a secret one too, by joint convexity."""
     groups = sampler.groups(mechanism.steps)
     assert groups is not None  # The table names samplers that have groups.
     if sampler.least_separation >= mechanism.bands:
         exact = Compositions(tuple(compositions(mechanism, sampler)))
         return Least((exact, _revealed(mechanism, sampler))) if groups.secret else exact
     if groups.secret or mechanism.column is not None:
-        # The first group is the worst of a Toeplitz C: a later one does the same in fewer rounds.
+        # If C is Toeplitz, the first group is the worst: later ones see the same, truncated.
         return _revealed(mechanism, sampler)
     rate, gram = float(groups.rate), mechanism.gram
     return Worst(tuple(RevealedGroup(gram[rows, rows], rate) for rows in groups.rounds))
 
 
-# This table says which bounds serve a sampler; those of known participations serve all others.
+# Bounds by sampler; bounds for known participations serve all others.
 _BOUNDS: Mapping[type[Sampler], Callable[[Mechanism, Sampler], Bound]] = MappingProxyType(
     {
         Poisson: _of_poisson,
@@ -257,7 +257,7 @@ def proved_adding(mechanism: Mechanism, sampler: Sampler, both: Bound) -> Bound:
     sampler
         One of this package's, :class:`~dpcal.accountants.correlated.FixedSize` excepted.
     both
-        What :func:`proved` returned, for laws without a bound of their own.
+        The result of :func:`proved`, for laws without a bound of their own.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What is lost at most if everybody knew who took part when? A bound for any sampler.
+"""What is lost at most if all participations are published? A bound for any sampler.
 
 With the pattern of participations known, what is left is a Gaussian mechanism, of which only the
 law of ||C y|| counts. The bound holds in both directions, and needs no secret batches.

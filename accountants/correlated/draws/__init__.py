@@ -1,3 +1,3 @@
-"""What do random draws say about delta? Estimators, simulation, and confidence bounds."""
+"""Which delta do random draws confirm? Estimators, simulation, and confidence bounds."""
 
 __all__: list[str] = []

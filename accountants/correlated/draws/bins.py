@@ -67,7 +67,7 @@ class Bins:
         return float(logsumexp(self._tuples)) - self.order * math.log(self.gram.shape[0])
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         bins = self.gram.shape[0]
         u = generator.standard_normal((draws, bins)) @ self._root.T
         if self.direction == "remove":

@@ -42,7 +42,7 @@ _LARGEST_LOG_MOMENT = 8.0
 
 @dataclass(frozen=True)
 class Goal:
-    """What draws are to decide: the delta at an epsilon, or the epsilon at a delta.
+    """Purpose of draws: the delta at an epsilon, or the epsilon at a delta.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Goal:
 def least_reach(question: Question, delta: float) -> float:
     """Return the least epsilon at which a range of draws of removing is ``delta``, a bound.
 
-    It takes a table, and no likelihood ratio: infinite where no order has a finite range.
+    It needs a table and no likelihood ratio, and is infinite if no order has a finite range.
     """
     found = None
     if question.independent:
@@ -186,7 +186,7 @@ def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
 
 def _effective(pilot: Sample, level: float) -> float:
     reading = pilot.at(level, failure_probability=0.05)
-    # A single draw that carries much of the mean tells of more that were not seen.
+    # If one draw carries a large share of the mean, rarer and larger terms were probably missed.
     return reading.effective_draws if reading.largest_share < 0.2 else 0.0
 
 

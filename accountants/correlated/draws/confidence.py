@@ -79,9 +79,9 @@ def lower_mean(
     )
 
 
-# The first 16th of the draws only tells how to bet on the next ones; each later block of bets is as
-# long as all draws before it. Fewer first draws say too little of skew laws; more of them are lost
-# for the bets.
+# The first 16th of the draws only chooses the bets on the next ones; each later block of bets is as
+# long as all draws before it. Fewer first draws describe skew laws badly; more of them are lost for
+# the bets.
 _FIRST = 16
 # A capital is brought to its goal from below within this relative error, and then past it.
 _SOLVED = 1e-10

@@ -1,6 +1,6 @@
 r"""Which draws estimate delta? Unbiased estimators for both directions, some with a proved range.
 
-Removing a record asks for H(P || Q) = E_P[(1 - e^eps / L)_+], adding one for
+Removing a record costs H(P || Q) = E_P[(1 - e^eps / L)_+], adding one for
 H(Q || P) = E_Q[(1 - e^eps L)_+]. Each estimator draws from a law of its own choice and keeps the
 log-likelihood ratios, from which the terms at every epsilon follow.
 
@@ -69,7 +69,7 @@ class Estimator(Protocol):
         """Numbers of one draw."""
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
 
     def terms(self, kept: Floats, epsilon: float) -> Floats:
         """Return terms >= 0 whose mean is delta, or at least delta."""
@@ -171,7 +171,7 @@ class Direct(OfSetting):
     direction: str
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         if self.direction == "remove":
             x, reference = self.setting.with_record(draws, generator)
             return self.setting.log_ratio(x, generator, reference)[None]

@@ -1,4 +1,4 @@
-"""What do draws of both directions say? Delta at an epsilon, and epsilon at a delta, alike.
+"""Which interval do draws of both directions give? Delta at an epsilon, and epsilon at a delta.
 
 >>> from dpcal.accountants.correlated.question import Options, Question
 >>> from dpcal.accountants.samplers import Poisson
@@ -40,10 +40,10 @@ __all__ = ["Evidence", "Reading", "collected", "expected_epsilon"]
 # Fewer effective draws than this leave an error of a seventh, and its normal interval in doubt.
 _LEAST_EFFECTIVE = 50.0
 # Plain draws for the tail of adding a record: the band around their law is then 0.06 wide at a
-# failure probability of 1e-12. More of them cost more than they gain: that direction asks for an
+# failure probability of 1e-12. More of them cost more than they gain: that direction needs an
 # epsilon far below that of removing, and its bound need not be near.
 _PLAIN_DRAWS = 4096
-# A draw with a larger share of the mean tells of more that were not seen.
+# If one draw has a larger share of the mean, rarer and larger terms were probably missed.
 _LARGEST_SHARE = 0.02
 
 
@@ -64,9 +64,9 @@ class Evidence:
     removing
         The draws for removing a record.
     adding
-        Those for adding one; None where the bound is enough, or draws do not tell.
+        Draws for adding a record; None if the bound is enough, or draws are too few.
     bound
-        What is proved about adding a record.
+        The bound on adding a record.
     failure_probability
         That the draws of both directions mislead about the upper end.
     proved
@@ -130,7 +130,7 @@ class Evidence:
         return self.at(goal.epsilon or 0.0) if goal.delta is None else self.epsilon(goal.delta)
 
     def _beyond(self, epsilon: float, delta: float) -> float:
-        """An epsilon above all those whose upper end exceeds delta.
+        """An epsilon above which no upper end exceeds delta.
 
         Bounds fall within a cell of bets, but may rise from one to the next. The probability that
         they mislead is that of one epsilon, the true one, only if none above the answer exceeds
@@ -154,9 +154,9 @@ def collected(question: Question, goal: Goal) -> Evidence:
     Raises
     ------
     DrawsCannotTell
-        With what is missing, where these draws bound nothing or hang on too few of them.
+        With the reason, if these draws bound nothing or the mean hangs on too few of them.
     ValueError
-        If the failure probability is not a part of the delta that was asked for.
+        If the failure probability is not a part of the given delta.
     """
     options = question.options
     _require_range(question, goal)
@@ -195,7 +195,7 @@ def expected_epsilon(question: Question, delta: float, draws: int) -> float:
     question
         The run, with the few draws.
     delta
-        The target in (0, 1), without what is reserved for other confirmations.
+        The target in (0, 1), without the part that is reserved for other confirmations.
     draws
         How many there will be.
 
@@ -233,7 +233,7 @@ def _convex_tail(question: Question, failure: float) -> ConvexTail | None:
 
 
 def _drawn_adding(question: Question, estimator: Estimator, goal: Goal) -> Sample | None:
-    """Draws for adding a record, or None where they do not tell and a bound must."""
+    """Draws for adding a record, or None if they are too few, so that the bound answers."""
     sample = question.options.simulate(estimator, 1)
     if estimator.largest(0.0) is not None:
         failure = question.options.failure(goal.delta, proved=True)

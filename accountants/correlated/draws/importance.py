@@ -62,7 +62,7 @@ class ShiftRemove(_Weighted):
         self.setting.require_exact("ShiftRemove")
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         setting = self.setting
         shift = self.scale * setting.mean
         x, _ = setting.with_record(draws, generator)
@@ -141,7 +141,7 @@ class Counts(_Weighted):
         )
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         return self.losses(self.patterns(draws, generator)[0], generator)
 
     def fitted(
@@ -232,7 +232,7 @@ class ShiftAdd(OfSetting):
         return half_space(self.setting.mechanism, self.setting.law, self.share)
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         setting = self.setting
         m, _, mu = self.half_space
         x = setting.noise(draws, generator) - self.scale * m[:, None]

@@ -94,7 +94,7 @@ def _start(cell: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What was kept of the draws of an estimator; every epsilon can be read off it."""
+    """Numbers that were kept of the draws of an estimator, from which every epsilon is read."""
 
     estimator: Estimator
     kept: Floats
@@ -117,7 +117,7 @@ class Sample:
 
         Notes
         -----
-        Epsilons within one percent share their bets, whatever is asked about them: delta at an
+        Epsilons within one percent share their bets, for all questions: delta at an
         epsilon and epsilon at a delta rest on one bound.
         """
         if self.estimator.largest(0.0) is None:
@@ -262,7 +262,7 @@ def _fingerprint(estimator: Estimator, seed: int, stream: int) -> str:
 
 
 class _Checkpoint:
-    """Finished chunks in a file, in order, bound to what they are draws of."""
+    """Finished chunks in a file, in order, with a fingerprint of their law and seed."""
 
     def __init__(self, path: str | os.PathLike[str] | None, fingerprint: str) -> None:
         self.path = None if path is None else Path(path)
@@ -307,7 +307,7 @@ def simulate(
     Parameters
     ----------
     estimator
-        Which law, and what is kept.
+        The law, and the numbers that are kept.
     draws
         At least this many, rounded up to whole chunks of 1024.
     seed, stream
@@ -357,7 +357,7 @@ def _results(
         return map(_chunk, [(estimator, seed, stream, index) for index in left])
     if hasattr(executor, "get_executor"):
         executor = executor.get_executor()
-    # Rates and first columns repeat themselves: what is sent is kilobytes also for long runs.
+    # Rates and first columns repeat themselves, so that messages are kilobytes for long runs too.
     packed = zlib.compress(pickle.dumps(estimator), 6)
     found: Iterable[Floats] = executor.map(
         _sent_chunk, [(packed, seed, stream, index) for index in left]
@@ -368,7 +368,7 @@ def _results(
 def _reporter(
     progress: bool | Progress, done: int, count: int
 ) -> tuple[Progress, Callable[[], Any]]:
-    """What to call after each chunk, and at the end."""
+    """Functions to call after each chunk, and at the end."""
     if callable(progress):
         return progress, lambda: None
     if not progress:

@@ -1,4 +1,4 @@
-r"""Which draws have a proved range at any order? Those tilted by a power of a product bound.
+r"""Which draws have a proved range at any order? Draws tilted by a power of a product bound.
 
 For C >= 0 the cross terms of ||C y||^2 are >= 0, and leaving them out gives, pointwise,
 
@@ -11,11 +11,11 @@ Q B^q is a mixture of N(C N, sigma^2 I) over counts N in {0, ..., q} a round wit
 and delta = E_Q (L - e^eps)_+ is the mean of Z (L - e^eps)_+ / B^q over its draws, Z = sum_N W(N).
 These terms are at most Z c e^{-(q - 1) eps}, c = (q - 1)^(q - 1) / q^q: the Renyi bound of order q.
 
-Counts are drawn forward in time with a table of what later rounds weigh. After a state w that adds
-scale w to the mean of a round, and becomes decay w + k, it is convex and increasing in w, and so is
-a polygon through its values, which lies above it. A draw that is made with
-the polygon has a weight at most 1 in place of 1, so that the terms stay unbiased and below the
-range that the polygon proves.
+Counts are drawn forward in time with a table of the weights of later rounds. After a state w that
+adds scale w to the mean of a round, and becomes decay w + k, it is convex and increasing in w, and
+so is a polygon through its values, which lies above it. A draw that is made with the polygon has a
+weight at most 1 in place of 1, so that the terms stay unbiased and below the range that the polygon
+proves.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
@@ -72,19 +72,19 @@ def has_table(mechanism: Mechanism, law: Automaton, order: int) -> bool:
     if not law.independent or law.rates.max() >= 1:
         return False
     if mechanism.walk is not None:
-        # Of rounds far from the end one row of the table is kept, and a larger one has no range.
+        # One row of the table serves all rounds far from the end; a larger table has no range.
         return True
     return mechanism.kind == "banded" and order <= largest_order(mechanism, law)
 
 
 @dataclass(frozen=True, eq=False)
 class PowerMoment(Plain):
-    """The law of the counts of Q B^q / E[B^q], and what its normalisation proves of ranges.
+    """The law of the counts of Q B^q / E[B^q], and the ranges that its normalisation proves.
 
     Parameters
     ----------
     mechanism, law
-        What :func:`has_table` admits.
+        A pair that :func:`has_table` admits.
     order
         Whole number q >= 2.
     cells
@@ -204,7 +204,7 @@ class PowerTilted(OfSetting):
         return self.moment.log_moment
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
         x, log_weight = self.moment.means(draws, generator)
         setting.add_noise(x, generator)

@@ -1,4 +1,4 @@
-"""Which draws have a small proved range? Those of the law tilted by the square of the likelihood.
+"""Which draws have a small proved range? Draws of the law tilted by the squared likelihood.
 
 >>> from dpcal.accountants.correlated.likelihood import GridEngine
 >>> from dpcal.accountants.correlated.mechanism import Mechanism
@@ -85,7 +85,7 @@ class Tilted(OfSetting):
         return abs(finer - self.log_moment) <= VALIDATED
 
     def draw(self, draws: int, generator: np.random.Generator) -> Floats:
-        """Return what is kept of draws, of shape (rows, draws)."""
+        """Return the numbers that are kept of draws, shape (rows, draws)."""
         setting, mechanism = self.setting, self.setting.mechanism
         plain = generator.random(draws) < 0.5
         x, _ = setting.with_record(draws, generator)

@@ -1,4 +1,4 @@
-"""What is a likelihood engine? The protocol, and polynomials through Chebyshev nodes.
+"""How is a likelihood ratio computed? The engines' protocol, and polynomials through nodes.
 
 >>> s, weights = chebyshev(5, 2.0)
 >>> matrix = interpolation(s, weights, np.array([0.3, 1.7]))

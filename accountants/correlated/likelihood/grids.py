@@ -59,7 +59,7 @@ class GridEngine:
     the states. For each draw the values are those of ``exp(tilt s) M(s)``, with a tilt that makes
     both ends about equal.
 
-    A polynomial is close to M in units of its largest value, and log L asks for its relative error,
+    A polynomial is close to M in units of its largest value, and log L needs its relative error,
     which therefore is bounded for each draw and round. exp(tilt s) M(s) is a mixture of
     exponentials exp(c z), z in [-1, 1], whose k-th Chebyshev coefficient is 2 I_k(c): for even k it
     is positive whatever the sign of c. Hence nothing cancels in an even coefficient of the

@@ -46,7 +46,7 @@ class VectorEngine:
         Number of nodes of each axis.
     middles
         States that half of the nodes of each axis lie below. An axis reaches as far as states can,
-        often a hundred times further than those of records do, and log M is flat there.
+        often a hundred times further than states of records, and log M is flat there.
     """
 
     mechanism: Mechanism

@@ -23,7 +23,7 @@ from dpcal.accountants.correlated.table import (
     chosen,
     render,
 )
-from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, MinSeparation
+from dpcal.accountants.matrix import BISR, BLT, Banded, LambdaCGD, LeastSeparation
 from dpcal.calibrate.correlated import noise_multiplier
 from dpcal.errors import UnsupportedEvent
 
@@ -291,7 +291,7 @@ def test_every_record_at_every_round_is_the_event_without_sampling(run):
     # One noise multiplier, two accountants: as q -> 1 all participate always, and the run is one
     # Gaussian mechanism of sensitivity ||C 1||.
     sigma, delta = 8.0, 1e-5
-    event = run.event(sigma, MinSeparation(1))
+    event = run.event(sigma, LeastSeparation(1))
     unsampled = accountants.epsilon(event, delta=delta, neighboring_relation="replace-special")
     sure = correlated.epsilon(
         run, correlated.Poisson(1.0), noise_multiplier=sigma, delta=delta, statistics="none"

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.linalg import toeplitz
 from scipy.optimize import approx_fprime, minimize
 
-from dpcal.accountants import delta, epsilon
+from dpcal.accountants import delta, epsilon, matrix
 from dpcal.accountants.matrix import (
     BIFR,
     BISR,
@@ -21,7 +21,7 @@ from dpcal.accountants.matrix import (
     FixedEpochs,
     Identity,
     LambdaCGD,
-    MinSeparation,
+    LeastSeparation,
     Participation,
     Single,
     SquareRoot,
@@ -122,7 +122,7 @@ def test_fixed_epochs_against_all_patterns(strategy, chosen):
 def test_min_separation_against_all_patterns(strategy, chosen):
     for separation, at_most in chosen:
         allowed = list(patterns(T, separation, at_most or T))
-        check_against_patterns(strategy, MinSeparation(separation, at_most), allowed)
+        check_against_patterns(strategy, LeastSeparation(separation, at_most), allowed)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8), st.integers(1, 8), st.integers(1, 4))
@@ -131,7 +131,7 @@ def test_any_nonnegative_column_against_all_patterns(tail, separation, at_most):
     steps = len(tail) + 1
     strategy = Dense(toeplitz([1.0, *tail], np.eye(steps)[0]))
     banded = Banded(steps, steps, [1.0, *tail])
-    schema = MinSeparation(separation, at_most)
+    schema = LeastSeparation(separation, at_most)
     allowed = list(patterns(steps, separation, at_most))
     check_against_patterns(banded, schema, allowed)
     check_against_patterns(strategy, schema, allowed)
@@ -155,14 +155,14 @@ def test_best_separated_sums_against_enumeration(values, separation, at_most):
 @pytest.mark.slow
 def test_dense_bounds_of_long_runs_take_no_cubic_time():
     # At most 400 of 2000 steps: the cap is dropped, which can only raise the bound.
-    tree, schema = Tree(2000), MinSeparation(2, 400)
-    found, loose = tree.sensitivity(schema), tree.sensitivity(MinSeparation(2))
+    tree, schema = Tree(2000), LeastSeparation(2, 400)
+    found, loose = tree.sensitivity(schema), tree.sensitivity(LeastSeparation(2))
     assert found.label == "upper bound"
     assert np.linalg.norm(tree.matrix()[:, :800:2].sum(axis=1)) <= found.value <= loose.value
 
 
 def test_labels_are_exact_where_a_theorem_says_so():
-    schema = MinSeparation(3, 3)
+    schema = LeastSeparation(3, 3)
     for strategy in (Identity(T), LambdaCGD(T, 0.8), SquareRoot(T), BISR(T, 3), Banded(T, 3)):
         assert strategy.sensitivity(schema).label == "exact", strategy
     for strategy in (MIXED, Tree(T), Banded(T, 4, [1.0, -0.5, 0.3, 0.2])):
@@ -172,7 +172,7 @@ def test_labels_are_exact_where_a_theorem_says_so():
 def test_long_bisr_and_blt_columns_count_as_non_increasing():
     # Rounding must not turn the closed form into a loose bound at thousands of steps.
     for strategy in (BISR(3000, 8), BLT.optimised(3000, 3), SquareRoot(3000)):
-        assert strategy.sensitivity(MinSeparation(100, 10)).label == "exact"
+        assert strategy.sensitivity(LeastSeparation(100, 10)).label == "exact"
 
 
 @each_strategy
@@ -188,12 +188,12 @@ def test_inverse_solves_and_streams(strategy):
 
 @each_strategy
 def test_bands_are_what_the_matrices_have(strategy):
-    for bands, matrix in (
+    for bands, entries in (
         (strategy.bands, strategy.matrix()),
         (strategy.inverse_bands, strategy.inverse()),
     ):
         if bands is not None:
-            assert (np.tril(matrix, -bands) == 0).all()
+            assert (np.tril(entries, -bands) == 0).all()
     assert strategy.nonnegative == (strategy.matrix().min() >= 0)
 
 
@@ -223,7 +223,8 @@ def test_json_round_trip_is_exact(strategy):
 
 
 @pytest.mark.parametrize(
-    "schema", [Single(), FixedEpochs(3, 4), MinSeparation(3), MinSeparation(2, 5, independent=True)]
+    "schema",
+    [Single(), FixedEpochs(3, 4), LeastSeparation(3), LeastSeparation(2, 5, independent=True)],
 )
 def test_schemas_round_trip(schema):
     assert Participation.from_dict(json.loads(json.dumps(schema.to_dict()))) == schema
@@ -292,7 +293,7 @@ SENSITIVITIES = {
 @pytest.mark.parametrize("decay", SENSITIVITIES)
 def test_lambda_cgd_sensitivities(decay):
     schemas = (Single(), FixedEpochs(10, 100), FixedEpochs(4, 250), FixedEpochs(1000, 1))
-    separated = (None, MinSeparation(100, 10), MinSeparation(250, 4), MinSeparation(1))
+    separated = (None, LeastSeparation(100, 10), LeastSeparation(250, 4), LeastSeparation(1))
     strategy = LambdaCGD(1000, decay)
     for schema, other, value in zip(schemas, separated, SENSITIVITIES[decay], strict=True):
         assert strategy.sensitivity(schema).value == pytest.approx(value, rel=3e-6, abs=2e-10)
@@ -309,7 +310,7 @@ def test_lambda_cgd_closed_forms():
     assert LambdaCGD(n, decay).sensitivity(Single()).value == pytest.approx(math.sqrt(column))
     # Participating in the first k steps is worst when at most k of all steps are taken.
     first = LambdaCGD(n, 0.9).matrix()[:, :10].sum(axis=1)
-    found = LambdaCGD(n, 0.9).sensitivity(MinSeparation(1, 10))
+    found = LambdaCGD(n, 0.9).sensitivity(LeastSeparation(1, 10))
     assert found.value == pytest.approx(np.linalg.norm(first), rel=1e-12)
 
 
@@ -361,7 +362,7 @@ def test_unstable_inverse_has_the_error_of_dense_algebra():
 
 
 @pytest.mark.parametrize("error", ["mean", "max"])
-@pytest.mark.parametrize("schema", [None, FixedEpochs(4, 10), MinSeparation(5, 3)])
+@pytest.mark.parametrize("schema", [None, FixedEpochs(4, 10), LeastSeparation(5, 3)])
 def test_gradients_against_differences(error, schema):
     objective = Objective(40, schema, Workload(momentum=0.3), error)
     head = np.array([1.0, 0.6, 0.3, 0.25])
@@ -416,7 +417,7 @@ def test_closed_forms_of_buffers_against_columns(error, separation, times):
     # A column's FFTs against sums over pairs of geometric series.
     gaps = np.array([1e-3, 0.02, 0.05, 0.3, 0.6, 0.9])
     decays, scales = buffers_of(gaps)
-    schema = FixedEpochs(times, separation) if separation != 64 else MinSeparation(64)
+    schema = FixedEpochs(times, separation) if separation != 64 else LeastSeparation(64)
     blt = BLT(300, decays, scales)
     error_of = blt.max_error if error == "max" else blt.mean_error
     exact = error_of() * blt.sensitivity(schema).value
@@ -453,7 +454,7 @@ def test_dense_strategies_for_several_epochs():
     steps, schema = 24, FixedEpochs(3, 8)
     shared = Dense.optimised(steps, participation=schema)
     equal = Dense.optimised(steps, participation=schema, equal_norms=True)
-    apart = Dense.optimised(steps, participation=MinSeparation(8))
+    apart = Dense.optimised(steps, participation=LeastSeparation(8))
     for found in (shared, equal):
         X = found.matrix().T @ found.matrix()
         for first in range(8):
@@ -561,7 +562,7 @@ def test_sensitivity_is_never_rounded_down():
         (lambda: Identity(10).sensitivity(FixedEpochs(3, 5)), r"be in \[11, 15\], got 10"),
         (lambda: Workload(momentum=1.0), r"momentum must be a number in \[0, 1\)"),
         (lambda: Workload(decay=0.0), r"decay must be a number in \(0, 1\]"),
-        (lambda: MinSeparation(0), "separation must be a whole number >= 1"),
+        (lambda: LeastSeparation(0), "separation must be a whole number >= 1"),
         (lambda: Strategy.from_json('{"strategy": "none"}'), "strategy must be one of"),
         (lambda: Strategy.from_json('{"strategy": "tree", "T": 4}'), "not a strategy of kind"),
         (lambda: Banded.optimised(9, 2, error="median"), "error must be one of 'mean', 'max'"),
@@ -597,3 +598,8 @@ def test_fractional_roots_hold_lambda_cgd_and_the_square_root():
     single = LambdaCGD.optimised(512, participation=schema)
     assert product(two) == pytest.approx(product(single), rel=1e-8)
     assert product(best) < product(single)
+
+
+def test_the_former_name_of_a_schema_warns():
+    with pytest.warns(DeprecationWarning, match="is now .*LeastSeparation"):
+        assert matrix.MinSeparation is LeastSeparation
