@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpcal.accountants import correlated
+from dpcal.accountants import correlated, matrix
 from dpcal.accountants.correlated import pricing
 from dpcal.accountants.matrix import BLT, Banded, Dense, Identity, LambdaCGD, SquareRoot
 from dpcal.calibrate import correlated_dpsgd
@@ -202,3 +202,8 @@ def test_facts_of_a_sampler_hold_in_its_law(sampler):
 def test_a_run_that_epochs_do_not_fill_is_refused_when_it_is_made(sampler):
     with pytest.raises(ValueError, match="number of rounds"):
         pricing.whole_run(Identity(40), sampler, noise_multiplier=3.0)
+
+
+def test_the_former_name_of_a_schema_warns():
+    with pytest.warns(DeprecationWarning, match="is now .*LeastSeparation"):
+        assert matrix.MinSeparation is matrix.LeastSeparation

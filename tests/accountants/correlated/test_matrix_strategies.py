@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.linalg import toeplitz
 from scipy.optimize import approx_fprime, minimize
 
-from dpcal.accountants import delta, epsilon, matrix
+from dpcal.accountants import delta, epsilon
 from dpcal.accountants.matrix import (
     BIFR,
     BISR,
@@ -598,8 +598,3 @@ def test_fractional_roots_hold_lambda_cgd_and_the_square_root():
     single = LambdaCGD.optimised(512, participation=schema)
     assert product(two) == pytest.approx(product(single), rel=1e-8)
     assert product(best) < product(single)
-
-
-def test_the_former_name_of_a_schema_warns():
-    with pytest.warns(DeprecationWarning, match="is now .*LeastSeparation"):
-        assert matrix.MinSeparation is LeastSeparation
