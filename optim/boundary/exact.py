@@ -11,8 +11,8 @@ the step's length, in floating point, is post-processing.
 >>> from dpcal.optim import FromGradients
 >>> table = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0]])
 >>> objective = FromGradients(lambda w, rows: table[rows], n=3, dimension=2)
->>> total = gradient_sum(objective, np.zeros(2), np.array([0, 1]), 1.0)
->>> (total * step_length(1.0)).round(4).tolist()
+>>> total = DiscreteMechanism.gradient_sum(objective, np.zeros(2), np.array([0, 1]), 1.0)
+>>> DiscreteMechanism.values(total, 1.0).round(4).tolist()
 [0.9, 1.2]
 """
 
@@ -33,15 +33,7 @@ from dpcal.optim.boundary.one_pass import Pass
 from dpcal.optim.boundary.seeds import Streams
 from dpcal.optim.objectives.base import Objective
 
-__all__ = [
-    "BOUND",
-    "DiscreteMechanism",
-    "difference_sum",
-    "gradient_sum",
-    "loss_sum",
-    "step_length",
-    "whole_norm",
-]
+__all__ = ["BOUND", "DiscreteMechanism"]
 
 Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -61,7 +53,7 @@ LARGEST_DISTANCE = -64.0
 # smaller than the distance itself, and the claim would be false.
 LEAST_DELTA = 2.0**-44
 
-# Kinds of answers that are no sums of gradients, differences or losses with Gaussian noise.
+# Kinds of answers that are not sums of gradients, differences or losses with Gaussian noise.
 _NO_SUMS = (
     "one pass",
     "hessian",
@@ -78,20 +70,17 @@ class DiscreteMechanism:
 
     Parameters
     ----------
-    plan
-        Whose answers the noise is for.
-    dimension
-        Of the parameters, at least 1.
+    plan, dimension
+        Plan of the run, and number of parameters.
     streams
-        Gives cryptographic words, for this run only.
+        Source of cryptographic words for this run alone.
 
     Raises
     ------
     UnsupportedEvent
-        If a query has correlated noise, whose rows are no whole numbers; if it is one pass of
-        descent, whose mean iterate is no sum, or is about Hessians, or has Laplace noise; if the
-        plan has so many answers that the distances of their noise from its law add up to more than
-        2^-64; or if its delta is below 2^-44.
+        If a query has correlated noise, is one pass of descent, is about Hessians, or has Laplace
+        noise; if the plan has so many answers that the distances of their noise from its law add up
+        to more than 2^-64; or if its delta is below 2^-44.
     """
 
     name = "discrete"
@@ -121,38 +110,66 @@ class DiscreteMechanism:
                 f"{numbers:.3g} numbers are within 2^{distance:.0f}."
             )
 
-    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
+    @staticmethod
+    def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return gradient_sum(objective, w, rows, bound)
+        kernel = objective.kernel
+        if kernel is not None:
+            return grid.clipped_sum(kernel, w, rows, max_norm=bound, bound=BOUND)
+        return _one_by_one(
+            objective.dimension, rows, bound, lambda alone: objective.clipped_sum(w, alone, bound)
+        )
 
+    @staticmethod
     def difference_sum(
-        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
+        objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
     ) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return difference_sum(objective, w, v, rows, bound)
+        kernel = objective.kernel
+        if kernel is not None:
+            return grid.clipped_difference_sum(kernel, w, v, rows, max_norm=bound, bound=BOUND)
+        return _one_by_one(
+            objective.dimension,
+            rows,
+            bound,
+            lambda alone: objective.clipped_difference_sum(w, v, alone, bound),
+        )
 
-    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
+    @staticmethod
+    def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Integers:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return loss_sum(objective, w, rows, bound)
+        kernel = objective.kernel
+        if kernel is not None:
+            return grid.clipped_loss_sum(kernel, w, rows, max_loss=bound, bound=BOUND)
+        return _one_by_one(
+            1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
+        )
 
     def norm(self, total: Integers, offset: Vector, bound: float) -> Integers:
-        """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return whole_norm(total, offset, bound)
+        """Return the norm of a sum plus a public vector, rounded to the grid and then down.
+
+        By the triangle inequality a record moves the norm by at most ``BOUND`` steps, and so the
+        norm rounded down, because ``BOUND`` is whole. The root is taken in whole numbers.
+        """
+        steps = np.rint(offset / (bound / BOUND))
+        shifted = [int(entry) + int(public) for entry, public in zip(total, steps, strict=True)]
+        return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
 
     def mean_iterate(self, one_pass: Pass, objective: Objective, w: Vector, rows: Rows) -> Integers:
-        """Refuse, as the plan was refused: a mean iterate is no sum of whole numbers."""
+        """Refuse: a mean iterate is not a sum of whole numbers."""
         raise UnsupportedEvent("noise='discrete' is for sums, and a mean iterate is none.")
 
-    def values(self, total: Integers, bound: float) -> Vector:
+    @staticmethod
+    def values(total: Integers, bound: float) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
-        return np.multiply(total, step_length(bound), dtype=np.float64)
+        return np.multiply(total, bound / BOUND, dtype=np.float64)
 
     def noisy_mean(
         self, total: Integers, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
         """See :class:`dpcal.optim.boundary.noise.Mechanism`."""
         self._of(query.noise_multiplier).add(total)
-        return np.multiply(total, step_length(bound) / size, dtype=np.float64)
+        return np.multiply(total, bound / BOUND / size, dtype=np.float64)
 
     def _of(self, noise_multiplier: float) -> DiscreteNormals:
         if noise_multiplier not in self._normals:
@@ -160,113 +177,6 @@ class DiscreteMechanism:
                 noise_multiplier * BOUND, self._stream
             )
         return self._normals[noise_multiplier]
-
-
-def step_length(max_norm: float) -> float:
-    """Return the length of one step of the grid for contributions of norm ``max_norm`` at most."""
-    return max_norm / BOUND
-
-
-def gradient_sum(objective: Objective, w: Vector, rows: Rows, max_norm: float) -> Integers:
-    """Return the sum of clipped gradients over ``rows``, in steps of the grid.
-
-    Parameters
-    ----------
-    objective
-        Whose records are summed. One without a kernel is asked record by record.
-    w
-        Parameters, shape (dimension,).
-    rows
-        Row numbers in [0, n).
-    max_norm
-        Bound in [1e-280, 1e280] on the L2 norm of each record's contribution.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (dimension,), dtype int64. A record whose gradient is not finite counts as zero.
-    """
-    if objective.kernel is not None:
-        return grid.clipped_sum(objective.kernel, w, rows, max_norm=max_norm, bound=BOUND)
-    return _one_by_one(
-        objective.dimension,
-        rows,
-        max_norm,
-        lambda alone: objective.clipped_sum(w, alone, max_norm),
-    )
-
-
-def difference_sum(
-    objective: Objective, w: Vector, v: Vector, rows: Rows, max_norm: float
-) -> Integers:
-    """Return the sum over ``rows`` of clipped differences of gradients, in steps of the grid.
-
-    Parameters
-    ----------
-    objective
-        Whose records are summed. One without a kernel is asked record by record.
-    rows
-        Row numbers in [0, n).
-    max_norm
-        Bound in [1e-280, 1e280] on the L2 norm of each record's difference.
-    w, v
-        Parameters, shape (dimension,): gradients at ``w`` minus at ``v``.
-    """
-    if objective.kernel is not None:
-        return grid.clipped_difference_sum(
-            objective.kernel, w, v, rows, max_norm=max_norm, bound=BOUND
-        )
-    return _one_by_one(
-        objective.dimension,
-        rows,
-        max_norm,
-        lambda alone: objective.clipped_difference_sum(w, v, alone, max_norm),
-    )
-
-
-def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> Integers:
-    """Return the sum over ``rows`` of clipped losses, in steps of the grid, shape (1,).
-
-    Parameters
-    ----------
-    objective
-        Whose records are summed. One without a kernel is asked record by record.
-    w
-        Parameters, shape (dimension,).
-    rows
-        Row numbers in [0, n).
-    max_loss
-        Bound in [1e-280, 1e280] on the size of each record's contribution.
-    """
-    if objective.kernel is not None:
-        return grid.clipped_loss_sum(objective.kernel, w, rows, max_loss=max_loss, bound=BOUND)
-    return _one_by_one(
-        1, rows, max_loss, lambda alone: np.array([objective.clipped_loss_sum(w, alone, max_loss)])
-    )
-
-
-def whole_norm(total: Integers, offset: Vector, max_norm: float) -> Integers:
-    """Return the norm of a sum plus a public vector, in whole steps of the grid, shape (1,).
-
-    Parameters
-    ----------
-    total
-        In steps of the grid, shape (dimension,).
-    offset
-        Independent of the records, shape (dimension,); rounded to the grid.
-    max_norm
-        Bound on one record's contribution to the sum.
-
-    Notes
-    -----
-    By the triangle inequality a record moves the norm by at most ``BOUND`` steps; so it does the
-    norm rounded down, because ``BOUND`` is whole. The root is taken in whole numbers.
-    """
-    shifted = [
-        int(entry) + int(public)
-        for entry, public in zip(total, np.rint(offset / step_length(max_norm)), strict=True)
-    ]
-    return np.array([math.isqrt(sum(entry * entry for entry in shifted))], dtype=np.int64)
 
 
 def _one_by_one(size: int, rows: Rows, max_norm: float, ask: Callable[[Rows], Vector]) -> Integers:

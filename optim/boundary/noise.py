@@ -1,8 +1,8 @@
 """How are contributions summed, and how is noise added? The Gaussian mechanism, in floating point.
 
-A mechanism is what an oracle asks once an answer is admitted: it sums clipped contributions, in
-units of its own, adds noise, and divides by a public size. :class:`GaussianMechanism` works in
-doubles; :class:`dpcal.optim.boundary.exact.DiscreteMechanism` in whole numbers.
+Once an answer is admitted, a mechanism sums clipped contributions in units of its own, adds noise,
+and divides by a public size. :class:`GaussianMechanism` works in doubles, and
+:class:`dpcal.optim.boundary.exact.DiscreteMechanism` in whole numbers.
 
 >>> import numpy as np
 >>> answer = np.zeros(3)
@@ -49,10 +49,14 @@ _COMPILED = ("clipped_sum", "clipped_difference_sum", "regularizer_gradient", "s
 class Mechanism(Protocol):
     """Sums clipped contributions and adds noise. Totals are arrays in the mechanism's own units.
 
+    The sums take an objective, parameters of shape (dimension,), row numbers in [0, n), and the
+    bound > 0 on the size of each record's contribution. A contribution that is not finite counts
+    as zero.
+
     Attributes
     ----------
     name
-        As the keyword ``noise`` of optimizers and oracles calls it.
+        The value of the keyword ``noise`` that stands for it.
     fused
         Whether compiled loops, which draw Gaussians in doubles, may take its place.
     """
@@ -108,7 +112,7 @@ class Mechanism(Protocol):
 
 
 class GaussianMechanism:
-    """Sums and Gaussian noise in floating point. It is the fast one; see docs/security.md.
+    """Sums and Gaussian noise in floating point: the faster mechanism; see docs/security.md.
 
     Parameters
     ----------
@@ -124,19 +128,9 @@ class GaussianMechanism:
     def __init__(self, plan: Plan, dimension: int, streams: Streams) -> None:
         self._streams = streams
 
-    def gradient_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
-        """See :class:`Mechanism`."""
-        return sums.gradient_sum(objective, w, rows, bound)
-
-    def difference_sum(
-        self, objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float
-    ) -> Vector:
-        """See :class:`Mechanism`."""
-        return sums.difference_sum(objective, w, v, rows, bound)
-
-    def loss_sum(self, objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
-        """See :class:`Mechanism`."""
-        return sums.loss_sum(objective, w, rows, bound)
+    gradient_sum = staticmethod(sums.gradient_sum)
+    difference_sum = staticmethod(sums.difference_sum)
+    loss_sum = staticmethod(sums.loss_sum)
 
     def norm(self, total: Vector, offset: Vector, bound: float) -> Vector:
         """See :class:`Mechanism`."""
@@ -192,8 +186,7 @@ def add_correlated(
 def own_sums(objective: Objective) -> bool:
     """Return whether sums and regulariser are this package's, so that compiled ones are the same.
 
-    A class of a user's that is derived from one of this package's may have others, and so may one
-    object.
+    A user's class that is derived from one of this package, or a single object, may have others.
     """
     if not vars(objective).keys().isdisjoint(_COMPILED):
         return False
@@ -204,19 +197,9 @@ def own_sums(objective: Objective) -> bool:
 
 
 def compiled_answers(objective: Objective, mechanism: Mechanism) -> Answers | None:
-    """Return what takes whole answers in compiled code, to the bit as a mechanism does.
+    """Return compiled answers about an objective, to the bit those of an oracle's mechanism.
 
-    Parameters
-    ----------
-    objective
-        Whose records are summed.
-    mechanism
-        Of the oracle.
-
-    Returns
-    -------
-    Answers or None
-        None where the objective has no compiled form, or the mechanism is no Gaussian in doubles.
+    They are None if the objective has no compiled form, or the noise is not Gaussian in doubles.
     """
     kernel = getattr(objective, "pairs", None) or objective.kernel
     if kernel is None or not mechanism.fused or not own_sums(objective):

@@ -1,7 +1,9 @@
-"""The privacy boundary: the only place that sees records and noise.
+"""The privacy boundary of optimizers: noisy answers about records.
 
-An optimizer asks a :class:`PrivateOracle` by the name of a query in its plan. The oracle checks the
-budget, writes the ledger, and only then samples, clips, sums and adds noise.
+A :class:`PrivateOracle` answers queries of a plan, by their names. It checks the budget, writes the
+ledger, and only then samples, clips, sums and adds noise. Records and noise also meet in
+:class:`dpcal.optim.boundary.choices.PrivateChoices`, whose answers are not sums, and in
+:mod:`dpcal.adapters.stepwise`, whose gradients are another library's.
 
 >>> import numpy as np
 >>> from dpcal.calibrate import Plan, Query
@@ -18,9 +20,8 @@ Traceback (most recent call last):
     ...
 dpcal.errors.BudgetExceeded: query 'gradient' may be asked 1 times, 1 are spent, 1 more asked for.
 
-What each answer is a noisy version of, and how far one record moves it. C is the query's
-``max_norm``; every record's contribution to a sum is clipped to it, and b, the expected sample
-size, is public:
+Each answer is a noisy version of the second column, which one record moves by the other two. C is
+the query's ``max_norm``, to which every record's contribution to a sum is clipped:
 
 ============== ========================================= ====================== ===========
 method         the sum behind the answer                 one added or zeroed    replaced
@@ -37,14 +38,14 @@ that replacing a record moves a sum twice as far. A query with ``correlation`` h
 own: the noise of its answer number t is ``noise_multiplier * C`` times row t of C^-1 z, and the row
 is spent with the answer, also where the answer fails.
 
-A record whose contribution is NaN or infinite contributes zero; nothing stops, and nobody is told.
+A record whose contribution is NaN or infinite contributes zero, without a warning or an error.
 
 Outside the claim: numpy's generators are not cryptographic, so an adversary who can rebuild a
-generator's state can subtract the noise; and Gaussian noise in floating point is not the
-real-valued Gaussian that theorems speak of (Mironov 2012), nor are sums of doubles as sensitive as
-their terms are long. A run whose seed is known to others is reproducible, not private. The same
-seed, plan and records give the same noise: that is refused within a process, and must not happen
-across processes, nor in forked ones. ``docs/security.md`` says all of it.
+generator's state can subtract the noise; Gaussian noise in floating point is not the real-valued
+Gaussian of the theorems (Mironov 2012); and rounding makes a sum of doubles more sensitive than its
+longest term. A run whose seed is known to others is reproducible, not private. The same seed, plan
+and records give the same noise: that is refused within a process, and must not happen across
+processes, nor in forked ones. See ``docs/security.md``.
 """
 
 from __future__ import annotations
@@ -77,8 +78,7 @@ if TYPE_CHECKING:
 __all__ = ["MECHANISMS", "Admitted", "PrivateOracle"]
 
 # Bound, in units of a gradient, below which a proportional query's contribution is taken for zero
-# and no noise is added. Noise in proportion to it could itself round to zero in double precision.
-# 1e-300 would let that happen; 1e-280 would treat more differences as zero.
+# and no noise is added: noise in proportion to it could itself round to zero in double precision.
 NEGLIGIBLE = 1e-290
 
 # Mechanisms of ``dpcal.optim.boundary`` that sum contributions and add noise, by the noise's name.
@@ -86,7 +86,7 @@ MECHANISMS = {"gaussian": "GaussianMechanism", "discrete": "DiscreteMechanism"}
 
 
 class Admitted:
-    """What is admitted to an oracle: a plan, its ledger, its streams, and who may still be asked.
+    """The plan of an oracle with its ledger, its random streams and the queries that are left.
 
     See :class:`PrivateOracle` for the parameters.
     """
@@ -129,13 +129,13 @@ class Admitted:
         mechanism = getattr(boundary, MECHANISMS[noise])(plan, objective.dimension, streams)
         self._mechanism: Mechanism = observers.watched(mechanism, plan, self.ledger)
         self._answers = compiled_answers(objective, self._mechanism)
-        # Public divisors of answers: whole plans are searched for one.
+        # Public divisors of answers. Computing one searches the whole plan.
         self._sizes = {query.name: query.expected_batch_size(plan.n) for query in plan.queries}
         self._lock = Lock()
 
     @property
     def ledger(self) -> Ledger:
-        """What was released so far; an entry is written before any record is read for it."""
+        """The answers so far; an entry is written before any record is read for it."""
         return self._admission.ledger
 
     @property
@@ -155,24 +155,22 @@ class Admitted:
 
     @property
     def public(self) -> np.random.Generator:
-        """A generator for choices that are no secret, such as which iterate to return."""
+        """A generator for public choices, such as the iterate to return."""
         return self._streams.public
 
     @classmethod
     def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> Self:
         """Return an oracle that goes on where another one stopped, with the same randomness.
 
+        Use a state once. Two oracles from one state add equal noise, so that the difference of
+        their answers at different parameters has none.
+
         Parameters
         ----------
         objective, plan
-            As before.
+            Those of the oracle that stopped.
         state
-            What :meth:`state` returned.
-
-        Notes
-        -----
-        Go on from a state once. Two oracles from one state add equal noise: where they are asked at
-        different parameters, the difference of their answers has none.
+            Its :meth:`state`.
 
         Raises
         ------
@@ -191,7 +189,7 @@ class Admitted:
         return oracle
 
     def state(self) -> dict[str, Any]:
-        """Return what :meth:`resumed` needs, as JSON values. It is a secret, like the seed."""
+        """Return the state for :meth:`resumed`, as JSON values. It is a secret, like the seed."""
         return {"seed": self._streams.root, "ledger": self.ledger.to_json()}
 
     def remaining(self, query: str) -> int:
@@ -201,14 +199,7 @@ class Admitted:
     def affords(self, query: str, noise_multiplier: float) -> bool:
         """Return whether an adaptive query could be asked once more, with this noise.
 
-        The answer is a function of the ledger alone. With a filter, it is asked too.
-
-        Parameters
-        ----------
-        query
-            Name of an adaptive query in the plan.
-        noise_multiplier
-            At least the plan's.
+        It is a function of the ledger and of the filter, if there is one.
         """
         return self._admission.affords(query, noise_multiplier)
 
@@ -225,16 +216,16 @@ class PrivateOracle(Admitted):
     Parameters
     ----------
     objective
-        Whose records are asked about.
+        Objective that holds the records.
     plan
-        What may be asked, how often, with how much noise.
+        Queries, with their counts and their noise.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which children are
         spawned), or None for fresh entropy from the operating system. Sampling, noise, partitions
         and public choices have independent streams.
     filter
-        A budget that every answer is paid from besides the plan, for instance one that several
-        runs about the same records share; None for the plan alone.
+        A further budget that pays for every answer, for instance one that several runs about the
+        same records share; None for the plan alone.
     noise
         ``"gaussian"``, in floating point and fast; or ``"discrete"``: contributions are rounded
         to a grid and summed exactly, and noise is a discrete Gaussian from cryptographic bits, at
@@ -250,40 +241,30 @@ class PrivateOracle(Admitted):
     ValueError
         If the plan is for another number of records than the objective has.
     BrokenObjective
-        If the objective is of a user's own, and its sums are not those of its records.
+        If the objective is a user's own, and its sums are not those of its records.
     UnsupportedEvent
-        If ``noise`` is discrete and the plan asks for what is no sum with independent noise.
+        If ``noise`` is discrete and a query is not a sum with independent noise.
+
+    Notes
+    -----
+    Methods share these arguments: parameters ``w`` and ``v``, shape (dimension,), finite, which
+    must be functions of released values; and ``query``, the name of a query of the method's kind in
+    the plan. Adaptive queries need ``noise_multiplier``, and others refuse it: the noise of this
+    answer in units of the query's ``max_norm``, at least the plan's, a function of released values.
+
+    Methods raise ``BudgetExceeded`` if the plan's count, its adaptive budget, the records of a
+    partition or the filter are used up: no record is touched and nothing is spent. They raise
+    ``NonFiniteAnswer`` if the answer is not finite, which happens if the regulariser overflows; the
+    ledger then holds the answer.
     """
 
     def gradient(
         self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None
     ) -> Vector:
-        """Return a noisy gradient of the regularised objective.
+        """Return a noisy gradient of the regularised objective, shape (dimension,).
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        query
-            Name of a query of kind ``"gradient"`` in the plan.
-        noise_multiplier
-            For adaptive queries, and needed by them: the noise of this answer, in units of the
-            query's ``max_norm``, at least the plan's. It must be a function of what was released.
-
-        Returns
-        -------
-        numpy.ndarray
-            (Sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample size,
-            plus the regulariser's gradient; shape (dimension,). The expected size is q n, and n is
-            public.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's count, its adaptive budget, the records of a partition or the filter are
-            used up; no record is touched and nothing is spent.
-        NonFiniteAnswer
-            If the regulariser overflows at ``w``; the ledger holds the answer.
+        It is (sum of clipped gradients over a fresh sample + Gaussian noise) / expected sample
+        size, plus the regulariser's gradient. The expected size is q n, and n is public.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient", noise_multiplier)
@@ -296,34 +277,12 @@ class PrivateOracle(Admitted):
     ) -> Vector:
         """Return a noisy difference of gradients of the regularised objective, at w minus at v.
 
-        Both gradients are taken on the same sample, and each record's difference is clipped to
-        :meth:`dpcal.calibrate.Query.bound` at the distance ``||w - v||``, to which a proportional
-        query's noise is proportional too.
-
-        Parameters
-        ----------
-        w, v
-            Parameters, shape (dimension,), finite. They must be functions of what was released.
-        query
-            Name of a query of kind ``"gradient difference"`` in the plan.
-        noise_multiplier
-            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
-            least the plan's.
-
-        Returns
-        -------
-        numpy.ndarray
-            (Sum of clipped differences + Gaussian noise) / expected sample size, plus the
-            difference of the regulariser's gradients; shape (dimension,). Between equal parameters
-            a proportional query's sum is zero, exactly and without noise, and no record is read;
-            it is an entry of the ledger all the same.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query, its budget, the records or the filter are used up; no record is touched.
-        NonFiniteAnswer
-            If the answer is not finite; the ledger holds it.
+        It is (sum of clipped differences + Gaussian noise) / expected sample size, plus the
+        difference of the regulariser's gradients; shape (dimension,). A record's difference, whose
+        two gradients are of the same sample, is clipped to :meth:`dpcal.calibrate.Query.bound` at
+        the distance ``||w - v||``, to which a proportional query's noise is proportional too.
+        Between equal parameters a proportional query's sum is zero, exactly and without noise, and
+        no record is read; the answer is in the ledger nevertheless.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "gradient difference", noise_multiplier)
@@ -339,23 +298,6 @@ class PrivateOracle(Admitted):
 
         The noise is one number, however many parameters there are: by the triangle inequality a
         record moves the norm of a sum no farther than it moves the sum.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        noise_multiplier
-            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
-            least the plan's.
-        query
-            Name of a query of kind ``"gradient norm"`` in the plan.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query, its budget, the records or the filter are used up; no record is touched.
-        NonFiniteAnswer
-            If the answer is not finite; the ledger holds it.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "gradient norm", noise_multiplier)
@@ -378,30 +320,8 @@ class PrivateOracle(Admitted):
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        noise_multiplier
-            Of adaptive queries: the noise of this answer, in units of the query's ``max_norm``, at
-            least the plan's.
-        query
-            Name of a query of kind ``"scalar"`` in the plan.
-
-        Returns
-        -------
-        float
-            (Sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
-            plus the regulariser.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query, its budget, the records or the filter are used up; no record is touched.
-        NonFiniteAnswer
-            If the answer is not finite; the ledger holds it.
-        TypeError
-            If the objective gives no losses of single records.
+        It is (sum of clipped losses over a fresh sample + Gaussian noise) / expected sample size,
+        plus the regulariser. An objective without losses of single records raises a TypeError.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "scalar", noise_multiplier)
@@ -425,19 +345,15 @@ class PrivateOracle(Admitted):
         """Return the noisy mean iterate of one pass of gradient descent over fresh records.
 
         Step i moves against the clipped gradient of record i, plus ``strength (w - center)``, plus
-        the regulariser's gradient, by the learning rate eta, and projects onto a ball. Where every
+        the regulariser's gradient, by the learning rate eta, and projects onto a ball. If every
         step is a contraction, replacing a record moves the mean of the iterates by at most 2 eta
-        times the clipping bound (see :mod:`dpcal.optim.boundary.one_pass`). A record whose loss is
-        less smooth than that needs has its loss scaled down, so nothing rests on constants that
-        are only believed.
+        times the clipping bound (see :mod:`dpcal.optim.boundary.one_pass`). A loss that is not
+        smooth enough for that is scaled down, so that the claim does not rest on constants.
 
         Parameters
         ----------
-        w
-            Where to start, shape (dimension,), finite. It must be a function of what was released.
-        query
-            Name of a query of kind ``"one pass"`` in the plan; gradients are clipped to its
-            ``max_norm`` over the learning rate.
+        w, query
+            The start, and the query; gradients are clipped to its ``max_norm`` over eta.
         learning_rate
             eta > 0.
         strength, center
@@ -449,7 +365,7 @@ class PrivateOracle(Admitted):
         Returns
         -------
         numpy.ndarray
-            The mean of the iterates at which gradients were asked for, plus Gaussian noise; shape
+            The mean of the iterates at which gradients were taken, plus Gaussian noise; shape
             (dimension,).
 
         Raises
@@ -458,8 +374,6 @@ class PrivateOracle(Admitted):
             If no theorem says that clipped steps are contractions: for losses that are not convex,
             not of a linear model, or a step size above 2 over the regulariser's smoothness. No
             record is touched.
-        BudgetExceeded
-            If the query, its budget, the records or the filter are used up; no record is touched.
         """
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)
@@ -502,11 +416,11 @@ class PrivateOracle(Admitted):
         return self._noisy_mean(total, query, bound) + self._penalty(w, v)
 
     def _penalty(self, w: Vector, v: Vector) -> Vector:
-        """The difference of the regulariser's gradients, which no record enters."""
+        """Return the difference of the regulariser's gradients, which no record enters."""
         return self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
 
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
-        """Return an answer from compiled code, or None, with nothing drawn, if it must be made."""
+        """Return an answer from compiled code; or None, with nothing drawn, without such code."""
         answers = self._answers
         if answers is None:
             return None
@@ -523,7 +437,7 @@ class PrivateOracle(Admitted):
         )
 
     def _noisy_mean(self, total: Any, query: Query, bound: float) -> Vector:
-        """Add the noise that goes with a bound on contributions, and divide by a public size."""
+        """Return a total with the noise of a bound on contributions, over a public size."""
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
         size = self._sizes[query.name]
         return self._mechanism.noisy_mean(total, query, bound, size=size, row=row)

@@ -1,4 +1,4 @@
-"""What is summed where a record's contribution is not a number? Zero, and nobody is told.
+"""How are contributions summed if one is not a number? It counts as zero, and nothing shows it.
 
 A run that stops at a NaN, or counts it, gives the record away that has it. The objectives of this
 package let such a record contribute zero. An objective of a user's own may not: where its sum is
@@ -31,64 +31,24 @@ __all__ = ["difference_sum", "gradient_sum", "loss_sum", "norm_of"]
 _ROUNDING = 1e-9
 
 
-def gradient_sum(objective: Objective, w: Vector, rows: Rows, max_norm: float) -> Vector:
-    """Return the sum of clipped gradients over ``rows``, finite, shape (dimension,); a new array.
-
-    Parameters
-    ----------
-    objective
-        Whose records are summed.
-    w
-        Parameters, shape (dimension,).
-    rows
-        Row numbers in [0, n).
-    max_norm
-        Bound > 0 on each record's contribution.
-    """
+def gradient_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+    """Return a new array, finite: see :class:`dpcal.optim.boundary.noise.Mechanism`."""
     like = np.zeros(objective.dimension)
-    return _finite(lambda some: objective.clipped_sum(w, some, max_norm), like, rows, max_norm)
+    return _finite(lambda some: objective.clipped_sum(w, some, bound), like, rows, bound)
 
 
-def difference_sum(
-    objective: Objective, w: Vector, v: Vector, rows: Rows, max_norm: float
-) -> Vector:
-    """Return the sum over ``rows`` of clipped differences, gradient at ``w`` minus at ``v``.
+def difference_sum(objective: Objective, w: Vector, v: Vector, rows: Rows, bound: float) -> Vector:
+    """Return a new array, finite: see :class:`dpcal.optim.boundary.noise.Mechanism`."""
+    return _finite(lambda some: objective.clipped_difference_sum(w, v, some, bound), w, rows, bound)
 
-    Parameters
-    ----------
-    objective
-        Whose records are summed.
-    rows
-        Row numbers in [0, n).
-    max_norm
-        Bound > 0 on each record's contribution.
-    w, v
-        Parameters, shape (dimension,).
-    """
+
+def loss_sum(objective: Objective, w: Vector, rows: Rows, bound: float) -> Vector:
+    """Return a new array, finite: see :class:`dpcal.optim.boundary.noise.Mechanism`."""
     return _finite(
-        lambda some: objective.clipped_difference_sum(w, v, some, max_norm), w, rows, max_norm
-    )
-
-
-def loss_sum(objective: Objective, w: Vector, rows: Rows, max_loss: float) -> Vector:
-    """Return the sum over ``rows`` of losses clipped to [-max_loss, max_loss], shape (1,).
-
-    Parameters
-    ----------
-    objective
-        Whose records are summed.
-    w
-        Parameters, shape (dimension,).
-    rows
-        Row numbers in [0, n).
-    max_loss
-        Bound > 0 on the size of each record's contribution.
-    """
-    return _finite(
-        lambda some: np.array([objective.clipped_loss_sum(w, some, max_loss)]),
+        lambda some: np.array([objective.clipped_loss_sum(w, some, bound)]),
         np.zeros(1),
         rows,
-        max_loss,
+        bound,
     )
 
 

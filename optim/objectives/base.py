@@ -31,9 +31,14 @@ __all__ = ["Objective"]
 class Objective(ABC):
     """Mean loss of a model with ``dimension`` parameters over ``n`` records, plus a regulariser.
 
-    A subclass says how the clipped gradients of given records are summed; a private run asks for
-    nothing else, unless it needs gradient differences or losses. The regulariser ``l2 / 2
-    ||w||^2`` does not depend on the records: it is added after the noise and never clipped.
+    A subclass sums the clipped gradients of given records; a private run needs no more, unless it
+    needs gradient differences or losses. The regulariser ``l2 / 2 ||w||^2`` does not depend on the
+    records: it is added after the noise and never clipped.
+
+    The sums share these arguments: parameters ``w`` and ``v``, shape (dimension,); ``rows``, row
+    numbers in [0, n), possibly none; and a bound > 0 on each record's contribution, ``max_norm`` on
+    its L2 norm or ``max_loss`` on its size, infinite for no clipping. A record whose contribution
+    is NaN or infinite contributes zero.
 
     Attributes
     ----------
@@ -47,14 +52,12 @@ class Objective(ABC):
         How many leading parameters the regulariser covers (an intercept comes last and is left
         out).
     kernel
-        Compiled form of :meth:`clipped_sum`, on which fused loops run without the interpreter; None
-        when there is none.
+        Compiled form of :meth:`clipped_sum`, which fused loops need; None without one.
     checked
-        Whether oracles take the objective as it is. They test one of a user's own class, or made of
-        a user's function, on a few random rows first, once
-        (:func:`dpcal.optim.objectives.check.screen`). Set it to True, on the object or in the
-        class, to go without: for a function that is slow, counts its calls, or has a regulariser of
-        its own that reads no record.
+        Whether oracles take the objective as it is. Otherwise they test it once, on a few random
+        rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
+        user's. Set it to True, on the object or in the class, to go without: for a function that is
+        slow, counts its calls, or has a regulariser of its own that reads no record.
     """
 
     n: int
@@ -75,28 +78,16 @@ class Objective(ABC):
     def clipped_sum(self, w: Vector, rows: NDArray[np.intp], max_norm: float) -> Vector:
         """Return the sum of the gradients of ``rows``, each clipped before it is added.
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-        max_norm
-            Bound > 0 on the L2 norm of each record's contribution; infinite for no clipping.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (dimension,). Adding or removing one row moves it by at most ``max_norm``,
-            whatever the records hold.
+        Adding or removing one row moves it by at most ``max_norm``, whatever the records hold;
+        shape (dimension,).
         """
 
     def digest(self) -> bytes:
         """Return bytes that tell the records apart; a secret, like the records.
 
-        Seeds that were given are mixed with it, so that runs about other records have other noise.
-        Here it is a digest of two sums over all records at fixed parameters; subclasses that hold
-        the records take them all.
+        Given seeds are mixed with it, so that runs about other records have other noise. Here it is
+        a digest of two sums over all records at fixed parameters; subclasses that hold the records
+        digest all of them.
         """
         state = hashlib.blake2b(digest_size=32)
         everyone = np.arange(self.n, dtype=np.intp)
@@ -108,14 +99,10 @@ class Objective(ABC):
     def fingerprints(self, key: bytes) -> list[bytes]:
         """Return a keyed digest of each record, to find records that two data sets share.
 
-        Equal records of one class of objectives have equal digests. Whoever has the key can test
-        guesses of a record: the digests are a secret, like the records. Here they are of each
-        record's gradients at two fixed parameters; subclasses that hold the records take these.
-
-        Parameters
-        ----------
-        key
-            A secret, at most 64 bytes.
+        Equal records of one class of objectives have equal digests. The digests are a secret, like
+        the records: the key, at most 64 bytes, lets its owner test guesses of a record. Here they
+        are of each record's gradients at two fixed parameters; subclasses that hold the records
+        digest the records.
         """
         starts = (np.zeros(self.dimension), np.linspace(-1.0, 1.0, self.dimension))
         rows = np.arange(self.n, dtype=np.intp)[:, np.newaxis]
@@ -129,16 +116,6 @@ class Objective(ABC):
         """Return the sum over ``rows`` of each record's gradient at ``w`` minus at ``v``, clipped.
 
         Here record by record, from :meth:`clipped_sum`; subclasses do it faster.
-
-        Parameters
-        ----------
-        w, v
-            Parameters, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-        max_norm
-            Bound > 0 on the L2 norm of each record's difference; infinite for no clipping.
-        A record whose difference is NaN or infinite contributes zero.
         """
         total = np.zeros(self.dimension)
         for row in rows:
@@ -149,36 +126,13 @@ class Objective(ABC):
         return total
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss].
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-        max_loss
-            Bound > 0 on the size of each record's contribution; infinite for no clipping.
-        """
+        """Return the sum over ``rows`` of losses, each clipped to [-max_loss, max_loss]."""
         raise TypeError(f"{type(self).__name__} gives no losses of single records.")
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
-        """Return the sum over ``rows`` of the Hessians of their losses, times ``v``. Not private.
+        """Return the sum over ``rows`` of the Hessians of their losses, times a vector ``v``.
 
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        v
-            A vector, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (dimension,), without the regulariser. A record whose product is NaN or infinite
-            contributes zero.
+        Shape (dimension,), without the regulariser. Not private.
         """
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
@@ -187,25 +141,10 @@ class Objective(ABC):
     ) -> Vector:
         """Return the sum over ``rows`` of the upper triangles of their losses' Hessians, clipped.
 
-        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-        max_norm
-            Bound > 0 on each record's Hessian: on the Frobenius norm of the symmetric matrix that
-            its upper triangle stands for, which is no less than the triangle's norm as a vector.
-        spectral
-            Whether the bound is on the operator norm in its place.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (d (d + 1) / 2,), row by row. A record with a Hessian that is not finite
-            contributes zero.
+        Here record by record, from :meth:`hessian_vector_sum`; subclasses do it faster. The bound
+        is on the Frobenius norm of the symmetric matrix that a triangle stands for, which is no
+        less than the triangle's norm as a vector; or on the operator norm, if ``spectral``. Shape
+        (d (d + 1) / 2,), row by row.
         """
         units, order = np.eye(self.dimension), 2 if spectral else None
         total = np.zeros((self.dimension, self.dimension))
@@ -222,20 +161,9 @@ class Objective(ABC):
     def clipped_hessian_vector_sum(
         self, w: Vector, v: Vector, rows: NDArray[np.intp], max_norm: float
     ) -> Vector:
-        """Return the sum over ``rows`` of Hessians times ``v``, each product clipped.
+        """Return the sum over ``rows`` of Hessians times a vector ``v``, each product clipped.
 
         Here record by record, from :meth:`hessian_vector_sum`.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,).
-        v
-            A vector, shape (dimension,).
-        rows
-            Row numbers in [0, n), possibly none.
-        max_norm
-            Bound > 0 on the norm of each record's product.
         """
         total = np.zeros(self.dimension)
         for row in rows:
@@ -244,18 +172,7 @@ class Objective(ABC):
         return total
 
     def hessian_vector(self, w: ArrayLike, v: ArrayLike) -> Vector:
-        """Return the Hessian of :meth:`loss` at ``w`` times ``v``. Not private.
-
-        Parameters
-        ----------
-        w, v
-            Parameters and a vector, each of shape (dimension,).
-
-        Raises
-        ------
-        TypeError
-            If the objective gives no Hessians.
-        """
+        """Return the Hessian of :meth:`loss` at ``w`` times a vector ``v``. Not private."""
         w, v = parameters(w, self.dimension), parameters(v, self.dimension)
         total = self.hessian_vector_sum(w, v, np.arange(self.n, dtype=np.intp))
         return total / self.n + self.regularizer_gradient(v)
@@ -263,15 +180,10 @@ class Objective(ABC):
     def smoothness_when_convex(self, rows: NDArray[np.intp]) -> Vector | None:
         """Return bounds on the smoothness of records' losses, if theorems on convex losses apply.
 
-        They apply where :meth:`clipped_sum` of one record is itself the gradient of a function
+        They apply if :meth:`clipped_sum` of one record is itself the gradient of a function
         that is convex and as smooth as the bound says, whatever ``max_norm`` is and whatever the
         records hold. Here None: clipping the gradients of a convex loss does not give gradients of
         a convex loss in general.
-
-        Parameters
-        ----------
-        rows
-            Row numbers in [0, n).
         """
         return None
 

@@ -64,7 +64,30 @@ class _Embedded:
 
 
 class Linear(Objective):
-    """A linear model: one record's loss is a function of its score ``<w, x>`` and its target."""
+    """A linear model: one record's loss is a function of its score ``<w, x>`` and its target.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), n and d at least 1, finite. Copied.
+    y
+        Targets, shape (n,), finite. Copied.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercept out.
+    fit_intercept
+        Whether each record gets the constant feature 1, as its last. It counts in the record's
+        gradient norm.
+
+    Raises
+    ------
+    ValueError
+        For empty or non-finite data, shapes that do not match, or l2 < 0.
+
+    Notes
+    -----
+    ``constants_for`` of subclasses takes bounds > 0 that are known without a look at the records:
+    ``row_norm`` on the L2 norm of every record, and ``target_bound`` on the size of every target.
+    """
 
     point_loss: ClassVar[type[PointLoss]]
     # The largest second derivative of the loss of a score, for convex losses.
@@ -103,13 +126,7 @@ class Linear(Objective):
         return self.kernel.losses(w, rows, max_loss=max_loss)
 
     def curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, shape (m,).
-
-        Parameters
-        ----------
-        scores, targets
-            Of the records, shape (m,).
-        """
+        """Return the second derivative of each record's loss by its score, shape (m,)."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
@@ -178,15 +195,7 @@ class Linear(Objective):
         return self.kernel.mean_loss(w) + self.regularizer(w)
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores ``<w, x>`` of new records, intercept included.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the scores ``<w, x>`` of new records, shape (m, d), intercept included."""
         X = records(X)
         w = parameters(w, self.dimension)
         if X.shape[1] != self.penalized:
@@ -199,7 +208,35 @@ class Linear(Objective):
 
 
 class TwoClass(Linear):
-    """A linear model of two classes: the target is +1 for the larger in sort order, -1 else."""
+    """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
+
+    Parameters
+    ----------
+    X, l2, fit_intercept
+        See :class:`Linear`.
+    y
+        Labels, shape (n,), of two classes. The two classes are treated as public: give ``classes``
+        if they must not depend on the records.
+    classes
+        The two classes, if they are known in public; read off ``y`` when omitted.
+    class_weights
+        For each class a finite number > 0 that the loss of its records is multiplied by. A weight
+        that was computed from the records is not covered by a claim. Gradients are weighted and
+        then clipped: the clipping norm bounds what a record contributes, as without weights.
+
+    Attributes
+    ----------
+    classes_
+        The two classes, in sort order.
+    weights
+        Their weights, shape (2,), or None.
+
+    Raises
+    ------
+    ValueError
+        For empty or non-finite records, shapes that do not match, labels that are not two classes,
+        weights that are not for these classes, or l2 < 0.
+    """
 
     def __init__(
         self,
@@ -241,25 +278,11 @@ class TwoClass(Linear):
         return found if self.weights is None else found * np.where(targets > 0, *self.weights[::-1])
 
     def unweighted_curvatures(self, scores: Vector, targets: Vector) -> Vector:
-        """Return the second derivative of each record's loss by its score, without weights.
-
-        Parameters
-        ----------
-        scores, targets
-            Of the records, shape (m,).
-        """
+        """Return the second derivative of each record's loss by its score, without weights."""
         raise TypeError(f"{type(self).__name__} gives no Hessians of single records.")
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the likelier class of each new record, shape (m, d)."""
         labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
         return labels
 
@@ -267,37 +290,7 @@ class TwoClass(Linear):
 class Logistic(TwoClass):
     """Logistic regression: ``log(1 + exp(-y <w, x>))`` with y in {-1, +1}.
 
-    Parameters
-    ----------
-    X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
-    y
-        Labels, shape (n,), of two classes; the larger in sort order counts as +1. Which two classes
-        there are is treated as public: give ``classes`` where the records should have no say in it.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercept out.
-    fit_intercept
-        Whether each record gets the constant feature 1, as its last. It counts in the record's
-        gradient norm.
-    classes
-        The two classes, where they are known in public; read off ``y`` when omitted.
-    class_weights
-        For each class a finite number > 0 that the loss of its records is multiplied by. A weight
-        that was computed from the records is not covered by a claim. Gradients are weighted and
-        then clipped: the clipping norm bounds what a record contributes, as without weights.
-
-    Attributes
-    ----------
-    classes_
-        The two classes, in sort order.
-    weights
-        Their weights, shape (2,), or None.
-
-    Raises
-    ------
-    ValueError
-        For empty or non-finite records, shapes that do not match, labels that are not two classes,
-        weights that are not for these classes, or l2 < 0.
+    Parameters and attributes are those of :class:`TwoClass`.
 
     Examples
     --------
@@ -339,10 +332,8 @@ class Logistic(TwoClass):
 
         Parameters
         ----------
-        row_norm
-            Bound > 0 on the L2 norm of every record, known without a look at them.
-        l2, fit_intercept
-            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
+        row_norm, l2, fit_intercept
+            See :class:`Linear`.
         largest_weight
             The largest of the class weights, > 0; all constants of the loss grow by it.
 
@@ -367,22 +358,7 @@ strong_concavity=0.0, hessian_lipschitz=0.09622504486493771, measured=False)
 class Squared(Linear):
     """Least squares: ``(<w, x> - y)^2 / 2``.
 
-    Parameters
-    ----------
-    X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
-    y
-        Targets, shape (n,), finite. Copied.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercept out.
-    fit_intercept
-        Whether each record gets the constant feature 1, as its last. It counts in the record's
-        gradient norm.
-
-    Raises
-    ------
-    ValueError
-        For empty or non-finite data, shapes that do not match, or l2 < 0.
+    Parameters are those of :class:`Linear`.
 
     Examples
     --------
@@ -425,13 +401,7 @@ class Squared(Linear):
     ) -> Constants:
         """Return public constants; the gap at the origin is ``target_bound^2 / 2``.
 
-        Parameters
-        ----------
-        row_norm, target_bound
-            Bounds > 0 on the L2 norm of every record and on the size of every target, known
-            without a look at them.
-        l2, fit_intercept
-            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
+        See :class:`Linear` for the arguments.
         """
         norm = declared_norm(row_norm, fit_intercept)
         return Constants(

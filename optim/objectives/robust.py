@@ -41,7 +41,15 @@ __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
 
 
 class _Robust(Linear):
-    """A regression loss of r = <w, x> - y that behaves like ``r^2 / 2`` within ``width``."""
+    """A regression loss of r = <w, x> - y that behaves like ``r^2 / 2`` within ``width``.
+
+    Parameters
+    ----------
+    X, y, l2, fit_intercept
+        See :class:`dpcal.optim.objectives.linear.Linear`.
+    width
+        Residual > 0 from which on the loss grows more slowly than a square.
+    """
 
     steepest: ClassVar[float]
     point_loss: ClassVar[type[HuberLoss | CauchyLoss | WelschLoss]]
@@ -84,15 +92,7 @@ class _Robust(Linear):
     ) -> Constants:
         """Return public constants; the gap at the origin is the loss of the largest target.
 
-        Parameters
-        ----------
-        row_norm, target_bound
-            Bounds > 0 on the L2 norm of every record and on the size of every target, known
-            without a look at them.
-        width
-            Residual > 0 beyond which the loss grows more slowly than a square.
-        l2, fit_intercept
-            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
+        See :class:`dpcal.optim.objectives.linear.Linear` for the other arguments.
         """
         norm = declared_norm(row_norm, fit_intercept)
         width = _validate.positive(width=width)
@@ -110,15 +110,8 @@ class _Robust(Linear):
 class Huber(_Robust):
     """Huber's loss (1964): ``r^2 / 2`` for ``|r| <= width``, ``width (|r| - width / 2)`` beyond.
 
-    Parameters
-    ----------
-    X, y
-        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
-    l2, fit_intercept
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
-        constant feature 1, as its last, which the regulariser leaves out.
-    width
-        Residual > 0 at which the loss turns linear.
+    ``width`` > 0 is the residual at which the loss turns linear. Other parameters are those of
+    :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
     point_loss = HuberLoss
@@ -133,15 +126,8 @@ class Huber(_Robust):
 class Cauchy(_Robust):
     """Cauchy's (Lorentzian) loss ``width^2 / 2 log(1 + (r / width)^2)``: smooth, not convex.
 
-    Parameters
-    ----------
-    X, y
-        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
-    l2, fit_intercept
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
-        constant feature 1, as its last, which the regulariser leaves out.
-    width
-        Residual > 0 at which the slope is largest.
+    ``width`` > 0 is the residual at which the slope is largest. Other parameters are those of
+    :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
     point_loss = CauchyLoss
@@ -159,15 +145,8 @@ class Cauchy(_Robust):
 class Welsch(_Robust):
     """Welsch's loss ``width^2 / 2 (1 - exp(-(r / width)^2))``: smooth, bounded, not convex.
 
-    Parameters
-    ----------
-    X, y
-        Records, shape (n, d), and targets, shape (n,): finite, n and d at least 1. Copied.
-    l2, fit_intercept
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
-        constant feature 1, as its last, which the regulariser leaves out.
-    width
-        Scale > 0 of residuals; beyond a few of them, records count for nothing.
+    ``width`` > 0 is the scale of residuals; beyond a few of them, records count for nothing. Other
+    parameters are those of :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
     point_loss = WelschLoss
@@ -185,27 +164,7 @@ class Welsch(_Robust):
 class Sigmoid(TwoClass):
     """Squared error of a predicted probability, ``sigmoid(-y <w, x>)^2``: in [0, 1], not convex.
 
-    Parameters
-    ----------
-    X, y
-        Finite records, shape (n, d), n and d at least 1, and labels of two classes, shape (n,).
-        Copied.
-    l2, fit_intercept
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, and whether each record gets the
-        constant feature 1, as its last, which the regulariser leaves out.
-    classes
-        The two classes, where they are known in public; read off ``y`` when omitted. The larger one
-        in sort order counts as +1.
-    class_weights
-        For each class a finite number > 0 that the loss of its records is multiplied by, before
-        gradients are clipped. It must not be computed from the records.
-
-    Attributes
-    ----------
-    classes_
-        The two classes, in sort order.
-    weights
-        Their weights, shape (2,), or None.
+    Parameters and attributes are those of :class:`dpcal.optim.objectives.linear.TwoClass`.
     """
 
     point_loss = SigmoidLoss
@@ -233,12 +192,7 @@ class Sigmoid(TwoClass):
     def constants_for(cls, *, row_norm: float, fit_intercept: bool = True) -> Constants:
         """Return public constants, with the gap 1/4 at the origin, whatever the records are.
 
-        Parameters
-        ----------
-        row_norm
-            Bound > 0 on the L2 norm of every record, known without a look at them.
-        fit_intercept
-            Whether each record gets the constant feature 1, which counts in its norm.
+        See :class:`dpcal.optim.objectives.linear.Linear` for the arguments.
         """
         norm, up = declared_norm(row_norm, fit_intercept), 1 + 2.0**-50
         steepest, sharpest = cls._largest()

@@ -1,10 +1,11 @@
-"""What may be asked about curvature? Noisy Hessians, and noisy comparisons of saddle scores.
+"""Which answers tell of curvature? Noisy Hessians, and noisy comparisons of saddle scores.
 
-A :class:`SecondOrderOracle` is a :class:`dpcal.optim.PrivateOracle` that answers five more kinds of
-queries. C is the query's ``max_norm``:
+This is a part of the privacy boundary. A :class:`SecondOrderOracle` is a
+:class:`dpcal.optim.PrivateOracle` that answers five more kinds of queries. C is the query's
+``max_norm``:
 
 =================== ============================================== ==================== =========
-method              what is behind the answer                      one added or zeroed  replaced
+method              sum or score behind the answer                 one added or zeroed  replaced
 =================== ============================================== ==================== =========
 ``hessian``         sum of clipped Hessians, their upper triangles C                    2 C
 ``hessian_vector``  sum of clipped products with a vector          C                    2 C
@@ -63,7 +64,13 @@ Pair = tuple[float, float]
 
 
 class SecondOrderOracle(PrivateOracle):
-    """Answers queries about curvature too, beside those of :class:`dpcal.optim.PrivateOracle`."""
+    """Answers queries about curvature too, beside those of :class:`dpcal.optim.PrivateOracle`.
+
+    ``w``, ``query`` and the errors of its methods are as in that class. ``thresholds`` are tau_g
+    and tau_H > 0, on the norm of the mean gradient and on how far below zero the smallest
+    eigenvalue of the mean Hessian may be; ``norms`` are G and M > 0, to which gradients and
+    Hessians are clipped. An objective without Hessians raises a TypeError.
+    """
 
     def __init__(self, objective: Objective, *args: Any, **options: Any) -> None:
         super().__init__(objective, *args, **options)
@@ -76,20 +83,6 @@ class SecondOrderOracle(PrivateOracle):
         """Return a noisy Hessian of the regularised objective: symmetric, shape (d, d).
 
         The numbers on and above the diagonal have independent noise of one size.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        query
-            Name of a query of kind ``"hessian"`` in the plan.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query is used up; no record is touched.
-        TypeError
-            If the objective gives no Hessians.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "hessian")
@@ -102,18 +95,9 @@ class SecondOrderOracle(PrivateOracle):
 
         Parameters
         ----------
-        w, v
-            Parameters and a vector, shape (dimension,), finite; functions of what was released.
-        query
-            Name of a query of kind ``"hessian vector"`` in the plan, whose ``max_norm`` bounds one
-            record's product with this very vector.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query is used up; no record is touched.
-        TypeError
-            If the objective gives no Hessians.
+        w, v, query
+            Parameters, a vector of released values, shape (dimension,), and a query whose
+            ``max_norm`` bounds one record's product with this very vector.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "hessian vector")
@@ -126,23 +110,6 @@ class SecondOrderOracle(PrivateOracle):
         Without noise it is ``max((||g|| - tau_g) / G, (-lambda - tau_H) / M)`` of the mean gradient
         g and the smallest eigenvalue lambda of the mean Hessian. It is one number, and so is its
         Gaussian noise, however many parameters there are.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        thresholds, norms
-            tau_g and tau_H > 0, on the gradient's norm and on the negative curvature; G and M > 0,
-            to which gradients and Hessians are clipped.
-        query
-            Name of a query of kind ``"saddle score"`` in the plan.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query is used up; no record is touched.
-        TypeError
-            If the objective gives no Hessians.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "saddle score")
@@ -161,25 +128,6 @@ class SecondOrderOracle(PrivateOracle):
         """Return whether the noisy saddle score of a point is below a noisy threshold.
 
         Once a point was accepted, the query answers no more.
-
-        Parameters
-        ----------
-        w
-            Parameters, shape (dimension,), finite.
-        query
-            Name of a query of kind ``"above threshold"`` in the plan.
-        thresholds
-            tau_g and tau_H > 0: on the norm of the mean gradient, and on how far below zero the
-            smallest eigenvalue of the mean Hessian may be.
-        norms
-            G and M > 0, to which gradients and Hessians are clipped.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query is used up, or has accepted a point; no record is touched.
-        TypeError
-            If the objective gives no Hessians.
         """
         w = self._parameters("w", w)
         asked = self._admission.asked(query, "above threshold")
@@ -203,20 +151,8 @@ class SecondOrderOracle(PrivateOracle):
 
         Parameters
         ----------
-        points
-            Parameters, each of shape (dimension,), finite.
-        query
-            Name of a query of kind ``"noisy max"`` in the plan.
-        thresholds, norms
-            tau_g and tau_H > 0, on the gradient's norm and on the negative curvature; G and M > 0,
-            to which gradients and Hessians are clipped.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the query is used up, or has accepted a point; no record is touched.
-        TypeError
-            If the objective gives no Hessians.
+        points, query, thresholds, norms
+            One or more vectors of parameters; the others are those of the class.
         """
         checked = [self._parameters("points", w) for w in points]
         if not checked:
