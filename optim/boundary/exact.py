@@ -145,7 +145,8 @@ class DiscreteMechanism:
             1, rows, bound, lambda alone: np.array([objective.clipped_loss_sum(w, alone, bound)])
         )
 
-    def norm(self, total: Integers, offset: Vector, bound: float) -> Integers:
+    @staticmethod
+    def norm(total: Integers, offset: Vector, bound: float) -> Integers:
         """Return the norm of a sum plus a public vector, rounded to the grid and then down.
 
         By the triangle inequality a record moves the norm by at most ``BOUND`` steps, and so the

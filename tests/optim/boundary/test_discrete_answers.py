@@ -74,7 +74,7 @@ def test_answers_are_whole_steps_of_the_grid():
     oracle = PrivateOracle(OBJECTIVE, plan, noise="discrete")
     for _ in range(50):
         steps = (oracle.gradient(w, "q") - OBJECTIVE.regularizer_gradient(w)) * N
-        steps /= exact.step_length(0.5)
+        steps /= 0.5 / exact.BOUND
         np.testing.assert_allclose(steps, np.rint(steps), atol=1e-4)
 
 
@@ -100,9 +100,11 @@ def test_one_record_of_many_moves_an_exact_sum_by_the_bound():
     table = np.full((n, 1), 1.0)
     objective = FromGradients(lambda w, rows: table[rows], n=n, dimension=1)
     rows = np.arange(n, dtype=np.intp)
-    whole = exact.gradient_sum(objective, np.zeros(1), rows, 1.0)
+    whole = exact.DiscreteMechanism.gradient_sum(objective, np.zeros(1), rows, 1.0)
     for gone in (0, n // 2, n - 1):
-        without = exact.gradient_sum(objective, np.zeros(1), np.delete(rows, gone), 1.0)
+        without = exact.DiscreteMechanism.gradient_sum(
+            objective, np.zeros(1), np.delete(rows, gone), 1.0
+        )
         assert exact.BOUND - 1 <= int((whole - without)[0]) <= exact.BOUND
 
 

@@ -41,8 +41,8 @@ def test_one_record_moves_a_sum_by_at_most_the_bound(objective, max_norm):
     w, v = rng.standard_normal((2, objective.dimension))
     everyone = np.arange(objective.n, dtype=np.intp)
     sums = (
-        lambda rows: exact.gradient_sum(objective, w, rows, max_norm),
-        lambda rows: exact.difference_sum(objective, w, v, rows, max_norm),
+        lambda rows: exact.DiscreteMechanism.gradient_sum(objective, w, rows, max_norm),
+        lambda rows: exact.DiscreteMechanism.difference_sum(objective, w, v, rows, max_norm),
     )
     for ask in sums:
         whole = ask(everyone)
@@ -57,14 +57,14 @@ def test_the_sum_is_the_plain_one_but_for_rounding_towards_zero(objective):
     rng = np.random.default_rng(2)
     w, v = rng.standard_normal((2, objective.dimension))
     everyone = np.arange(objective.n, dtype=np.intp)
-    unit = exact.step_length(0.37)
+    unit = 0.37 / exact.BOUND
     for whole, plain in (
         (
-            exact.gradient_sum(objective, w, everyone, 0.37),
+            exact.DiscreteMechanism.gradient_sum(objective, w, everyone, 0.37),
             objective.clipped_sum(w, everyone, 0.37),
         ),
         (
-            exact.difference_sum(objective, w, v, everyone, 0.37),
+            exact.DiscreteMechanism.difference_sum(objective, w, v, everyone, 0.37),
             objective.clipped_difference_sum(w, v, everyone, 0.37),
         ),
     ):
@@ -101,17 +101,19 @@ def test_a_long_row_uses_the_whole_bound():
 def test_records_that_are_not_finite_count_as_zero():
     table = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 1.0]])
     objective = FromGradients(lambda w, rows: table[rows], n=3, dimension=2)
-    whole = exact.gradient_sum(objective, np.zeros(2), np.arange(3), 10.0)
-    assert (whole == exact.gradient_sum(objective, np.zeros(2), np.arange(1), 10.0)).all()
+    whole = exact.DiscreteMechanism.gradient_sum(objective, np.zeros(2), np.arange(3), 10.0)
+    assert (
+        whole == exact.DiscreteMechanism.gradient_sum(objective, np.zeros(2), np.arange(1), 10.0)
+    ).all()
 
 
 def test_losses_are_summed_exactly():
     objective = Logistic(*tables())
     w = np.ones(objective.dimension)
     everyone = np.arange(objective.n, dtype=np.intp)
-    (whole,) = exact.loss_sum(objective, w, everyone, 0.5)
+    (whole,) = exact.DiscreteMechanism.loss_sum(objective, w, everyone, 0.5)
     plain = objective.clipped_loss_sum(w, everyone, 0.5)
-    assert abs(whole * exact.step_length(0.5) - plain) <= objective.n * exact.step_length(0.5)
+    assert abs(whole * (0.5 / exact.BOUND) - plain) <= objective.n * (0.5 / exact.BOUND)
 
 
 @given(arrays(np.int64, 3, elements=st.integers(-(2**50), 2**50)), st.integers(0, 2))
@@ -119,7 +121,9 @@ def test_a_norm_moves_no_farther_than_its_sum(total, place):
     moved = total.copy()
     moved[place] += BOUND
     offset = np.array([0.3, -5.0, 1e3])
-    (first,), (second,) = (exact.whole_norm(each, offset, 1.0) for each in (total, moved))
+    (first,), (second,) = (
+        exact.DiscreteMechanism.norm(each, offset, 1.0) for each in (total, moved)
+    )
     assert abs(int(first) - int(second)) <= BOUND
 
 
