@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Plan, Query
-from dpcal.optim.boundary.access import Store, keeps_ledger, oracle_of
+from dpcal.optim.boundary.access import Store, check_answers, keeps_ledger, oracle_of
 from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run, level_outside, run
@@ -232,6 +232,7 @@ def _spent(
 ) -> Result:
     """Check, open what answers, and run a loop to its end."""
     objective, plan = given["objective"], given["plan"]
+    check_answers(objective)
     made = settings(objective, plan, **{name: given[name] for name in own})
     oracle = oracle_of(
         objective, plan, given["seed"], given["store"], given["noise"], given["store_every"]

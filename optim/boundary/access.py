@@ -22,7 +22,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from typing import ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from dpcal.calibrate.plan import Plan
 from dpcal.errors import DpcalError
@@ -33,7 +33,7 @@ from dpcal.optim.boundary.protocol import Oracle
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["Keeper", "Store", "keeps_ledger", "oracle_of", "released", "written"]
+__all__ = ["Keeper", "Store", "check_answers", "keeps_ledger", "oracle_of", "released", "written"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -101,6 +101,12 @@ def oracle_of(
     return oracle
 
 
+def check_answers(records: Any) -> None:
+    """Refuse what is neither an objective nor an oracle."""
+    if not isinstance(records, Objective | Oracle):
+        raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
+
+
 def _opened(
     records: Objective | Oracle, plan: Plan, seed: Seed, store: Store, noise: str, every: int
 ) -> Oracle:
@@ -116,8 +122,7 @@ def _opened(
         if every != 1:
             raise ValueError(f"store_every goes with a store, got store_every={every!r} without.")
         return PrivateOracle(records, plan, seed=seed, noise=noise)
-    if not isinstance(records, Oracle):
-        raise TypeError(f"objective must be an Objective or an Oracle, got {records!r}.")
+    check_answers(records)
     if records.plan != plan:
         raise ValueError("plan must be the oracle's own, oracle.plan, got another one.")
     if seed is not None or store is not None or noise != "gaussian" or every != 1:

@@ -16,9 +16,7 @@ import numpy as np
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.result import Result
 
-__all__ = ["STATUSES", "Anchor", "MinimaxResult"]
-
-STATUSES = ("certified", "not-certified", "cannot-certify", "not-applicable")
+__all__ = ["Anchor", "MinimaxResult"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

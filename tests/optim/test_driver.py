@@ -84,6 +84,29 @@ def test_averaging_is_now_called_output(former, now):
     assert (one.w == other.w).all()
 
 
+def test_the_first_argument_is_now_called_objective():
+    constants = calibrate.Constants(
+        lipschitz=1.0, smoothness=0.25, hessian_lipschitz=0.1, strong_concavity=1.0, gap=0.5
+    )
+    toy = optim.minimax.ToySaddle(n=500, seed=0)
+    saddle = calibrate.dp_sgda(toy.constants, dimensions=(2, 2), steps=5, **TARGET)
+    walk = calibrate.distributed_psgd(constants, silos=1, dimension=3, **TARGET)
+    for optimizer, former, records, plan in (
+        (optim.dp_sgda, "problem", toy, saddle),
+        (optim.distributed_psgd, "silos", [OBJECTIVE], walk),
+    ):
+        message = f"{former} of {optimizer.__name__} is now called objective"
+        with pytest.warns(DeprecationWarning, match=message) as found:
+            optimizer(**{former: records}, plan=plan, seed=1)
+        assert found[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_is_no_objective_is_refused(name):
+    with pytest.raises(TypeError, match="objective must be an Objective or an Oracle, got 5"):
+        getattr(optim, name)(5, PLAN)
+
+
 def test_a_warning_is_about_the_line_that_runs():
     objective = optim.Squared(np.ones((500, 1)), np.arange(500.0), l2=1.0, fit_intercept=False)
     for start in (optim.run, optim.dpsgd):
