@@ -71,8 +71,7 @@ class _Words(argparse.RawDescriptionHelpFormatter):
 
 def _examples(name: str, module: Any) -> str:
     """The examples of a command, a line each."""
-    examples = getattr(module, "EXAMPLES", (module.EXAMPLE,))
-    lines = [f"  dpcal {name} {example}" for example in examples]
+    lines = [f"  dpcal {name} {example}" for example in module.EXAMPLES]
     return "\n".join([f"example{'s' if len(lines) > 1 else ''}:", *lines])
 
 

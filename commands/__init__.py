@@ -1,7 +1,7 @@
 """The sub-commands of the command line: a table, and one module for each.
 
-A command's module has ``EXAMPLE`` (arguments that a reader can copy), ``add_arguments(parser)`` and
-``run(options)``, which returns the exit status. Only the module of the command that was asked for
+A command's module has ``EXAMPLES`` (arguments that a reader can copy), ``add_arguments(parser)``
+and ``run(options)``, which returns the exit status. Only the module of the command that was named
 is imported, and it imports what is slow to load when it runs: ``dpcal --help`` loads neither numpy
 nor any accountant. To add a command, add a line here and a module of its name.
 """
@@ -36,7 +36,7 @@ COMMANDS = {
 class Command(Protocol):
     """What a command's module holds."""
 
-    EXAMPLE: str
+    EXAMPLES: tuple[str, ...]
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the command's options."""

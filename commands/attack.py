@@ -13,19 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options, add_relation, number, required, whole
+from dpcal.commands._options import add_options, add_relation, required
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
 
-EXAMPLE = "likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5"
 EXAMPLES = (
-    EXAMPLE,
+    "likelihood --records 2000 --batch-size 200 --steps 100 --epsilon 2 --delta 1e-5",
     "canaries --records 1000 --batch-size 100 --steps 20 --epsilon 2 --delta 1e-5 --samples 500",
 )
-ATTACKS = ("replay", "likelihood", "canaries")
-
 # Features of the random table that a plan's own optimizer is replayed on.
 _FEATURES = 5
 
@@ -34,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the attack, and what is attacked."""
     parser.add_argument(
         "attack",
-        choices=ATTACKS,
+        choices=tuple(ATTACKS),
         help="replay: on neighbouring tables; likelihood: all answers, many canaries; canaries: "
         "one run, from outside",
     )
@@ -45,14 +42,17 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="for replay: a function of a table (X, y) that trains, in a Python file; otherwise "
         "the plan's optimizer, on a logistic regression",
     )
-    parser.add_argument("--plan", type=Path, metavar="FILE", help="a plan in JSON; or DP-SGD with:")
-    parser.add_argument("--records", type=whole, metavar="N", help="number of records")
-    parser.add_argument(
-        "--batch-size", type=number, metavar="B", help="expected, of Poisson samples"
+    add_options(
+        parser,
+        """
+--plan FILE:path       a plan in JSON; or DP-SGD with:
+--records N:whole      number of records
+--batch-size B:number  expected, of Poisson samples
+--steps T:whole        number of steps
+--epsilon E:number     the claim
+--delta D:number       the claim's delta
+""",
     )
-    parser.add_argument("--steps", type=whole, metavar="T", help="number of steps")
-    parser.add_argument("--epsilon", type=number, metavar="E", help="the claim")
-    parser.add_argument("--delta", type=number, metavar="D", help="the claim's delta")
     add_relation(parser)
     add_options(
         parser,
@@ -73,12 +73,7 @@ def run(options: Namespace) -> int:
         dpcal.plot.check_picture(options.output)
     if options.function is not None and options.attack != "replay":
         raise ValueError(f"--run is for replay, got it with {options.attack}.")
-    attacks: dict[str, Callable[[Namespace], int]] = {
-        "replay": _replay,
-        "likelihood": _likelihood,
-        "canaries": _canaries,
-    }
-    return attacks[options.attack](options)
+    return ATTACKS[options.attack](options)
 
 
 def _plan(options: Namespace) -> Plan:
@@ -175,3 +170,6 @@ def _said(options: Namespace, holds: bool, document: dict[str, Any], text: str) 
     verdict = "the claim holds" if holds else "THE CLAIM DOES NOT HOLD"
     present(options, {**document, "holds": holds}, f"{text}\n{verdict}")
     return 0 if holds else 1
+
+
+ATTACKS = {"replay": _replay, "likelihood": _likelihood, "canaries": _canaries}

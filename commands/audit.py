@@ -9,11 +9,7 @@ import dpcal
 from dpcal.commands._options import add_options
 from dpcal.commands.checking.progress import stage
 
-EXAMPLE = "kl_condition --explain EP1"
-EXAMPLES = (
-    EXAMPLE,
-    "kl_condition --explain EP1 --json",
-)
+EXAMPLES = ("kl_condition --explain EP1", "kl_condition --explain EP1 --json")
 FORMATS = ("table", "json", "markdown", "latex", "html")
 PAPERS = ("kl_condition", "spiderboost", "gauss_psgd", "dp_rgda", "kan")
 

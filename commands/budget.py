@@ -11,11 +11,7 @@ from dpcal.commands._options import add_options, add_relation, number
 from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
-EXAMPLE = "clinic.budget --epsilon 3 --delta 1e-6"
-EXAMPLES = (
-    EXAMPLE,
-    "clinic.budget --json",
-)
+EXAMPLES = ("clinic.budget --epsilon 3 --delta 1e-6", "clinic.budget --json")
 COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
 
 

@@ -19,7 +19,6 @@ from dpcal.commands.checking.solving import noise_of
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent
 
-EXAMPLE = "--sampling-probability 0.01 --steps 10000 --epsilon 2 --delta 1e-6"
 EXAMPLES = (
     "--n 60000 --batch-size 512 --epochs 10 --epsilon 2 --delta 1e-6 -o plan.json",
     "--sampling-probability 0.01 --steps 10000 --epsilon 1 2 4 --delta 1e-6",
@@ -75,7 +74,7 @@ def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
         name for name in ("noise_multiplier", "steps", "rate") if getattr(told, name) is None
     ]
     if told.sampler == "shuffled-epochs":
-        # Neither the size of a batch nor the number of steps matters, but for the passes.
+        # Only the number of passes matters; batch size and steps are needed to compute it.
         passes = told.epochs is not None or (told.steps is not None and told.rate is not None)
         unknown = [] if told.noise_multiplier is not None else ["noise_multiplier"]
         unknown += [] if passes else ["epochs"]

@@ -18,8 +18,10 @@ from dpcal.errors import CertificateRejected, UnsupportedEvent, reason_of
 if TYPE_CHECKING:
     from dpcal.accountants import Certificate
 
-EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o proof.json"
-EXAMPLES = (EXAMPLE, "--check proof.json")
+EXAMPLES = (
+    "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --epsilon 8 -o proof.json",
+    "--check proof.json",
+)
 
 # Share of delta that an event which dominates a run may give up as failures: it costs the upper
 # bound as much, and ten times less of it makes a bound of few steps wider than that.

@@ -21,7 +21,6 @@ from dpcal.commands.checking.progress import stage
 from dpcal.commands.checking.solving import noise_of
 from dpcal.errors import DisagreementWarning, DpcalError
 
-EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
 EXAMPLES = (
     "--sampling-probability 512/60000 --noise-multiplier 1 --steps 10000 --delta 1e-6 "
     "--accountant characteristic,renyi",

@@ -7,11 +7,7 @@ from argparse import ArgumentParser, Namespace
 from dpcal.commands import training
 from dpcal.commands._options import add_output
 
-EXAMPLE = "-o dpcal-report"
-EXAMPLES = (
-    EXAMPLE,
-    "-o demo-report --json",
-)
+EXAMPLES = ("-o dpcal-report", "-o demo-report --json")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

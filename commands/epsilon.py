@@ -18,11 +18,10 @@ from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
 from dpcal.errors import UnsupportedEvent
 
-EXAMPLE = "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6"
 EXAMPLES = (
-    EXAMPLE,
-    "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 "
-    "--sampler without-replacement --delta 1e-5 1e-6",
+    "--sampling-probability 0.01 --noise-multiplier 1 --steps 10000 --delta 1e-6",
+    "--n 60000 --batch-size 512 --epochs 100 --noise-multiplier 0.8 --sampler "
+    "without-replacement --delta 1e-5 1e-6",
 )
 
 

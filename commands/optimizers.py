@@ -12,11 +12,7 @@ from dpcal.commands.training.tuning import flag
 if TYPE_CHECKING:
     from dpcal.optim.registry import Optimizer
 
-EXAMPLE = "noisy_gd"
-EXAMPLES = (
-    EXAMPLE,
-    "--json",
-)
+EXAMPLES = ("noisy_gd", "--json")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

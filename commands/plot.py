@@ -17,11 +17,8 @@ from dpcal.commands.checking.progress import stage
 if TYPE_CHECKING:
     from dpcal.plot import Curve
 
-EXAMPLE = (
-    "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png"
-)
 EXAMPLES = (
-    EXAMPLE,
+    "profile --sampling-probability 0.01 --noise-multiplier 1 --steps 10000 -o privacy-profile.png",
     "renyi --n 60000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5 -o renyi.png",
 )
 TITLE = "Private logistic regression: mean and standard deviation over seeds"
@@ -117,15 +114,8 @@ def _profile(options: Namespace) -> tuple[dict[str, Any], Any]:
     for epsilon, delta in targets[1:]:
         color = axes.lines[0].get_color()
         axes.plot(epsilon, delta, marker="D", markersize=8, color=color, zorder=4)
-        axes.annotate(
-            f"epsilon = {at_most(epsilon, digits=5)}\ndelta = {delta:g}",
-            (epsilon, delta),
-            xytext=(-10, -6),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            color=color,
-        )
+        text = f"epsilon = {at_most(epsilon, digits=5)}\ndelta = {delta:g}"
+        dpcal.plot.note(axes, text, (epsilon, delta), (-10, -6), ha="right", va="top", color=color)
     marks = [{"epsilon": epsilon, "delta": delta} for epsilon, delta in targets]
     return {"mechanism": told.to_dict(), "profile": _values(curve), "marks": marks}, figure
 
@@ -157,7 +147,7 @@ def _trade_off(options: Namespace) -> tuple[dict[str, Any], Any]:
     if found.points:
         document["bound"] = found.label
         document["points"] = [{"epsilon": at, "delta": delta} for at, delta in found.points]
-    # Between a bound and guessing lies what is not known, which is no error of the curve.
+    # The area between the bound and the diagonal is unknown, not an error band.
     drawn = dpcal.plot.trade_off_curve([(found.label, curve)], shaded=not found.points)
     return document, drawn
 

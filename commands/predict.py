@@ -16,11 +16,7 @@ from dpcal.commands._output import check_new, present
 if TYPE_CHECKING:
     from dpcal.tables import Model, Source
 
-EXAMPLE = "dpcal-report/model.json new.csv -o scores.csv"
-EXAMPLES = (
-    EXAMPLE,
-    "dpcal-report new.csv --force",
-)
+EXAMPLES = ("dpcal-report/model.json new.csv -o scores.csv", "dpcal-report new.csv --force")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

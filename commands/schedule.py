@@ -8,9 +8,8 @@ from argparse import ArgumentParser, Namespace
 import dpcal
 from dpcal.commands._output import warnings_printed
 
-EXAMPLE = "spiderboost --n 60000 --d 784 --epsilon 1 --delta 1e-6 --L0 1 --L1 1 --F0 1"
 EXAMPLES = (
-    EXAMPLE,
+    "spiderboost --n 60000 --d 784 --epsilon 1 --delta 1e-6 --L0 1 --L1 1 --F0 1",
     "spiderboost --n 60000 --d 784 --epsilon 2 --delta 1e-6 --L0 1 --L1 1 --F0 1 --json",
 )
 

@@ -8,11 +8,7 @@ import dpcal
 from dpcal.commands._options import add_file, add_table, source_of
 from dpcal.commands._output import check_new, present
 
-EXAMPLE = "patients.csv -o schema.toml"
-EXAMPLES = (
-    EXAMPLE,
-    "patients.csv --target sick",
-)
+EXAMPLES = ("patients.csv -o schema.toml", "patients.csv --target sick")
 
 HEAD = """\
 # What is public about {name}: a draft.

@@ -15,14 +15,11 @@ from dpcal.commands._options import (
     whole,
 )
 
-EXAMPLE = (
-    "new.csv --candidates dpcal-report second-report --accuracy 2 --epsilon 1 --delta 1e-6 "
-    "-o selection"
-)
 EXAMPLES = (
-    EXAMPLE,
-    "patients.csv --candidates dpcal-report second-report --same-records --accuracy 2 "
-    "--method above-threshold --epsilon 1 --delta 1e-6 -o another-selection",
+    "new.csv --candidates dpcal-report second-report --accuracy 2 --epsilon 1 --delta 1e-6 -o "
+    "selection",
+    "patients.csv --candidates dpcal-report second-report --same-records --accuracy 2 --method "
+    "above-threshold --epsilon 1 --delta 1e-6 -o another-selection",
 )
 METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
 

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 # Characters of a full bar.
 _BAR = 24
-EXAMPLE = "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6"
 EXAMPLES = (
-    EXAMPLE,
+    "--steps 1000 --steps-per-epoch 100 --epsilon 2 --delta 1e-6",
     "--steps 1000 --min-separation 100 --epsilon 2 --delta 1e-6",
 )
 

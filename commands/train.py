@@ -16,11 +16,10 @@ from dpcal.commands._options import (
 from dpcal.commands.training.help import add_help_all
 from dpcal.commands.training.tuning import add_correlated_noise, add_minimax, add_tuning
 
-EXAMPLE = "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6"
 EXAMPLES = (
-    EXAMPLE,
-    "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 "
-    "--budget clinic.budget -o second-report",
+    "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6",
+    "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6 --budget "
+    "clinic.budget -o second-report",
 )
 # What --help shows, 23 lines of at most 80 characters; --help-all shows every option.
 SCREEN = """\

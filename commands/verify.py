@@ -10,8 +10,7 @@ from dpcal.commands._options import add_options
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.progress import stage
 
-EXAMPLE = "dpcal-report"
-EXAMPLES = (EXAMPLE, "dpcal-report second-report --delta 1e-5")
+EXAMPLES = ("dpcal-report", "dpcal-report second-report --delta 1e-5")
 
 
 def add_arguments(parser: ArgumentParser) -> None:

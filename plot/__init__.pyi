@@ -20,6 +20,7 @@ from dpcal.plot.style import (
     MUTED as MUTED,
     RED as RED,
     check_picture as check_picture,
+    note as note,
     png as png,
     save as save,
     svg as svg,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpcal.plot.style import BLUE, INK, MUTED, RED, TARGET, figure_and_axes, ticker
+from dpcal.plot.style import BLUE, INK, MUTED, RED, TARGET, figure_and_axes, legend, note, ticker
 
 if TYPE_CHECKING:
     from dpcal.calibrate.correlated.strategies import StrategyTable
@@ -78,17 +78,9 @@ def utility(
         zorder=3,
     )
     for point in points:
-        axes.annotate(
-            f"{point.mean:.1%}",
-            (point.epsilon, max(point.mean + point.spread, *point.scores)),
-            textcoords="offset points",
-            xytext=(0, 6),
-            ha="center",
-            color=BLUE,
-            fontsize=9,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-            zorder=4,
-        )
+        top = max(point.mean + point.spread, *point.scores)
+        how: dict[str, Any] = {"ha": "center", "color": BLUE, "fontsize": 9, "zorder": 4}
+        note(axes, f"{point.mean:.1%}", (point.epsilon, top), (0, 6), boxed=True, **how)
     axes.set(xscale="log", xlabel="epsilon", ylabel=ylabel)
     axes.set_title(title, loc="left", color=INK)
     axes.set_xlim(x.min() / 1.35, x.max() * 1.35)
@@ -114,15 +106,8 @@ def _share_axis(
     ):
         if value is not None and value >= lowest:
             axes.axhline(value, color=color, linewidth=1.2, zorder=1)
-            axes.annotate(
-                f"{text}\n{value:.1%}",
-                (1.0, value),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                xytext=(6, 0),
-                va="center",
-                color=color,
-            )
+            how: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+            note(axes, f"{text}\n{value:.1%}", (1.0, value), (6, 0), color=color, **how)
     top = max([*scores, optimum or 0.0]) + 0.015
     axes.set_ylim(lowest, top if top < 0.99 else 1.005)
     axes.yaxis.set_major_formatter(ticker().PercentFormatter(1.0, decimals=0))
@@ -152,7 +137,7 @@ def along_run(
     axes.plot(spent, scores, color=BLUE, linewidth=1.2, label="iterates", zorder=2)
     label = f"returned: {final:.1%}" if share else f"returned: {final:.4g}"
     axes.plot(spent[-1], final, color=RED, **TARGET, label=label, zorder=3, clip_on=False)
-    axes.legend(loc="best", framealpha=1.0, edgecolor="none")
+    legend(axes, loc="best", fontsize=None)
     axes.set(xlabel="epsilon spent", ylabel=ylabel)
     axes.set_xlim(0, spent[-1])
     if share:
@@ -200,17 +185,12 @@ def strategies(table: StrategyTable) -> Any:
         axes.plot([x], [row.mean_error], "o", color=BLUE, markersize=5)
         axes.plot([x], [row.max_error], "o", color=BLUE, markersize=5, markerfacecolor="none")
         known = "" if row.label == "exact" else f" ({row.label})"
-        axes.annotate(
-            row.name + known,
-            (x, row.max_error if above else row.mean_error),
-            xytext=(2, 4 if above else -4),
-            textcoords="offset points",
-            fontsize=7,
-            color=INK,
-            rotation=40 if above else -40,
-            rotation_mode="anchor",
-            va="bottom" if above else "top",
+        how: dict[str, Any] = (
+            {"va": "bottom", "rotation": 40} if above else {"va": "top", "rotation": -40}
         )
+        how |= {"rotation_mode": "anchor", "fontsize": 7, "color": INK}
+        at = x, row.max_error if above else row.mean_error
+        note(axes, row.name + known, at, (2, 4 if above else -4), **how)
         # Names of neighbors go to either side.
         above = not above
     axes.set_xlabel("noise multiplier")

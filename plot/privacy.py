@@ -31,13 +31,14 @@ from dpcal.accountants.curves.tradeoff import TradeOff
 from dpcal.accountants.events import CorrelatedGaussianDpEvent
 from dpcal.errors import BackendRefused, UnsupportedEvent
 from dpcal.plot.style import (
-    BLUE,
     INK,
     MUTED,
-    ORDERED,
     RED,
     TARGET,
     figure_and_axes,
+    in_colors,
+    legend,
+    note,
     plain_ticks,
     ticker,
 )
@@ -120,10 +121,10 @@ class Curve:
         accountants: Sequence[str] = tuple(STYLES),
         neighboring_relation: str = "add-or-remove-one",
     ) -> Curve:
-        """Ask accountants for the profile of an event, for delta down to 1e-10.
+        """Return the profile of an event by accountants, for delta down to 1e-10.
 
         A run with correlated noise, or with batches by random allocation, is priced as a whole:
-        then epsilon is asked at ten deltas, whoever the accountants are.
+        then epsilon is computed at ten deltas, whatever the accountants are.
         """
         if isinstance(event, CorrelatedGaussianDpEvent):
             whole = _whole_run(event, neighboring_relation)
@@ -144,7 +145,7 @@ class Curve:
 
 
 def _whole_run(event: DpEvent, relation: str) -> Line:
-    """Ask for epsilon of a run that has no price by steps, at deltas over the picture's range."""
+    """Return epsilons of a run that has no price by steps, at deltas over the picture's range."""
     deltas = np.geomspace(0.1, LOWEST, WHOLE_POINTS)
     answers = [
         epsilon(event, delta=float(delta), neighboring_relation=relation) for delta in deltas
@@ -188,9 +189,7 @@ def profile(curves: Sequence[Curve]) -> Any:
     """
     figure, axes = figure_and_axes()
     drawn = list(dict.fromkeys(line.accountant for curve in curves for line in curve.lines))
-    colors = ORDERED if len(curves) > 1 else (BLUE,)
-    for place, curve in enumerate(curves):
-        color = colors[place % len(colors)]
+    for curve, color in in_colors(curves):
         for line in curve.lines:
             axes.plot(
                 line.epsilon,
@@ -237,10 +236,10 @@ class TradeOffCurve:
     def of(
         cls, event: DpEvent, rates: ArrayLike, *, neighboring_relation: str = "add-or-remove-one"
     ) -> TradeOffCurve:
-        """Ask for false-negative rates at false-positive rates, numbers in (0, 1), shape (n,).
+        """Return false-negative rates at false-positive rates, numbers in (0, 1), shape (n,).
 
         A run with correlated noise, or with batches by random allocation, is priced as a whole:
-        then delta is asked at twenty epsilons, which prove a lower bound.
+        then delta is computed at twenty epsilons, which prove a lower bound.
         """
         relation: dict[str, Any] = {"neighboring_relation": neighboring_relation}
         if not isinstance(event, CorrelatedGaussianDpEvent):
@@ -279,9 +278,7 @@ def trade_off_curve(
     matplotlib.figure.Figure
     """
     figure, axes = figure_and_axes(square=True)
-    colors = ORDERED if len(curves) > 1 else (BLUE,)
-    for place, (label, curve) in enumerate(curves):
-        color = colors[place % len(colors)]
+    for (label, curve), color in in_colors(curves):
         rates = np.concatenate([[0.0], curve.false_positive_rates, [1.0]])
         lower = np.concatenate([[1.0], curve.lower, [0.0]])
         upper = np.concatenate([[1.0], curve.upper, [0.0]])
@@ -291,17 +288,20 @@ def trade_off_curve(
     for label, positives, negatives in attacks:
         axes.plot(positives, negatives, color=RED, linewidth=1.2, label=label, zorder=4)
     axes.plot([0, 1], [1, 0], color=MUTED, linewidth=1.0, linestyle=(0, (4, 2)), zorder=1)
-    axes.annotate(
-        "guessing", (0.5, 0.5), textcoords="offset points", xytext=(4, 4), rotation=-45,
-        rotation_mode="anchor", color=MUTED, fontsize=9,
-    )  # fmt: skip
+    how: dict[str, Any] = {
+        "rotation": -45,
+        "rotation_mode": "anchor",
+        "color": MUTED,
+        "fontsize": 9,
+    }
+    note(axes, "guessing", (0.5, 0.5), (4, 4), **how)
     axes.set(
         xlabel="false-positive rate", ylabel="false-negative rate", xlim=(0, 1), ylim=(0, 1),
         aspect="equal",
     )  # fmt: skip
     axes.set_title("Trade-off: no attack is below the curve", loc="left", color=INK)
     if attacks or any(label for label, _ in curves):
-        axes.legend(loc="upper right", framealpha=1.0, edgecolor="none", fontsize=9)
+        legend(axes, loc="upper right")
     return figure
 
 
@@ -322,7 +322,7 @@ class RenyiCurve:
         neighboring_relation: str = "add-or-remove-one",
         highest: float = 256.0,
     ) -> RenyiCurve:
-        """Ask for the divergences at real orders from 1.05 to the highest.
+        """Return the divergences at real orders from 1.05 to the highest.
 
         Raises
         ------
@@ -344,7 +344,7 @@ class RenyiCurve:
         return cls(label=label, orders=orders, divergences=np.array(values))
 
     def best(self, delta: float) -> tuple[float, float, float]:
-        """Order among these, divergence and epsilon, for the smallest epsilon at a delta."""
+        """Return the order, divergence and epsilon of the smallest epsilon at a delta."""
         pairs = zip(self.orders.tolist(), self.divergences.tolist(), strict=True)
         epsilons = [epsilon_from_renyi(value, order=order, delta=delta) for order, value in pairs]
         place = int(np.argmin(epsilons))
@@ -366,54 +366,33 @@ def renyi_curve(curves: Sequence[RenyiCurve], *, delta: float | None = None) -> 
     matplotlib.figure.Figure
     """
     figure, axes = figure_and_axes()
-    colors = ORDERED if len(curves) > 1 else (BLUE,)
-    for place, curve in enumerate(curves):
-        color = colors[place % len(colors)]
+    for curve, color in in_colors(curves):
         label = {"label": curve.label} if curve.label else {}
         axes.plot(curve.orders, curve.divergences, color=color, linewidth=2.0, zorder=3, **label)
         if delta is not None:
             order, value, best = curve.best(delta)
             axes.plot(order, value, color=color, **TARGET, zorder=4)
-            axes.annotate(
-                f"order {order:.3g} gives epsilon = {best:.4g}\nat delta = {delta:g}",
-                (order, value),
-                textcoords="offset points",
-                xytext=(10, -4),
-                va="top",
-                color=color,
-                fontsize=9,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-                zorder=5,
-            )
+            text = f"order {order:.3g} gives epsilon = {best:.4g}\nat delta = {delta:g}"
+            how: dict[str, Any] = {"va": "top", "color": color, "fontsize": 9, "zorder": 5}
+            note(axes, text, (order, value), (10, -4), boxed=True, **how)
     axes.set(xscale="log", yscale="log", xlabel="order", ylabel="Renyi divergence")
     plain_ticks(axes.xaxis, axes.get_xlim())
     axes.yaxis.set_minor_locator(ticker().NullLocator())
     axes.set_title("Renyi divergence, worse direction", loc="left", color=INK)
     if any(curve.label for curve in curves):
-        axes.legend(loc="upper left", framealpha=1.0, edgecolor="none", fontsize=9)
+        legend(axes, loc="upper left")
     return figure
 
 
 def _label_curve(axes: Any, curve: Curve, color: str, *, alone: bool) -> None:
     """Write a curve's label at its claim if it is the only one, and at its lower end otherwise."""
     first = curve.lines[0]
+    how: dict[str, Any] = {"va": "top", "color": color, "fontweight": "bold", "zorder": 5}
     if alone and curve.target is not None:
-        place, offset, align, vertical = curve.target, (-8, -8), "right", "top"
+        note(axes, curve.label, curve.target, (-8, -8), boxed=True, ha="right", **how)
     else:
-        place, offset = (float(first.epsilon[-1]), float(first.delta[-1])), (0, -5)
-        align, vertical = "center", "top"
-    axes.annotate(
-        curve.label,
-        place,
-        textcoords="offset points",
-        xytext=offset,
-        ha=align,
-        va=vertical,
-        color=color,
-        fontweight="bold",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-        zorder=5,
-    )
+        end = float(first.epsilon[-1]), float(first.delta[-1])
+        note(axes, curve.label, end, (0, -5), boxed=True, ha="center", **how)
 
 
 def _profile_axes(axes: Any, curves: Sequence[Curve]) -> None:
@@ -425,16 +404,13 @@ def _profile_axes(axes: Any, curves: Sequence[Curve]) -> None:
     targets = {curve.target[1] for curve in curves if curve.target is not None}
     for delta in targets:
         axes.axhline(delta, color=MUTED, linewidth=0.8, zorder=1)
-        axes.annotate(
-            f"delta = {delta:g}",
-            (0.005, delta),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            xytext=(2, -4),
-            va="top",
-            color=MUTED,
-            fontsize=9,
-        )
+        how: dict[str, Any] = {
+            "xycoords": ("axes fraction", "data"),
+            "va": "top",
+            "color": MUTED,
+            "fontsize": 9,
+        }
+        note(axes, f"delta = {delta:g}", (0.005, delta), (2, -4), **how)
     axes.set_title("Privacy profile: upper bounds on delta", loc="left", color=INK)
 
 
@@ -449,12 +425,4 @@ def _accountant_legend(axes: Any, drawn: Sequence[str], *, targets: bool) -> Non
     if targets:
         handles.append(Line2D([], [], color=INK, **TARGET))
         names.append("claimed (epsilon, delta)")
-    axes.legend(
-        handles,
-        names,
-        loc="lower left",
-        frameon=True,
-        framealpha=1.0,
-        edgecolor="none",
-        fontsize=9,
-    )
+    legend(axes, handles, names, loc="lower left", frameon=True)

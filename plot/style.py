@@ -10,11 +10,12 @@ b'\x89PNG'
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dpcal.errors import MissingExtra
 from dpcal.report.files import replace_file
@@ -28,6 +29,9 @@ __all__ = [
     "TARGET",
     "check_picture",
     "figure_and_axes",
+    "in_colors",
+    "legend",
+    "note",
     "plain_ticks",
     "png",
     "save",
@@ -39,6 +43,7 @@ __all__ = [
 INK, MUTED, BLUE, RED = "#222222", "#777777", "#0077BB", "#CC3311"
 ORDERED = ("#88CCEE", "#44AA99", "#117733", "#AA4499", "#332288")
 DPI = 200
+Curve = TypeVar("Curve")
 # A caption in the size that svg() gives it has so many letters an inch; more would not fit.
 _LETTERS_PER_INCH = 17
 TARGET: Mapping[str, Any] = {
@@ -73,6 +78,24 @@ def figure_and_axes(*, square: bool = False) -> tuple[Any, Any]:
     axes.grid(color="#E6E6E6", linewidth=0.7)
     axes.set_axisbelow(True)
     return figure, axes
+
+
+def in_colors(curves: Sequence[Curve]) -> Iterator[tuple[Curve, str]]:
+    """Yield each curve with its colour: blue where it is alone, else in an order."""
+    return zip(curves, itertools.cycle(ORDERED if len(curves) > 1 else (BLUE,)))
+
+
+def note(
+    axes: Any, text: str, at: Any, offset: tuple[float, float], *, boxed: bool = False, **how: Any
+) -> None:
+    """Write a text so many points away from a place, in a white box or without."""
+    box = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.8}} if boxed else {}
+    axes.annotate(text, at, textcoords="offset points", xytext=offset, **{**box, **how})
+
+
+def legend(axes: Any, *entries: Sequence[Any], loc: str, **how: Any) -> None:
+    """Name what is drawn, before a white ground."""
+    axes.legend(*entries, loc=loc, **{"framealpha": 1.0, "edgecolor": "none", "fontsize": 9, **how})
 
 
 def ticker() -> Any:

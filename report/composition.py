@@ -1,6 +1,8 @@
 """What do several reports about the same records claim together?
 
->>> from dpcal.calibrate import Query
+>>> import json
+>>> from dpcal.calibrate import Plan, Query
+>>> from dpcal.optim import Ledger
 >>> query = Query(name="gradient", kind="gradient", sampler="full",
 ...               max_norm=1.0, noise_multiplier=2.0, count=2)
 >>> plan = Plan(optimizer="noisy_gd", n=100, queries=(query,), epsilon=3.0, delta=1e-5)
@@ -14,18 +16,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpcal.accountants import Epsilon
 from dpcal.accountants.events import DpEvent
-from dpcal.calibrate import Plan
 from dpcal.calibrate.together import price_together
-from dpcal.errors import LedgerMismatch
-from dpcal.optim import Ledger
-from dpcal.optim.boundary.ledger import check_ledger
+from dpcal.report.verification import priced
 
 __all__ = ["composed_reports"]
 
@@ -100,21 +98,11 @@ def _by_silo(runs: Iterable[Mapping[str, Any]]) -> list[list[_Priced]]:
 
 
 def _priced(run: Mapping[str, Any]) -> _Priced:
-    return _event(run), float(run["delta"])
+    event, _, _ = priced(run)
+    return event, float(run["delta"])
 
 
 def _evaluation(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the noisy scores of held-out records, which are a run of their own, if any."""
     section: Mapping[str, Any] = document.get("evaluation", {})
     return section if section.get("held_out") == "noisy" else None
-
-
-def _event(run: Mapping[str, Any]) -> DpEvent:
-    """Return what a run costs: its plan, or its ledger where that is not within the plan."""
-    plan = Plan.from_json(json.dumps(run["plan"]))
-    ledger = Ledger.from_json(json.dumps(run["ledger"]))
-    try:
-        check_ledger(ledger, plan, exact=False)
-    except LedgerMismatch:
-        return ledger.event
-    return plan.event

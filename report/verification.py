@@ -25,7 +25,7 @@ from dpcal.optim import Ledger, Result
 from dpcal.optim.boundary.ledger import check_ledger
 from dpcal.report.files import FORMAT
 
-__all__ = ["composed_epsilon", "verify"]
+__all__ = ["composed_epsilon", "priced", "verify"]
 
 # A price may differ by this between two machines, relatively.
 _ROUNDING = 1e-6
@@ -81,7 +81,7 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         # Runs of different silos are about different records: nothing is summed over silos.
         parts: dict[int | None, list[DpEvent]] = {}
         for run in document["runs"]:
-            event, relation, agrees = _read(run)
+            event, relation, agrees = priced(run)
             proved = epsilon(event, delta=run["delta"], neighboring_relation=relation).to_dict()
             name = f"target epsilon {run['plan']['epsilon']:g}"
             silo = _silo_of(run)
@@ -101,7 +101,7 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
         evaluation = document.get("evaluation", {})
         if evaluation.get("held_out") == "noisy":
             # About records that no run has seen: each record pays for one of the two.
-            event, about, agrees = _read(evaluation)
+            event, about, agrees = priced(evaluation)
             delta = evaluation["delta"]
             scores = epsilon(event, delta=delta, neighboring_relation=about).to_dict()
             row = _checked("held-out scores", evaluation, scores)
@@ -116,14 +116,14 @@ def verify(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _silo_of(run: Mapping[str, Any]) -> int | None:
-    """Return the number of the silo that a run is about; None where there is one."""
+    """Return the silo number of a run, or None if the run has a single silo."""
     silo = run.get("silo")
     if silo is not None and (isinstance(silo, bool) or not isinstance(silo, int) or silo < 0):
         raise ValueError(f"silo must be a whole number >= 0, got {silo!r}.")
     return silo
 
 
-def _read(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
+def priced(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
     """Return what a run costs, its relation, and whether its ledger is within its plan."""
     plan = Plan.from_json(json.dumps(run["plan"]))
     ledger = Ledger.from_json(json.dumps(run["ledger"]))

@@ -124,16 +124,18 @@ class Mechanism:
     @property
     def batches(self) -> int:
         """Batches in a pass over the records, rounded up."""
-        rate: Fraction = self._known("rate")
-        return math.ceil(1 / rate)
+        (rate,) = self.known("rate")
+        count: int = math.ceil(1 / rate)
+        return count
 
     @property
     def passes(self) -> int:
         """Passes over the records, rounded up."""
         if self.epochs is not None:
             return math.ceil(self.epochs)
-        steps: int = self._known("steps")
-        return math.ceil(steps / self.batches)
+        (steps,) = self.known("steps")
+        count: int = math.ceil(steps / self.batches)
+        return count
 
     def event(self, **instead: Any) -> DpEvent:
         """Return the event of the run, with parameters replaced by name.
@@ -207,23 +209,14 @@ class Mechanism:
             values["epochs"] = float(self.epochs)
         return {name: value for name, value in values.items() if value is not None}
 
-    def missing(self, *names: str) -> list[str]:
-        """Return the options that would tell what is not known of these."""
-        return list(dict.fromkeys(_OPTIONS[name] for name in names if getattr(self, name) is None))
-
     def sentence(self) -> str:
-        """Say what is run, in words."""
-        kind = SAMPLERS[self.sampler]
-        return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {kind.says(self)}"
+        """Return what is run, in words."""
+        batches = SAMPLERS[self.sampler].says.format(run=self)
+        return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {batches}"
 
-    def _known(self, name: str) -> Any:
-        missing = self.missing(name)
-        if missing:
-            raise ValueError(f"--sampler {self.sampler} needs {missing[0]}.")
-        return getattr(self, name)
-
-    def _all_known(self, *names: str) -> tuple[Any, ...]:
-        missing = self.missing(*names)
+    def known(self, *names: str) -> tuple[Any, ...]:
+        """Return what was told of these; raise ``ValueError`` with the options that would tell."""
+        missing = {_OPTIONS[name]: None for name in names if getattr(self, name) is None}
         if missing:
             raise ValueError(f"--sampler {self.sampler} needs {' and '.join(missing)}.")
         return tuple(getattr(self, name) for name in names)
@@ -257,7 +250,7 @@ class _Sampler:
     assumes
         What must be true of the code that runs, for the claim to hold.
     says
-        What a batch is, in words.
+        What a batch is, in words, as a format of ``run``.
     dominated
         From what was told, and a probability of failure, to an event that is certified in place of
         the run's, because it dominates it, and what it stands for, in words. None where the run's
@@ -269,13 +262,13 @@ class _Sampler:
     event: Callable[[Mechanism], DpEvent]
     relation: str
     assumes: str
-    says: Callable[[Mechanism], str]
+    says: str
     dominated: Callable[[Mechanism, float], tuple[DpEvent, str]] | None = None
     sides: str = "both"
 
 
 def _poisson(run: Mechanism) -> DpEvent:
-    rate, sigma, steps = run._all_known("rate", "noise_multiplier", "steps")
+    rate, sigma, steps = run.known("rate", "noise_multiplier", "steps")
     return dpcal.accountants.events.dpsgd(
         sampling_probability=rate_of(rate), noise_multiplier=sigma, steps=steps
     )
@@ -284,7 +277,7 @@ def _poisson(run: Mechanism) -> DpEvent:
 def _sampled(kind: str) -> Callable[[Mechanism], DpEvent]:
     def event(run: Mechanism) -> DpEvent:
         events = dpcal.accountants.events
-        n, sigma, steps = run._all_known("n", "noise_multiplier", "steps")
+        n, sigma, steps = run.known("n", "noise_multiplier", "steps")
         gaussian = events.GaussianDpEvent(sigma)
         batch = getattr(events, kind)(n, run.batch_size, gaussian)
         return events.SelfComposedDpEvent(batch, steps)
@@ -294,12 +287,12 @@ def _sampled(kind: str) -> Callable[[Mechanism], DpEvent]:
 
 def _shuffled(run: Mechanism) -> DpEvent:
     events = dpcal.accountants.events
-    (sigma,) = run._all_known("noise_multiplier")
+    (sigma,) = run.known("noise_multiplier")
     return events.SelfComposedDpEvent(events.GaussianDpEvent(sigma), run.passes)
 
 
 def _allocated(run: Mechanism) -> DpEvent:
-    (sigma,) = run._all_known("noise_multiplier")
+    (sigma,) = run.known("noise_multiplier")
     accountants = dpcal.accountants
     independent = accountants.matrix.LambdaCGD(run.batches * run.passes, 0.0)
     once_a_pass = accountants.correlated.RandomAllocation(1, run.batches)
@@ -314,7 +307,7 @@ def _told_batches(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
 
 
 def _told_draws(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
-    n, batch, sigma, steps = run._all_known("n", "batch_size", "noise_multiplier", "steps")
+    n, batch, sigma, steps = run.known("n", "batch_size", "noise_multiplier", "steps")
     if run.relation != ADD_OR_REMOVE:
         raise UnsupportedEvent(
             f"No certificate covers --sampler {run.sampler} under {run.relation!r}: the event that "
@@ -332,41 +325,32 @@ def _told_draws(run: Mechanism, failure: float) -> tuple[DpEvent, str]:
     return event, words
 
 
-def _each(words: str) -> Callable[[Mechanism], str]:
-    return lambda run: words.format(run=run)
-
-
 SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
     {
         "poisson": _Sampler(
             _poisson,
             ADD_OR_REMOVE,
             "every record joins every batch by a coin of its own",
-            _each(
-                "{run.steps} Poisson samples, which each record joins with probability {run.rate}"
-            ),
+            "{run.steps} Poisson samples, which each record joins with probability {run.rate}",
         ),
         "random-allocation": _Sampler(
             _allocated,
             ADD_OR_REMOVE,
             "in every pass each record draws one of the batches, independently of the others",
-            _each(
-                "{run.batches} batches a pass, of which each record draws one, in {run.passes} "
-                "passes"
-            ),
+            "{run.batches} batches a pass, of which each record draws one, in {run.passes} passes",
             _told_batches,
         ),
         "without-replacement": _Sampler(
             _sampled("SampledWithoutReplacementDpEvent"),
             ADD_OR_REMOVE,
             "every batch is a fresh uniform set of batch_size records",
-            _each("{run.steps} batches of {run.batch_size} distinct records out of {run.n}"),
+            "{run.steps} batches of {run.batch_size} distinct records out of {run.n}",
         ),
         "with-replacement": _Sampler(
             _sampled("SampledWithReplacementDpEvent"),
             ADD_OR_REMOVE,
             "every batch is batch_size independent draws of one record",
-            _each("{run.steps} batches of {run.batch_size} draws from {run.n} records"),
+            "{run.steps} batches of {run.batch_size} draws from {run.n} records",
             _told_draws,
             "upper",
         ),
@@ -374,9 +358,7 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
             _shuffled,
             ZERO_OUT,
             "each record is in one batch of every pass; nothing is gained from the shuffling",
-            _each(
-                "shuffled batches, of which each record is in one in each of {run.passes} passes"
-            ),
+            "shuffled batches, of which each record is in one in each of {run.passes} passes",
         ),
     }
 )

@@ -210,7 +210,7 @@ def test_help_has_an_example_that_parses(capsys):
         assert ended.value.code == 0
         # A line that ends in a backslash goes on in the next one, as in a shell.
         text = " ".join(capsys.readouterr().out.replace("\\\n", " ").split())
-        for example in getattr(load(name), "EXAMPLES", (load(name).EXAMPLE,)):
+        for example in load(name).EXAMPLES:
             assert f"dpcal {name} {example}" in text
             assert _parser(name).parse_args([name, *example.split()]).command == name
 
