@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 
 from dpcal.accountants import renyi
 from dpcal.accountants.answers import Bounds
@@ -52,6 +53,9 @@ _ACCEPTED_ERRORS: dict[type, float] = {
 }
 # Relative error of an exact sum above which it is not an answer.
 _MOST_LOST = 0.5
+# Shares of epsilon that are tried where delta is out of reach: next to the largest loss no contour
+# may serve where one does further inside.
+_FURTHER_INSIDE = (0.99, 0.9, 0.5)
 # Relative width of an epsilon that Renyi's bound, which takes a search of its own, cannot improve.
 _CLOSE = 1e-6
 
@@ -84,13 +88,16 @@ def _distance(bounds: Bounds) -> float:
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     """Return bounds on log delta(epsilon) where every loss is finite."""
-    bounds = _log_delta(direction, epsilon)[0]
-    below = direction.below
+    return _rounded(direction, lambda item: _log_delta(item, epsilon)[0])
+
+
+def _rounded(direction: Direction, bounds_of: Callable[[Direction], Bounds]) -> Bounds:
+    """Return bounds where losses may be rounded up; their lower end is that of losses below."""
+    bounds, below = bounds_of(direction), direction.below
     if below is None:
         return bounds
-    # Contours bound the rounded losses only.
-    lower = _finite_log_delta(below, epsilon).lower
-    return Bounds(lower, bounds.upper, f"rounded, {bounds.method}")
+    lower = bounds_of(below).lower
+    return Bounds(min(lower, bounds.upper), bounds.upper, f"rounded, {bounds.method}")
 
 
 def _best(bounds: Bounds, direction: Direction, epsilon: float) -> Bounds:
@@ -144,9 +151,18 @@ def _log_delta(direction: Direction, epsilon: float) -> tuple[Bounds, Inversion 
         inversion = invert(total, epsilon)
         return _best(inversion.log_bounds(epsilon), direction, epsilon), inversion
     except OutOfReach:
-        # Renyi's bound, which has moments in closed form where no others are affordable.
-        unknown = Bounds(-math.inf, 0.0, "no bound")
-        return _best(unknown, direction, epsilon), None
+        # Renyi's bound has moments in closed form where no others are affordable.
+        return _best(_before(total, epsilon), direction, epsilon), None
+
+
+def _before(total: Total, epsilon: float) -> Bounds:
+    """Return an upper bound at a smaller epsilon, as delta falls; 0 if no contour reaches one."""
+    for share in _FURTHER_INSIDE if math.isfinite(total.upper) and not total.is_many else ():
+        with contextlib.suppress(OutOfReach):
+            found = invert(total, share * epsilon).log_bounds(share * epsilon)
+            if found.upper < 0.0:
+                return Bounds(-math.inf, found.upper, found.method)
+    return Bounds(-math.inf, 0.0, "no bound")
 
 
 def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
@@ -175,13 +191,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     """Return bounds on epsilon where every loss is finite."""
-    below = direction.below
-    if below is None:
-        return _epsilon_of_pairs(direction, log_delta)
-    # Contours bound the rounded losses only.
-    upper = _epsilon_of_pairs(direction, log_delta)
-    lower = _epsilon_of_pairs(below, log_delta).lower
-    return Bounds(min(lower, upper.upper), upper.upper, f"rounded, {upper.method}")
+    return _rounded(direction, lambda item: _epsilon_of_pairs(item, log_delta))
 
 
 def _epsilon_of_pairs(direction: Direction, log_delta: float) -> Bounds:
@@ -258,7 +268,7 @@ def log_delta_slope(
 def _rates(
     direction: Direction, moved: Direction, change: float
 ) -> tuple[list[dict[str, float]], list[float]] | None:
-    """Return derivatives of parameters and counts, or None if the parts do not correspond."""
+    """Return the derivatives of parameters and counts, or None if the parts do not correspond."""
     if len(moved.parts) != len(direction.parts):
         return None
     rates, growths = [], []

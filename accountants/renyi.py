@@ -58,11 +58,6 @@ def divergence(direction: Direction, order: float) -> float:
     return max(0.0, log_mgf) * (1 + 32 * UNIT) / c
 
 
-def _variance(total: Total) -> float:
-    """Return curvature of log M at 0, for a first guess."""
-    return max(float(total.moments([0.0])[0, 2]), 1e-12)
-
-
 # Tilts at which bounds in closed form are compared, where no quadrature is affordable: 40 a decade,
 # between which the best is refined.
 _TILTS = np.geomspace(1e-20, 1e12, 1281)
@@ -72,6 +67,22 @@ _TILTS = np.geomspace(1e-20, 1e12, 1281)
 def _chernoff_at_tilts() -> tuple[float, ...]:
     """Return the Chernoff factor at each of these tilts, which takes longer than a bound."""
     return tuple(float(log_chernoff(c)) for c in _TILTS)
+
+
+def _best_tilt(
+    total: Total,
+    equation: Callable[[Total, float], tuple[float, float]],
+    cost: Callable[[float, float, float], float],
+    guess: Callable[[float, float], float],
+) -> tuple[float, float]:
+    """Return the tilt c at the root of an equation, or by :func:`_closed_form`, and log M(c)."""
+    try:
+        _, mean, variance = (float(value) for value in total.moments([0.0])[0])
+        start = min(guess(mean, max(variance, 1e-12)), 8.0)
+        c = root_of(equation, total, total.subset, 0.0, math.inf, start, _TOLERANCE)
+        return c, float(total.moments([c])[0, 0])
+    except OutOfReach:
+        return _closed_form(total, cost)
 
 
 def _closed_form(total: Total, cost: Callable[[float, float, float], float]) -> tuple[float, float]:
@@ -112,7 +123,7 @@ def epsilon_bounds(direction: Direction, log_delta: float) -> Bounds:
 
 
 def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
-    """Return upper bound on epsilon where every loss is finite."""
+    """Return an upper bound on epsilon where every loss is finite."""
     if not direction.parts:
         return Bounds(0.0, 0.0, "no loss")
     total = Total(direction.parts)
@@ -127,12 +138,10 @@ def _finite_epsilon(direction: Direction, log_delta: float) -> Bounds:
     def cost(c: float, log_mgf: float, chernoff: float) -> float:
         return (log_mgf + chernoff - log_delta) / c
 
-    try:
-        guess = min(max(math.sqrt(-2 * log_delta / _variance(total)), 1e-6), 8.0)
-        c = root_of(equation, total, total.subset, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(total.moments([c])[0, 0])
-    except OutOfReach:
-        c, log_mgf = _closed_form(total, cost)
+    def guess(mean: float, variance: float) -> float:
+        return max(math.sqrt(-2 * log_delta / variance), 1e-6)
+
+    c, log_mgf = _best_tilt(total, equation, cost, guess)
     value = log_mgf + float(log_chernoff(c)) - log_delta
     margin = 32 * UNIT * (abs(log_mgf) + abs(log_delta) + 4)
     upper = max(0.0, (value + margin) / c)
@@ -155,7 +164,7 @@ def log_delta_bounds(direction: Direction, epsilon: float) -> Bounds:
 
 
 def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
-    """Return upper bound on log delta(epsilon) where every loss is finite."""
+    """Return an upper bound on log delta(epsilon) where every loss is finite."""
     if not direction.parts:
         return Bounds(-math.inf, -math.inf, "no loss")
     total = Total(direction.parts)
@@ -170,13 +179,10 @@ def _finite_log_delta(direction: Direction, epsilon: float) -> Bounds:
     def cost(c: float, log_mgf: float, chernoff: float) -> float:
         return log_mgf - c * epsilon + chernoff
 
-    try:
-        mean = float(total.moments([0.0])[0, 1])
-        guess = min(max((epsilon - mean) / _variance(total), 0.1), 8.0)
-        c = root_of(equation, total, total.subset, 0.0, math.inf, guess, _TOLERANCE)
-        log_mgf = float(total.moments([c])[0, 0])
-    except OutOfReach:
-        c, log_mgf = _closed_form(total, cost)
+    def guess(mean: float, variance: float) -> float:
+        return max((epsilon - mean) / variance, 0.1)
+
+    c, log_mgf = _best_tilt(total, equation, cost, guess)
     margin = 32 * UNIT * (abs(log_mgf) + abs(c * epsilon) + 4)
     value = log_mgf - c * epsilon + float(log_chernoff(c)) + margin
     return Bounds(-math.inf, min(0.0, value), f"Renyi order {1 + c:.6g}")

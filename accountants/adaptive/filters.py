@@ -68,7 +68,7 @@ _ORDERS = tuple(1 + 2.0**k for k in range(-1, 11))
 
 
 def _squared_mu(event: events.DpEvent, relation: str) -> float:
-    """Return squared GDP parameter of a composition of Gaussian mechanisms."""
+    """Return the squared GDP parameter of a composition of Gaussian mechanisms."""
     composition = decompose(event, relation)
     if not composition.private:
         return math.inf
@@ -102,7 +102,7 @@ def _renyi_budget(c: float, epsilon: float, log_delta: float) -> float:
 
 
 def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float) -> float:
-    """Return order at which the budget is the largest multiple of ``cost(order)``."""
+    """Return the order at which the budget is the largest multiple of ``cost(order)``."""
     from scipy.optimize import minimize_scalar
 
     def multiple(x: float) -> float:
@@ -118,13 +118,13 @@ def _best_order(cost: Callable[[float], float], epsilon: float, log_delta: float
 
 
 def _zcdp_budget(epsilon: float, log_delta: float) -> float:
-    """Return largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
+    """Return the largest rho such that rho-zCDP implies (epsilon, delta) at the best order."""
     order = _best_order(lambda order: order, epsilon, log_delta)
     return _renyi_budget(order - 1, epsilon, log_delta) / order
 
 
 def _gdp_budget(epsilon: float, log_delta: float) -> float:
-    """Return largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
+    """Return the largest mu^2 such that mu-GDP implies (epsilon, delta), rounded down."""
 
     def excess(mu: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)

@@ -144,7 +144,7 @@ class _Test:
         return np.minimum(lower, best), best
 
     def _power_from_advantage(self, rate: float) -> float:
-        """Return lower bound on the best true-positive rate from delta(0) alone.
+        """Return a lower bound on the best true-positive rate from delta(0) alone.
 
         The curve of true- against false-positive rates is concave, holds (0, 0) and (1, 1), and is
         delta(0) above the diagonal somewhere; the extremes are at false-positive rates of 0 and 1 -
@@ -523,7 +523,7 @@ def _gdp_mu(direction: Direction, slack: float) -> Bounds:
 
 
 def _threshold(holds: Callable[[float], bool], largest: float = math.inf) -> float:
-    """Return smallest number, to a relative 1e-9, from which on ``holds`` is true; rounded up."""
+    """Return the smallest number from which ``holds`` is true, rounded up by 1e-9 at most."""
     high = min(1.0, largest)
     while high < largest and not holds(high):
         if high > _LARGEST_MU:

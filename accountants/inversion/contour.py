@@ -360,7 +360,7 @@ class Contour:
     def parameter_slope(
         self, epsilon: float, rates: list[dict[str, float]], growths: list[float]
     ) -> float:
-        """Return derivative of log delta(epsilon) along a change of the parts of the law.
+        """Return the derivative of log delta(epsilon) along a change of the parts of the law.
 
         Parameters
         ----------

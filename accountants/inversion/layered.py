@@ -58,7 +58,7 @@ def invert_layered(total: Total, epsilon: float, spread: float = 0.0) -> Inversi
 
 
 def single_step_log_delta(total: Total, epsilon: float) -> float:
-    """Return log of the sum of the steps' own deltas, a guess where steps seldom lose anything."""
+    """Return the log of the sum of the steps' own deltas, a guess if losses are rare."""
     found = [-math.inf]
     for loss, times in total.parts:
         closed = loss.log_delta(epsilon)

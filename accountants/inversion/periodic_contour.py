@@ -117,7 +117,7 @@ class LatticeContour(Contour):
         return np.asarray(first), np.asarray(second)
 
     def _kernel_at_c(self, epsilon: float) -> float:
-        """Return absolute value of d K(c), free of cancellation."""
+        """Return the absolute value of d K(c), free of cancellation."""
         with np.errstate(all="ignore"):
             first, second = self._kernel(np.array([self.c + 0j]), epsilon)
         value = abs(float((first - second).real[0]))
@@ -126,7 +126,7 @@ class LatticeContour(Contour):
         return value
 
     def _log_peaks(self, epsilons: Reals) -> Reals:
-        """Return log of the integrand at the real node, at each epsilon."""
+        """Return the log of the integrand at the real node, at each epsilon."""
         kernels = [math.log(self._kernel_at_c(float(epsilon))) for epsilon in epsilons]
         return np.asarray(self.log_mgf - self.c * epsilons + np.array(kernels))
 

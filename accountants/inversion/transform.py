@@ -82,7 +82,7 @@ class Line(ABC):
 
     @abstractmethod
     def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return log of transform(c + i k step) exp(-i k step mean) / transform(c)."""
+        """Return the log of transform(c + i k step) exp(-i k step mean) / transform(c)."""
 
     @abstractmethod
     def log_decay(self, t: Reals, ratio: float) -> Reals:
@@ -124,7 +124,7 @@ class Measure(ABC):
         return np.asarray(log_mass + log_chernoff(c) + UNIT * rounding)
 
     def mass_rounding(self, c: Reals) -> Reals | float:
-        """Return rounding of the log masses, in units, beyond that of sums of accurate terms."""
+        """Return the log masses' rounding, in units, beyond that of sums of accurate terms."""
         return 0.0
 
     @cached_property
@@ -195,7 +195,7 @@ class ProductLine(Line):
         self._rounding: Reals | float = 0.0
 
     def log_ratio(self, step: float, nodes: int) -> Complexes:
-        """Return sum of the parts' logarithms."""
+        """Return the sum of the parts' logarithms."""
         total = 1j * self._offset * step * np.arange(nodes)
         self._rounding = 8.0
         some = SomeNodes(step, nodes)
@@ -206,7 +206,7 @@ class ProductLine(Line):
         return np.asarray(total)
 
     def log_decay(self, t: Reals, ratio: float) -> Reals:
-        """Return sum of the parts' bounds."""
+        """Return the sum of the parts' bounds."""
         total = np.zeros_like(t)
         for tilt, times in self.tilts:
             total += times * np.minimum(tilt.log_decay(t, ratio), 0.0)
@@ -296,7 +296,7 @@ class Product(Measure):
         return line
 
     def mass_rounding(self, c: Reals) -> Reals | float:
-        """Return rounding of the log masses of truncated pieces, in units."""
+        """Return the rounding of the log masses of truncated pieces, in units."""
         return np.array([extra_rounding(self.pieces, float(at)) for at in c])
 
     @property
@@ -377,5 +377,5 @@ class Total(Product):
         return math.log(-math.expm1(unaffected)) if unaffected < 0 else -math.inf
 
     def log_mgf_bound(self, c: float) -> float:
-        """Return closed-form upper bound on log M(c), c > 0."""
+        """Return a closed-form upper bound on log M(c), c > 0."""
         return sum(times * loss.log_mgf_bound(c) for loss, times in self.parts)

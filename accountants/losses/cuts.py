@@ -96,11 +96,11 @@ class Cut:
         return cls(position, width)
 
     def log_below(self, x: Reals, shift: float = 0.0) -> Any:
-        """Return log of the share below the cut at the points x + i shift; real for no shift."""
+        """Return the log share below the cut at the points x + i shift; real for no shift."""
         return log_ndtr((self.position - x - (1j * shift if shift else 0.0)) / self.width)
 
     def log_beyond(self, x: Reals, shift: float = 0.0) -> Any:
-        """Return log of the share beyond the cut at the points x + i shift; real for no shift."""
+        """Return the log share beyond the cut at the points x + i shift; real for no shift."""
         return log_ndtr((x + (1j * shift if shift else 0.0) - self.position) / self.width)
 
 

@@ -230,7 +230,7 @@ class ScatteredLoss(DiscreteLoss):
 def _hockey_stick(
     log_masses: Reals, values: Reals, epsilon: float, error: float
 ) -> tuple[float, float]:
-    """Return log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
+    """Return the log of sum_j P_j (1 - exp(epsilon - l_j))_+ and its relative error."""
     above = values > epsilon
     if not above.any():
         return -math.inf, 0.0
@@ -283,7 +283,7 @@ def convolve(loss: LatticeLoss, times: int, epsilon: float) -> tuple[float, floa
 
 
 def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str]:
-    """Return checked probability of an answer at random, number of answers, and name."""
+    """Return the checked probability of an answer at random, number of answers, and name."""
     p = _validate.probability(noise_parameter=noise_parameter)
     k = _validate.count(num_buckets=num_buckets)
     if k < 2:
@@ -292,12 +292,12 @@ def _response(noise_parameter: float, num_buckets: int) -> tuple[float, int, str
 
 
 def _log_own(p: float, k: int) -> float:
-    """Return log probability 1 - p + p / k of a record's own answer."""
+    """Return a log probability 1 - p + p / k of a record's own answer."""
     return math.log1p(-p * (1 - 1 / k))
 
 
 def _own_over_other(p: float, k: int) -> float:
-    """Return log of how much likelier a record's own answer is than each other.
+    """Return the log of how much likelier a record's own answer is than each other.
 
     It is the log of 1 + (1 - p) k / p, which keeps its digits for p near 1.
     """

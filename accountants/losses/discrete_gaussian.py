@@ -118,7 +118,7 @@ class DiscreteGaussian(PrivacyLoss):
         return self._direct_theta(fraction, rest)
 
     def _dual_theta(self, fraction: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Return log of the theta ratio and three moments of the noise, by Poisson summation.
+        """Return the log of the theta ratio and three moments of the noise, by Poisson summation.
 
         The noise about u is Gaussian but for the factor 1 + 2 sum a_k cos(2 pi k u).
         """
@@ -139,7 +139,7 @@ class DiscreteGaussian(PrivacyLoss):
         return log_ratio, fraction + m1, m2 - m1**2, central
 
     def _direct_theta(self, fraction: Reals, rest: Reals) -> tuple[Reals, Reals, Reals, Reals]:
-        """Return log of the theta ratio and three moments of the noise, summed term by term."""
+        """Return the log of the theta ratio and three moments of the noise, summed term by term."""
         twice = 2 * self.sigma**2
         weights = np.exp(-self._exponents(fraction, rest))
         mass = weights.sum(axis=1)

@@ -111,7 +111,7 @@ _SHIFTED = HalfLine(slope=0.6, strip=0.42, first=-23.0)
 
 
 def _scale(rule: HalfLine, mu: float) -> float:
-    """Return largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
+    """Return the largest scale for which mu Im y stays below about 1 and Im y below 1.2."""
     reach = 1.2 if rule.slope == 0 else 1.0
     return min(reach / mu, 1.2) / (rule.slope + rule.strip)
 
@@ -207,7 +207,7 @@ class FixedBatchGaussian(PrivacyLoss):
         return y, ell, log_base, 2 * density * scale * left_out
 
     def _lattice(self, highest: float) -> tuple[Reals, Reals]:
-        """Return values of the loss and log probabilities under Q, for powers up to ``highest``."""
+        """Return values of the loss and log probabilities under Q, for powers to ``highest``."""
         kept = self._lattices.get("last")
         if kept is None or kept[0] < highest:
             reach = 2.0 ** math.ceil(math.log2(max(8.0, highest)))
@@ -272,7 +272,7 @@ class _FixedBatchTilt(QuadratureTilt):
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return derivative of log M along the nodes, from the same points with other weights.
+        """Return the derivative of log M along the nodes, from the same points with other weights.
 
         The ends of both half-lines move with mu; w = 1 there, and with the change of the
         mass at 0 they leave a constant.

@@ -142,7 +142,7 @@ class GaussianMixtures(PrivacyLoss):
         return float(np.logaddexp.reduce(np.add(logs, exponents)))
 
     def _lattice(self, powers: Reals) -> _Lattice:
-        """Return quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
+        """Return a quadrature lattice that serves all ``powers`` > 0; the last one is kept."""
         highest = float(powers.max())
         lattice = self._lattices.get("last")
         if lattice is None or highest > lattice.highest:
@@ -191,7 +191,7 @@ class GaussianMixtures(PrivacyLoss):
 def _difference_of_tails(
     above: _Side, below: _Side, x: float, epsilon: float
 ) -> tuple[float, float]:
-    """Return log of P(y > x) - exp(epsilon) Q(y > x) from both tails, and its relative error."""
+    """Return log(P(y > x) - exp(epsilon) Q(y > x)) from both tails, and its relative error."""
     log_p, log_q = above.log_exceeds(x), epsilon + below.log_exceeds(x)
     if not log_q < log_p:
         return -math.inf, math.inf
@@ -202,7 +202,7 @@ def _difference_of_tails(
 def _difference_of_ratios(
     above: _Side, below: _Side, x: float, epsilon: float, missed: float
 ) -> tuple[float, float]:
-    """Return log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
+    """Return the log of P(y > x) - exp(epsilon) Q(y > x) from Mills ratios, and its relative error.
 
     Where the loss is epsilon, the density of P is exp(epsilon) times that of Q, and both tails are
     that density times a mean of Mills ratios over the components. Far out the ratios keep digits
@@ -241,7 +241,7 @@ class _Side:
         return np.asarray(shares / shares.sum())
 
     def posterior_mean(self, x: float) -> float:
-        """Return mean of the component that x came from; it rises with x."""
+        """Return the mean of the component that x came from; it rises with x."""
         return float(self._posterior(x) @ self.means)
 
     def mean_mills_ratio(self, x: float) -> float:
@@ -253,7 +253,7 @@ class _Side:
         return float(shares[kept] @ ratios)
 
     def log_weight(self, x: NDArray[np.complexfloating[Any, Any]]) -> Complexes:
-        """Return log of the density ratio at x, keeping the digits of small values."""
+        """Return the log of the density ratio at x, keeping the digits of small values."""
         exponents = np.multiply.outer(self.means, x) - (self.means**2 / 2)[:, None]
         pivot = np.take_along_axis(exponents, exponents.real.argmax(axis=0)[None], axis=0)[0]
         value = pivot + np.log(self.weights @ np.exp(exponents - pivot))

@@ -49,7 +49,7 @@ _REACH = 45.0
 
 
 def _log_integral(a: float, rate: Reals) -> Reals:
-    """Return log of the integral of exp(rate l) over [-a, a]."""
+    """Return the log of the integral of exp(rate l) over [-a, a]."""
     size = np.maximum(np.abs(rate), 1e-300)
     return np.asarray(a * size + np.log(-np.expm1(-2 * a * size) / size))
 

@@ -47,7 +47,7 @@ def complex_log1p(z: Any) -> Complexes:
 
 
 def exponents_of(ell: Complexes, weights: Complexes, power: float, log_mass: float) -> Reals:
-    """Return sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
+    """Return the sizes of the terms of the logarithms of weights (density) exp(power L) / mass.
 
     The density's is at most the sum of the others'.
     """

@@ -190,7 +190,7 @@ class _SampledTilt(QuadratureTilt):
         )
 
     def log_slope(self, step: float, nodes: int, parameter: str) -> Complexes:
-        """Return derivative of log M along the nodes, from the same points with other weights."""
+        """Return the derivative of log M along the nodes, by other weights at the same points."""
         loss = self._loss
         q, sigma = loss.sampling_probability, loss.noise_multiplier
         sign = loss._sign

@@ -192,7 +192,7 @@ class TrapezoidRule:
     def exponents(
         self, ell: Complexes, weights: Complexes, x: Reals, power: float, log_mass: float
     ) -> Reals:
-        """Return sizes of the terms of the logarithms of weights on the shifted line."""
+        """Return the sizes of the terms of the logarithms of weights on the shifted line."""
         u: Complexes = (x - 0.5) / self.sigma**2 + np.complex128(1j * self.angle)
         sizes = exponents_of(ell, weights, power, log_mass)
         return np.asarray(sizes + abs(power) * argument_sizes(self.q, u, ell))

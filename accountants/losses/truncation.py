@@ -211,7 +211,7 @@ class Truncation:
         return float(x[ends[0]])
 
     def _log_share(self, x: Reals, shift: float) -> Any:
-        """Return log of the share of each point x + i shift that the part has."""
+        """Return the log of the share of each point x + i shift that the part has."""
         if self.lower is None and self.upper is not None:
             return self.upper.log_below(x, shift)
         assert self.lower is not None
@@ -221,7 +221,7 @@ class Truncation:
     # -- moments
 
     def _lost(self, c: Any) -> Any:
-        """Return size of the terms that correct a mass for what is cut off."""
+        """Return the size of the terms that correct a mass for what is cut off."""
         return abs(c) * math.exp(self._log_base_rest) + (1.0 + c) * math.exp(self.log_rest)
 
     def _plain(self, c: Any) -> Any:
@@ -279,7 +279,7 @@ class Truncation:
         result[:, 0] = np.where(rare, whole + np.log1p(-share), result[:, 0])
 
     def mass_rounding(self, c: float) -> float:
-        """Return rounding of the log mass, in units, beyond that of a sum near its size."""
+        """Return the rounding of the log mass, in units, beyond that of a sum near its size."""
         if self._how is _BELOW:
             return 64.0 if self._plain(c) else 64.0 * float(self._lost(c))
         if self._other is not None:
@@ -338,7 +338,7 @@ class TwoTruncations(TwoParts):
         return self.bulk.tilt(c), self.jumps.tilt(c)
 
     def bulk_rounding(self, c: float) -> float:
-        """Return rounding of the bulk's log mass, in units, beyond that of a sum near its size."""
+        """Return the rounding of the bulk's log mass, in units, beyond that of a plain sum."""
         return self.bulk.mass_rounding(c)
 
 

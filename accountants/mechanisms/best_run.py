@@ -217,7 +217,7 @@ class _Runs:
 
 
 def _gathered(weights: Reals, places: Reals) -> tuple[Reals, Reals]:
-    """Return terms that are close in log x, as one at the smallest x, which is no less."""
+    """Return the terms that are close in log x, as one at the smallest x, which is no less."""
     with np.errstate(divide="ignore"):
         bins = np.floor((np.log(places) - math.log(places[-1])) / _GATHERED)
     first = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
@@ -292,7 +292,7 @@ def _law(losses: Reals, deltas: Reals, reverse: Reals, name: str) -> PrivacyLoss
 
 
 def _log(value: Fraction) -> float:
-    """Return log of a positive fraction, which may be below the range of a double."""
+    """Return the log of a positive fraction, which may be below the range of a double."""
     if 0.5 < value < 2:
         return math.log1p(float(value - 1))
     return math.log(value.numerator) - math.log(value.denominator)
