@@ -1,11 +1,11 @@
 """Ball arithmetic of python-flint, imported when the first ball is computed.
 
 A ball is a midpoint with a radius, and every operation encloses the exact result. The package
-python-flint is an optional extra. The names ``acb``, ``acb_mat``, ``arb``, ``arb_poly`` and ``ctx``
-of this module are those of python-flint.
+python-flint is an optional extra. The names ``acb``, ``acb_mat``, ``arb`` and ``arb_poly`` of this
+module are those of python-flint; ``workprec`` sets the precision, for one thread at a time.
 
 >>> from dpcal.accountants.certificates import balls
->>> with balls.ctx.workprec(64):
+>>> with balls.workprec(64):
 ...     third = balls.arb(1) / 3
 >>> 3 * third == 1, (3 * third).overlaps(balls.arb(1))
 (False, True)
@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpcal._precision import workprec
 from dpcal.errors import MissingExtra
 
-__all__ = ["Ball", "probability"]
+__all__ = ["Ball", "probability", "workprec"]
 
 # python-flint has no type annotations.
 Ball = Any
 
-_NAMES = ("acb", "acb_mat", "arb", "arb_poly", "ctx")
+_NAMES = ("acb", "acb_mat", "arb", "arb_poly")
 # Relative radius of the balls around numbers that doubles hold only up to a rounding. A quotient
 # has a relative error of 2^-53, a sum of weights a few of them.
 _ROUNDING = 2.0**-50

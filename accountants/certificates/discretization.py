@@ -11,7 +11,7 @@ Cut the outputs of a pair (P, Q) into intervals.
 Every number is enclosed in ball arithmetic.
 
 >>> from dpcal.accountants.certificates import balls
->>> with balls.ctx.workprec(64):
+>>> with balls.workprec(64):
 ...     p, q, u, v = (balls.arb(x) for x in ("0.5", "0.4", 0, "0.5"))
 ...     (_, at_u), (_, at_v) = at_both_ends(p, q, u, v)
 ...     value, _ = as_one_value(p, q)

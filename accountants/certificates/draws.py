@@ -88,7 +88,7 @@ def dominating_draws(
     failure = _validate.probability(failure=failure)
     if size == 1:
         raise UnsupportedEvent("A single record is drawn always: size must be > 1.")
-    with balls.ctx.workprec(_BITS):
+    with balls.workprec(_BITS):
         chances, beyond = _law(size, batch, failure)
         weights = [_upper(chance / (1 - beyond)) for chance in chances]
         failing = _upper(beyond)

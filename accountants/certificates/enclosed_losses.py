@@ -6,7 +6,7 @@ loss's parameters alone. The float tables of the loss are not used.
 >>> from dpcal.accountants.certificates import balls
 >>> from dpcal.accountants.certificates.proofs import Grid
 >>> from dpcal.accountants.losses.laplace import Laplace
->>> with balls.ctx.workprec(96):
+>>> with balls.workprec(96):
 ...     law = enclosed(Laplace(2.0)).law(Grid(0.1, 0, 8), dominating=True)
 ...     exact = (2 * (balls.arb(1) / 2).exp() + (-balls.arb(1)).exp()) / 3
 ...     moment = sum(mass * value.exp() for value, mass in zip(law.values, law.masses))

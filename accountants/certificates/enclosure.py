@@ -79,7 +79,7 @@ def enclose(
         ``"both"``, ``"lower"`` or ``"upper"``: which bound is asked for. With ``"upper"`` the lower
         one may be 0, which takes half of the time.
     """
-    with balls.ctx.workprec(bits):
+    with balls.workprec(bits):
         # A loss that may be infinite is so with a probability of its own.
         finite, given = balls.arb(1), []
         for loss, times in parts:

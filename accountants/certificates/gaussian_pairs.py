@@ -1,7 +1,7 @@
 """Pairs of mixtures of Gaussians on the real line, in ball arithmetic.
 
 >>> from dpcal.accountants.certificates import balls
->>> with balls.ctx.workprec(64):
+>>> with balls.workprec(64):
 ...     one, zero = balls.arb(1), balls.arb(0)
 ...     pair = GaussianPair(((one, one),), ((zero, one),), sigma=one)
 ...     pair.loss(balls.arb(2)).contains(balls.arb("1.5"))

@@ -13,7 +13,7 @@ side (Trefethen and Weideman 2014, Theorem 5.1), for every t. As each term of th
 t, the sum of absolute values at t bounds abs(M) everywhere beyond.
 
 >>> from dpcal.accountants.certificates import balls
->>> with balls.ctx.workprec(64):
+>>> with balls.workprec(64):
 ...     at_one = GaussianTransform(balls.arb(2)).along_line(balls.arb(1), balls.arb(1), nodes=1)[0]
 ...     at_one.overlaps(balls.acb(4).exp())             # exp(eta^2 (z^2 + z) / 2)
 True

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 
 from dpcal import _validate
 from dpcal._ext.discrete import add_from_table
+from dpcal._precision import workprec
 from dpcal.errors import MissingExtra
 from dpcal.optim.boundary.seeds import KeyStream
 
@@ -220,7 +221,7 @@ def _factors(standard_deviation: float) -> tuple[int, ...]:
 def _table(standard_deviation: float) -> tuple[Words, Words]:
     """Return the upper and lower words of P(X <= x), rounded down, for x from -1023 to 1023."""
     try:
-        from flint import arb, ctx, fmpq
+        from flint import arb, fmpq
     except ImportError as missing:
         raise MissingExtra(
             "noise='discrete' makes its tables with the package 'python-flint', which is not "
@@ -229,8 +230,7 @@ def _table(standard_deviation: float) -> tuple[Words, Words]:
     numerator, denominator = standard_deviation.as_integer_ratio()
     rate = fmpq(denominator**2, 2 * numerator**2)
     end = TABLE // 2
-    before, ctx.prec = ctx.prec, 4 * PRECISION
-    try:
+    with workprec(4 * PRECISION):
         weights = [arb(-x * x * rate).exp() for x in range(end + 2)]
         total = weights[0] + 2 * sum(weights[1:], arb(0))
         shares: list[int] = []
@@ -240,8 +240,6 @@ def _table(standard_deviation: float) -> tuple[Words, Words]:
             if x >= -end:
                 share = (sum_so_far / total * arb(2) ** PRECISION).lower().floor()
                 shares.append(min(int(share.unique_fmpz()), 2**PRECISION - 1))
-    finally:
-        ctx.prec = before
     high = np.array([share >> 64 for share in shares], dtype=np.uint64)
     low = np.array([share & (2**64 - 1) for share in shares], dtype=np.uint64)
     high.flags.writeable = low.flags.writeable = False

@@ -18,6 +18,7 @@ from typing import Any
 
 import flint
 
+from dpcal._precision import workprec
 from dpcal.calibrate.papers.kernel import terms as t
 from dpcal.calibrate.papers.kernel.rings import exact
 
@@ -42,7 +43,7 @@ def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
     Undecided
         Where the term may be undefined somewhere in the box.
     """
-    with flint.ctx.workprec(bits):
+    with workprec(bits):
         result = _value(term, {name: _ball(a).union(_ball(b)) for name, (a, b) in box.items()})
     t.require(result.is_finite(), "a finite enclosure")
     return result
