@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from dpcal import _validate
 from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import Plan, Priced
-from dpcal.errors import DpcalError
+from dpcal.errors import DpcalError, LedgerMismatch
 from dpcal.optim import Ledger, PrivateOracle
 from dpcal.optim.boundary import observers
 from dpcal.optim.boundary.seeds import Seed, Streams
@@ -87,6 +87,7 @@ class StepwiseOracle(PrivateOracle):
         self._open(objective, plan, streams, ledger=ledger, noise=noise)
         self._elsewhere = objective
         self._total: Any = None
+        self._left = 0
         if ledger is not None:
             for name, rounds in self._batches.rounds.items():
                 rounds.skip_to(ledger.count(name))
@@ -113,8 +114,9 @@ class StepwiseOracle(PrivateOracle):
             self._admission.spend(self._admission.asked(query.name, "gradient"), 1)
             if query.correlation is not None:
                 self._batches.rounds[query.name].begin()
-            self._total = 0
-            return self._batches.sample(query)
+            rows = self._batches.sample(query)
+            self._total, self._left = 0, len(rows)
+            return rows
 
     def add(self, gradients: NDArray[Any]) -> None:
         """Add gradients of records of the batch, shape (m, dimension), each clipped."""
@@ -131,9 +133,21 @@ class StepwiseOracle(PrivateOracle):
         clipped_sum
             ``clipped_sum(rows, bound)`` returns the sum of the gradients of some of them (numbers
             from 0 to ``count - 1``), each clipped to ``bound`` first, shape (dimension,), float64.
+
+        Raises
+        ------
+        OutOfTurn
+            If no batch was drawn, or more records are handed in than the batch has.
         """
         if not self.drawn:
             raise OutOfTurn("A batch must be drawn before its gradients are handed in.")
+        if count > self._left:
+            raise OutOfTurn(
+                f"count must be at most {self._left}, the records of the batch that were not yet "
+                f"handed in, got {count}: a record that is summed twice costs more than it is "
+                "charged for."
+            )
+        self._left -= count
         (query,) = self.plan.queries
         self._elsewhere.sums = clipped_sum
         origin, rows = np.zeros(self.dimension), np.arange(count, dtype=np.intp)
@@ -231,12 +245,19 @@ class Guarded(Priced):
         ValueError
             If the state is of another plan, or of parameters of another number.
         LedgerMismatch
-            If its ledger is not within its plan.
+            If its ledger is not within its plan, or holds fewer answers than were given here: what
+            was released stays released.
         """
         oracle = StepwiseOracle.continued(state)
         if (oracle.plan, oracle.dimension) != (self.plan, self._oracle.dimension):
             raise ValueError(
                 "state must be of a guard with the same plan and number of parameters."
+            )
+        if oracle.ledger.answers < self.ledger.answers:
+            raise LedgerMismatch(
+                f"state must hold the {self.ledger.answers} answers that this guard has given, got "
+                f"one of {oracle.ledger.answers}: restore the parameters of an earlier step, and "
+                "keep the guard."
             )
         self._oracle = oracle
 

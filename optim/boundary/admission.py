@@ -20,11 +20,12 @@ dpcal.errors.BudgetExceeded: query 'gradient' may be asked 3 times, 2 are spent,
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dpcal.calibrate.plan import Plan, Query, compose
-from dpcal.errors import BudgetExceeded, UnsupportedEvent
+from dpcal.errors import BudgetExceeded, NoiseReused, UnsupportedEvent
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.boundary.ledger import Ledger
 
@@ -89,6 +90,7 @@ class Admission:
         self._filter = filter
         self._parts = parts
         self._last_chosen: dict[str, Query] = {}
+        self._process = os.getpid()
 
     def asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
         """Return the query called ``name`` as it is asked now, or refuse it.
@@ -101,7 +103,17 @@ class Admission:
             Of answer that is wanted.
         noise_multiplier
             For adaptive queries, and needed by them: the noise that was chosen for this answer.
+
+        Raises
+        ------
+        NoiseReused
+            In a process that was forked since: it would draw the noise that its parent draws.
         """
+        if os.getpid() != self._process:
+            raise NoiseReused(
+                "this oracle was made before a fork, and its other process draws the same noise: "
+                "make oracles after a fork, each with a seed of its own or with seed=None."
+            )
         query = self.plan.query(name)
         if query.kind != kind:
             raise ValueError(

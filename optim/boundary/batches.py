@@ -21,7 +21,8 @@ records; where records are sampled independently, they do not depend on other re
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ class Rounds:
         Number of parameters.
     sampling, noise
         Generators of batches and of noise, for this query alone.
+    claim
+        ``claim(row)`` refuses a row of noise that was drawn before; None for no such check.
 
     Attributes
     ----------
@@ -67,6 +70,7 @@ class Rounds:
         *,
         sampling: np.random.Generator,
         noise: np.random.Generator,
+        claim: Callable[[int], None] | None = None,
     ) -> None:
         if query.correlation is None:
             raise ValueError(f"query {query.name!r} has independent noise.")
@@ -76,9 +80,12 @@ class Rounds:
         self.batch: Rows = np.empty(0, np.intp)
         self._batches = query.sampling.batches(n, strategy.steps, sampling)
         self._round = 0
+        self._claim = claim
 
-    def begin(self) -> None:
-        """Draw the next round's batch, and its noise."""
+    def begin(self, *, again: bool = False) -> None:
+        """Draw the next round's batch, and its noise; ``again``, for an answer that is kept."""
+        if self._claim is not None and not again:
+            self._claim(self._round)
         self._stream.read(self.noise)
         self.batch = next(self._batches)
         self._round += 1
@@ -130,6 +137,7 @@ class Batches:
                 self._dimension,
                 sampling=child,
                 noise=self._streams.noise,
+                claim=partial(self._streams.claim_row, query.name),
             )
             for query, child in zip(correlated, children, strict=True)
         }

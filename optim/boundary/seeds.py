@@ -65,6 +65,7 @@ class _Drawn:
 
     def __init__(self) -> None:
         self._roots: set[str] = set()
+        self._rows: dict[str, int] = {}
         self._lock = Lock()
         self.replays = 0
 
@@ -80,6 +81,19 @@ class _Drawn:
                     "dpcal.optim.replaying()."
                 )
             self._roots.add(kept)
+
+    def claim_row(self, root: str, row: int) -> None:
+        """Refuse a row of correlated noise that was drawn before, or that one after it was."""
+        kept = _digest("rows", root)
+        with self._lock:
+            if row < self._rows.get(kept, 0) and not self.replays:
+                raise NoiseReused(
+                    f"this process has drawn row {row} of this run's correlated noise already: the "
+                    "difference of two answers that share their noise has none. Go on from a state "
+                    "once, and from the last one. To reproduce a run that was released, run it "
+                    "inside dpcal.optim.replaying()."
+                )
+            self._rows[kept] = row + 1
 
 
 _DRAWN = _Drawn()
@@ -183,7 +197,10 @@ class Streams:
     given
         Whether a seed was given: then the run is private only as long as the seed is secret.
     public
-        Generator of choices that are no secret, from a root of its own.
+        Generator of choices that are not secret, from a root of its own.
+    in_file
+        Whether a file holds every answer before it is released: then the file says which rows of
+        correlated noise were used, and one that was drawn and not released is drawn again.
 
     Raises
     ------
@@ -193,6 +210,7 @@ class Streams:
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
         self.given = seed is not None
+        self.in_file = False
         words = _words(seed)
         self._plan, self._digest = plan, digest
         self._seed = words
@@ -259,6 +277,11 @@ class Streams:
                 key = bytes.fromhex(_digest("key", role, self._secret()))
                 self._words[role] = KeyStream(key)
             return self._words[role]
+
+    def claim_row(self, name: str, row: int) -> None:
+        """Refuse a row of a query's correlated noise that this process has drawn before."""
+        if not self.in_file:
+            _DRAWN.claim_row(_digest(name, self._secret()), row)
 
     def _stream(self, role: str) -> np.random.Generator:
         with self._lock:

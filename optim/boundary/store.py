@@ -39,6 +39,7 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,14 @@ class StoredOracle:
         self.closes_with_run = False
         self._every = _validate.count(store_every=every)
         self._waiting: list[tuple[int, str, bytes, str]] = []
+        # Questions of several threads are answered, and written, one after the other.
+        self._lock = RLock()
         self._path = Path(path)
         new = not self._path.exists()
         self._file = _opened(self._path)
         try:
             self._inner = self._started(objective, plan, seed, noise)
+            self._inner._streams.in_file = True
         except BaseException:
             self._file.close()
             if new:
@@ -232,16 +236,17 @@ class StoredOracle:
         LedgerMismatch
             If another run has opened the file since; nothing that is waiting may be released.
         """
-        if not self._waiting:
-            return
-        with self._file:
-            self._file.execute("BEGIN IMMEDIATE")
-            self._check_owner()
-            rows = [(*row, "") for row in self._waiting[:-1]]
-            # Where the streams stand after the last of them: no run goes on from between.
-            rows.append((*self._waiting[-1], json.dumps(self._inner._streams.positions())))
-            self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
-        self._waiting.clear()
+        with self._lock:
+            if not self._waiting:
+                return
+            with self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                self._check_owner()
+                rows = [(*row, "") for row in self._waiting[:-1]]
+                # Where the streams stand after the last of them: no run goes on from between.
+                rows.append((*self._waiting[-1], json.dumps(self._inner._streams.positions())))
+                self._file.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
+            self._waiting.clear()
 
     def close(self) -> None:
         """Write what is waiting, and let go of the file."""
@@ -258,6 +263,18 @@ class StoredOracle:
         *at: ArrayLike,
         **settings: float,
     ) -> Vector:
+        with self._lock:
+            return self._answered(kind, name, noise_multiplier, *at, **settings)
+
+    def _answered(
+        self,
+        kind: str,
+        name: str,
+        noise_multiplier: float | None,
+        *at: ArrayLike,
+        **settings: float,
+    ) -> Vector:
+        """Return the next answer: from the file, or a new one that waits for its transaction."""
         points = [numbers("w", each) for each in at]
         words = repr((kind, name, noise_multiplier, *settings.values())).encode()
         question = digest_of(np.frombuffer(words, dtype=np.uint8), *points).hex()
@@ -311,7 +328,7 @@ class StoredOracle:
         inner = self._inner
         inner._admission.spend(asked, 1)
         if asked.correlation is not None:
-            inner._batches.rounds[asked.name].begin()
+            inner._batches.rounds[asked.name].begin(again=True)
         elif asked.composition == "disjoint":
             inner._batches.parts.take(asked)
         self._position += 1

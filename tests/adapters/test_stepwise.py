@@ -8,9 +8,9 @@ import pytest
 import dpcal
 from dpcal import calibrate
 from dpcal.accountants.matrix import LambdaCGD
-from dpcal.adapters.stepwise import OutOfTurn, StepwiseOracle
+from dpcal.adapters.stepwise import Guarded, OutOfTurn, StepwiseOracle
 from dpcal.calibrate import Correlation, Plan, Query
-from dpcal.errors import BudgetExceeded
+from dpcal.errors import BudgetExceeded, LedgerMismatch
 
 
 def plan(**changes):
@@ -107,3 +107,27 @@ def test_independent_noise_is_not_drawn_twice_after_a_stop():
 def test_a_plan_of_other_queries_is_refused():
     with pytest.raises(ValueError, match="one query of kind 'gradient', got 'scalar'"):
         StepwiseOracle(plan(kind="scalar"), dimension=3)
+
+
+def test_no_more_records_are_summed_than_were_drawn():
+    oracle = StepwiseOracle(plan(noise_multiplier=2.0), dimension=3, seed=6)
+    rows = oracle.draw()
+    oracle.add(np.ones((len(rows), 3)))
+    with pytest.raises(OutOfTurn, match="count must be at most 0"):
+        oracle.add(np.ones((1, 3)))
+    oracle.answer()
+    with pytest.raises(OutOfTurn, match="must be drawn"):
+        oracle.add(np.ones((1, 3)))
+
+
+def test_a_guard_does_not_forget_what_it_released():
+    guard = Guarded()
+    guard._oracle = StepwiseOracle(plan(noise_multiplier=2.0, count=5), dimension=3, seed=6)
+    start = guard.state_dict()
+    guard._oracle.draw()
+    guard._oracle.answer()
+    later = guard.state_dict()
+    with pytest.raises(LedgerMismatch, match="must hold the 1 answers that this guard has given"):
+        guard.load_state_dict(start)
+    guard.load_state_dict(later)
+    assert guard.ledger.answers == 1

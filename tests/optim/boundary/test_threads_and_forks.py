@@ -1,0 +1,155 @@
+"""Answers to threads, to forked processes and after a restart: no noise is used twice."""
+
+import json
+import multiprocessing
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from flint import ctx
+
+from dpcal import calibrate, optim
+from dpcal.accountants.matrix import LambdaCGD
+from dpcal.adapters.stepwise import StepwiseOracle
+from dpcal.calibrate import Correlation, Plan, Query
+from dpcal.errors import NoiseReused
+from dpcal.optim.boundary.discrete import _table
+from dpcal.optim.boundary.store import StoredOracle, read_ledger
+
+OBJECTIVE = optim.Logistic(np.eye(4)[:, :2], [0, 1, 0, 1])
+
+
+def plan_of(count, **given):
+    query = Query(name="gradient", kind="gradient", max_norm=1.0, count=count, **given)
+    return Plan(optimizer="noisy_gd", n=4, queries=(query,), epsilon=50.0, delta=1e-5)
+
+
+FULL = plan_of(80, sampler="full", noise_multiplier=5.0)
+CORRELATED = plan_of(
+    8,
+    sampler="full",
+    noise_multiplier=5.0,
+    correlation=Correlation(strategy=LambdaCGD(8, 0.5)),
+)
+
+
+@pytest.mark.parametrize("every", [1, 8])
+def test_answers_to_threads_are_in_the_file_before_they_leave(tmp_path, every):
+    path = tmp_path / "store"
+    oracle = StoredOracle(path, OBJECTIVE, FULL, every=every)
+
+    def ask(number):
+        found = oracle.gradient(np.full(OBJECTIVE.dimension, number / 8), "gradient")
+        oracle.flush()
+        return found.tobytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        left = list(pool.map(ask, range(40)))
+    # As a killed process leaves it: what waits is lost.
+    oracle._file.close()
+    with sqlite3.connect(path) as file:
+        held = [answer for (answer,) in file.execute("SELECT answer FROM answers")]
+    assert sorted(held) == sorted(left)
+    assert len(set(left)) == 40
+    assert read_ledger(path).answers == 40
+    # A new process draws other noise than every one of these.
+    again = StoredOracle(path, OBJECTIVE, FULL)
+    with sqlite3.connect(path) as file:
+        order = [row[0] for row in file.execute("SELECT answer FROM answers ORDER BY position")]
+    for answer in order:
+        number = left.index(answer)
+        point = np.full(OBJECTIVE.dimension, number / 8)
+        assert again.gradient(point, "gradient").tobytes() == answer
+    assert again.gradient(np.zeros(OBJECTIVE.dimension), "gradient").tobytes() not in held
+
+
+def in_a_fork(ask):
+    """Return what a function raises in a forked process, by name; an empty string for nothing."""
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+
+    def run():
+        try:
+            ask()
+            answers.put("")
+        except Exception as error:
+            answers.put(type(error).__name__)
+
+    child = context.Process(target=run)
+    child.start()
+    found = answers.get()
+    child.join()
+    return found
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_an_oracle_answers_in_the_process_that_made_it():
+    oracle = optim.PrivateOracle(OBJECTIVE, FULL, seed=3)
+    w = np.zeros(OBJECTIVE.dimension)
+    oracle.gradient(w, "gradient")
+    assert in_a_fork(lambda: oracle.gradient(w, "gradient")) == "NoiseReused"
+    guard = StepwiseOracle(FULL, dimension=2, seed=3)
+    assert in_a_fork(guard.draw) == "NoiseReused"
+    oracle.gradient(w, "gradient")
+    guard.draw()
+
+
+def test_the_same_noise_is_refused_after_a_state_was_gone_on_with():
+    oracle = optim.PrivateOracle(OBJECTIVE, CORRELATED)
+    w = np.zeros(OBJECTIVE.dimension)
+    for _ in range(3):
+        oracle.gradient(w, "gradient")
+    early = oracle.state()
+    resumed = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early)
+    resumed.gradient(w, "gradient")
+    for one in (optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, early), oracle):
+        with pytest.raises(NoiseReused, match="row 3 of this run's correlated noise"):
+            one.gradient(w + 1, "gradient")
+    latest = optim.PrivateOracle.resumed(OBJECTIVE, CORRELATED, resumed.state())
+    latest.gradient(w, "gradient")
+
+
+def test_the_same_noise_is_refused_to_a_guard_that_is_restored_twice():
+    guard = StepwiseOracle(CORRELATED, dimension=2)
+    guard.draw()
+    guard.answer()
+    state = json.loads(json.dumps(guard.state()))
+    one, other = (StepwiseOracle.continued(state) for _ in range(2))
+    one.draw()
+    with pytest.raises(NoiseReused, match="correlated noise"):
+        other.draw()
+
+
+def test_a_stored_run_goes_on_in_the_process_that_was_interrupted(tmp_path):
+    """Rows that were drawn and never released may be drawn again."""
+    plan = calibrate.correlated_dpsgd(
+        LambdaCGD(8, 0.5), n=4, batch_size=4, sampler="full", epsilon=4.0, delta=1e-5
+    )
+
+    def run(**options):
+        return optim.correlated_dpsgd(
+            OBJECTIVE, plan, store=tmp_path / "store", store_every=4, **options
+        )
+
+    class StopError(Exception):
+        pass
+
+    def stop(progress):
+        raise StopError
+
+    with pytest.raises(StopError):
+        run(callback=stop, callback_every=6)
+    assert run().complete
+
+
+def test_tables_of_noise_made_by_threads_are_those_of_one_thread():
+    scales = [8 + number / 7 for number in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(_table.__wrapped__, scales))
+    assert ctx.prec == 53
+    for scale, (high, low) in zip(scales, found, strict=True):
+        alone = _table.__wrapped__(scale)
+        assert np.array_equal(high, alone[0])
+        assert np.array_equal(low, alone[1])
