@@ -1,8 +1,9 @@
-"""What does one run tell, seen from outside? Canaries that are there by a coin, guessed afterwards.
+"""What does one run tell, seen from outside? Canaries that a coin includes, guessed afterwards.
 
-Each of m canaries is put into the data by a fair coin of its own. After one run, whoever sees its
-output alone scores the canaries, calls the highest ones present and the lowest ones absent, and
-abstains from the rest. If too many guesses are right, the run is less private than it claims:
+Each of m canaries is put into the data by a fair coin of its own. After one run the attacker, who
+sees its output alone, scores the canaries, calls the highest ones present and the lowest ones
+absent, and abstains from the rest. If too many guesses are right, the run is less private than it
+claims:
 
 * for (epsilon, delta): no more guesses are right than a randomised response would get, up to delta
   (Steinke, Nasr and Jagielski 2023, Theorem 5.2);
@@ -45,7 +46,7 @@ __all__ = ["OneRun", "Power", "coins", "one_run", "plant", "power"]
 # Shares of the canaries that guesses are tried for. Few guesses are surer, many say more.
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
-# Largest epsilon and mu that are searched for. Larger ones would need more than 2^50 canaries.
+# Largest epsilon and mu of the search: 2^50 canaries show no more.
 _MOST = 40.0
 
 _PRECISION = 1e-3
@@ -53,20 +54,20 @@ _PRECISION = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class OneRun:
-    """What the guesses after one run showed.
+    """Lower bounds from the guesses after one run.
 
     Parameters
     ----------
     epsilon
         The run is not (epsilon', delta)-private for any epsilon' below this.
     delta
-        As given.
+        Argument of :func:`one_run`.
     mu
         The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this.
     canaries, guesses, right
-        How many there were, were guessed, and guessed rightly.
+        Numbers of canaries, of guesses, and of right guesses.
     confidence
-        With which each bound holds.
+        Confidence of each bound.
     """
 
     epsilon: float
@@ -91,12 +92,12 @@ class OneRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
-    """What an attack may be expected to show of a run that leaks all that mu allows.
+    """Expected outcome of an attack on a run that leaks all that mu allows.
 
     Parameters
     ----------
     guesses
-        How many guesses show most.
+        The number of guesses that shows most.
     epsilon, expected_mu
         Medians of the two bounds, with as many guesses.
     """
@@ -272,7 +273,7 @@ def _chance_of(m: int, guesses: int, right: int, epsilon: float, delta: float) -
 
 
 def _impossible(m: int, guesses: int, right: int, mu: float, chance: float) -> bool:
-    """Whether so many right guesses have a smaller chance under mu-Gaussian privacy.
+    """Return whether so many right guesses have a smaller chance under mu-Gaussian privacy.
 
     Let p_i be the chance of i right guesses, r_j the sum of i p_i / m over i >= j, and h_j that of
     (guesses - i) p_i / m. Privacy says that the wrong are not too rare: h_j is at least G(r_j+1),

@@ -60,12 +60,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """What a recorded run and its replay on neighbouring data showed.
+    """Outcome of a recorded run and its replay on neighbouring data.
 
     Parameters
     ----------
     findings
-        The violations that were found; none is no proof that there is none.
+        The violations that were found. An empty list is not a proof of privacy.
     answers
         How many noisy answers the run took.
     moved

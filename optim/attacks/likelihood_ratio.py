@@ -2,13 +2,15 @@
 
 The adversary sees every noisy answer and knows everything but whether a canary is in the data. Each
 of n canaries has a coordinate of its own, in which its gradient is as long as clipping allows, so
-that one run tests n canaries at once: noise is independent among them. What all answers say of a
-canary is its log-likelihood ratio, in :mod:`dpcal.optim.attacks.evidence`, and no attack beats it.
+that one run tests n canaries at once: noise is independent among them. The evidence of all answers
+about a canary is its log-likelihood ratio (:mod:`dpcal.optim.attacks.evidence`), which is the most
+powerful test.
 
 Canaries with a positive ratio are called members. Bounds on the two error rates, which hold with
 the stated confidence, are compared with the exact trade-off curve of the plan, at other amounts of
-noise too: where more noise than a factor s would not allow such errors, the run is no more private
-than the plan with s times its noise. The method is that of Nasr et al. 2023, with exact curves.
+noise too: if noise of more than s times the plan's would not allow such errors, the run is at most
+as private as the plan with s times its noise. The method is that of Nasr et al. 2023, with exact
+curves.
 
 >>> from dpcal import calibrate
 >>> plan = calibrate.dpsgd(n=2_000, batch_size=200, steps=50, epsilon=2.0, delta=1e-5)
@@ -56,18 +58,18 @@ _LEAST_NOISE, _MOST_NOISE, _PRECISION = 0.02, 50.0, 1e-4
 
 
 class Canaries(Objective):
-    """One record for each parameter, whose loss is steep along it, or who says nothing.
+    """Objective with one canary record for each parameter.
 
-    The loss of record i is a large number times exp(w_i), or the opposite: its gradient is as long
-    as any bound allows at every w, and so is its difference between two w, wherever their
-    coordinates i differ.
+    The loss of an included canary i is a large number times exp(w_i): its gradient is as long as
+    any bound allows at every w, and so is its difference between two w whose coordinates i differ.
+    The loss of an excluded one is zero.
 
     Parameters
     ----------
     included
-        Which records are there, shape (n,).
+        Whether each canary is included, shape (n,).
     replaced
-        Whether a record that is not there is replaced by its opposite.
+        Whether an excluded canary has the opposite loss in place of zero.
     """
 
     def __init__(self, included: Flags, *, replaced: bool = False) -> None:
@@ -107,7 +109,7 @@ class Canaries(Objective):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likelihood:
-    """What an attack by likelihood ratios showed.
+    """Outcome of an attack by likelihood ratios.
 
     Parameters
     ----------
@@ -122,11 +124,11 @@ class Likelihood:
         The run has no more than so many times the planned noise. NaN where the trade-off curve of
         the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
     confidence
-        With which ``epsilon``, and ``alone``, hold.
+        Confidence of ``epsilon``, and of ``alone``.
     false_positive_rate, true_positive_rate
         Upper and lower bound on the attack's rates.
     samples
-        How many canaries there were, half of them members on average.
+        Number of canaries, half of them members on average.
     members, others
         Their log-likelihood ratios.
     """
@@ -197,7 +199,7 @@ def likelihood(
         optimizer when omitted. The objective has as many parameters as records. Over silos it is a
         list of objectives.
     samples
-        How many canaries, at least 1000; as many runs as that takes, n canaries each, in each silo.
+        Number of canaries, at least 1000, over as many runs as needed, n canaries each, a silo.
     confidence
         In (0, 1), of each bound; a claim that holds is accused with at most the rest.
     seed
@@ -210,13 +212,11 @@ def likelihood(
         other. Use :func:`dpcal.optim.attacks.plant`. Also if a run with correlated noise ends
         early.
 
-    Notes
-    -----
-    Given who is in which batch, canaries are independent of each other where nothing that was
-    released decides what is asked. Batches of a fixed size are drawn together: their canaries are
+    Notes ----- Given the batches, canaries are independent of each other if the queries do not
+    depend on released values. Batches of a fixed size are drawn together: their canaries are
     negatively associated, and the rates have Hoeffding's bound, which holds for those too (Shao
-    2000), in place of Clopper and Pearson's. Where a run asks as it was answered (a walk that ends
-    where a gradient is small), canaries are independent but for what all of them together decide.
+    2000), in place of Clopper and Pearson's. If the queries depend on released values (a walk that
+    ends at a small gradient), canaries are independent but for the common decision.
     """
     for query in plan.queries:
         evidence_of(query, plan.n)
@@ -312,7 +312,7 @@ def _judged(plan: Plan, members: Vector, others: Vector, confidence: float) -> L
 
 
 def _drawn_together(plan: Plan) -> bool:
-    """Whether one record's place in a batch is another's loss."""
+    """Return whether one record's place in a batch is another's loss."""
     return any(
         query.sampler == "fixed-size" and query.composition == "sequential"
         for query in plan.queries
@@ -357,7 +357,7 @@ def _scaled(plan: Plan, scale: float) -> Plan:
 
 
 def _largest_noise(plan: Plan, most: float, least: float) -> float:
-    """Return a factor on the noise at which no test has rates so good, as small as can be told."""
+    """Return the smallest factor found on the noise at which no test has rates so good."""
 
     def allowed(scale: float) -> bool:
         power = true_positive_rate(

@@ -34,8 +34,7 @@ from dpcal.optim.result import Result
 
 __all__ = ["ALARM", "broken_promises"]
 
-# Chance of a false alarm of each statistical test. Larger would accuse honest runs in a suite of
-# thousands of tests; smaller finds less.
+# Chance of a false alarm of each statistical test, small enough for a suite of thousands of tests.
 ALARM = 1e-6
 
 # Standard deviations that a normal number exceeds with a chance of about ALARM.
@@ -99,7 +98,7 @@ def _entries(opened: Opened, answers: list[Answer], number: int) -> Iterator[Fin
 
 
 def _is(entry: Query, answer: Answer) -> bool:
-    """Whether an entry of the ledger is that of an answer."""
+    """Return whether an entry of the ledger is that of an answer."""
     asked = answer.query
     return (entry.name, entry.noise_multiplier) == (asked.name, asked.noise_multiplier)
 
@@ -156,7 +155,7 @@ def _mismatch(query: Query, answer: Answer, place: str) -> Finding | None:
 
 
 def _two_sided(below: Any, above: Any) -> float:
-    """Return the chance of what is at least as far out, given those of either side."""
+    """Return the two-sided chance, given the chances of both sides."""
     return float(min(1.0, 2 * min(below, above)))
 
 

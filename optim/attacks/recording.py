@@ -1,4 +1,4 @@
-"""What did a run do, exactly? A recorder that stands inside every oracle that the run opens.
+"""What did a run do, exactly? A recorder inside every oracle of the run notes it.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, noisy_gd
@@ -41,19 +41,17 @@ class Sum:
     Parameters
     ----------
     kind
-        Of query that it answers.
+        Kind of the query.
     at
-        The parameters that it is about: one vector, or two for differences.
-    rows
-        Who was summed.
-    bound
-        On the norm of one contribution.
+        Parameters: one vector, or two for differences.
+    rows, bound
+        Rows of the sum, and bound on the norm of one contribution.
     total
         The sum, in the units of the answer.
     entries
-        How many answers the ledger held when the sum was taken.
+        Number of answers in the ledger when the sum was taken.
     objective
-        Whose records were summed.
+        Objective that holds the records.
     """
 
     kind: str
@@ -72,17 +70,15 @@ class Answer(Sum):
     Parameters
     ----------
     oracle
-        Number of the oracle that gave it, in the order in which they were opened.
+        Number of its oracle, in the order of opening.
     query
-        As it was asked, with the noise that was chosen where it is adaptive.
-    mean
-        What left the mechanism: total plus noise, over the size.
-    size
-        The public divisor.
+        The query, with the chosen noise if it is adaptive.
+    mean, size
+        The released value, (total + noise) / size, and the public divisor.
     row
         The row of C^-1 z that was due, for correlated noise.
     scale
-        The bound that the noise is in proportion to.
+        The bound that the noise is proportional to.
     """
 
     oracle: int
@@ -108,7 +104,7 @@ class Opened:
     plan, ledger
         The oracle's.
     secret
-        What tells its randomness from that of others, where a seed was given.
+        Identifies its randomness, if a seed was given.
     """
 
     plan: Plan
@@ -125,15 +121,13 @@ class Tape:
     salt
         Randomness that a replay shares.
     answers
-        In the order in which they were given.
+        Answers, in their order.
     bare
-        Sums that were taken and to which no noise was added.
+        Sums without noise.
     opened
         The oracles.
-    outcome
-        What the run returned; None where it failed.
-    failure
-        The error that it raised, or None.
+    outcome, failure
+        The value that the run returned, or the error that it raised; None for the other.
     """
 
     salt: bytes
@@ -173,7 +167,7 @@ class Recorder:
         return made
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Watched:
-        """Return a mechanism that notes what it is asked."""
+        """Return a mechanism that notes its sums and its noise."""
         secret = getattr(self._opening, "secret", "")
         with self._lock:
             self.tape.opened.append(Opened(plan=plan, ledger=ledger, secret=secret))
@@ -187,21 +181,19 @@ class Recorder:
 
 
 class Watched:
-    """A mechanism that tells a recorder what it sums and what noise it adds.
+    """A mechanism that hands its sums and its noise to a recorder.
 
     Parameters
     ----------
     inner
-        The mechanism that answers.
+        The mechanism that sums and adds noise.
     recorder
-        Who is told.
-    number
-        Of the oracle.
-    ledger
-        The oracle's.
+        Receives each answer and each batch.
+    number, ledger
+        Number and ledger of the oracle.
     """
 
-    # Compiled loops would pass by unseen.
+    # A recorder does not see compiled loops.
     fused = False
 
     def __init__(self, inner: Mechanism, recorder: Recorder, number: int, ledger: Ledger) -> None:
@@ -287,14 +279,12 @@ class Watched:
 
 
 def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> Tape:
-    """Run something that trains, and write down all that its oracles do.
+    """Run a training function, and return a tape of all that its oracles do.
 
     Parameters
     ----------
-    run
-        Called with the data; whatever it returns is the outcome.
-    data
-        Anything.
+    run, data
+        Function that trains, and its argument; its value is the outcome.
     seed
         An integer >= 0 to make the recording repeatable; fresh entropy when omitted.
     """
@@ -304,7 +294,7 @@ def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> 
 
 
 def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
-    """Run something with a recorder, and return its tape, with the outcome or the failure."""
+    """Run a function with a recorder, and return its tape, with the outcome or the failure."""
     tape = recorder.tape
     with observing(recorder):
         try:
@@ -315,5 +305,5 @@ def play(run: Callable[[Any], Any], data: Any, recorder: Recorder) -> Tape:
 
 
 def same(first: tuple[Vector, ...], second: tuple[Vector, ...]) -> bool:
-    """Whether parameters are equal, bit for bit."""
+    """Return whether parameters are equal, bit for bit."""
     return len(first) == len(second) and all(map(np.array_equal, first, second))

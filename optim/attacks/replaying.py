@@ -274,7 +274,7 @@ def _asked(answer: Answer) -> tuple[str, float, int, str]:
 
 
 def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
-    """Whether the run does the same again on the same data."""
+    """Return whether the run does the same again on the same data."""
     again = _Replayer(tape, 1.0)
     try:
         play(run, data, again)

@@ -1,6 +1,6 @@
-"""Who answers an optimizer? An oracle made for the run, one with a file, or one that is given.
+"""Which oracle answers an optimizer? One made for the run, one with a file, or one that is given.
 
-What a run released is known also where it ends with an error or with Ctrl-C:
+The ledger of a run is known also if the run ends with an error or with Ctrl-C:
 
 >>> from dpcal import calibrate, optim
 >>> objective = optim.Logistic([[0.0], [1.0]], [0, 1])
@@ -44,7 +44,7 @@ _ASKED: ContextVar[list[Oracle] | None] = ContextVar("asked", default=None)
 
 @runtime_checkable
 class Keeper(Protocol):
-    """What keeps runs, and makes their oracles: :class:`dpcal.optim.BudgetBook`, for instance."""
+    """Keeps runs, and makes their oracles: :class:`dpcal.optim.BudgetBook`, for instance."""
 
     def oracle(
         self,
@@ -70,14 +70,14 @@ def oracle_of(
     noise: str = "gaussian",
     every: int = 1,
 ) -> Oracle:
-    """Return who answers an optimizer: an oracle about an objective's records, or the one given.
+    """Return the oracle of an optimizer: one about an objective's records, or the one given.
 
     Parameters
     ----------
     records
         An objective, or an oracle.
     plan
-        What may be asked; an oracle's own.
+        Plan of the run; an oracle's own.
     seed
         Of an objective's oracle; an oracle that is given has its own randomness.
     store
@@ -154,12 +154,12 @@ def keeps_ledger(optimizer: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def written(oracle: Oracle) -> None:
-    """Write what waits in an oracle for its file, before anything that depends on it is seen."""
+    """Write answers that wait in an oracle to its file, before anything that depends on them."""
     getattr(oracle, "flush", lambda: None)()
 
 
 def released(error: BaseException) -> Ledger | None:
-    """Return the ledger of a run that ended with an error; None where it had released nothing.
+    """Return the ledger of a run that ended with an error; None if it had released nothing.
 
     Parameters
     ----------

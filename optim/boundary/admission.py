@@ -1,4 +1,4 @@
-"""May this be asked? What the plan, the adaptive budget, the partitions and the filter still allow.
+"""Is this answer allowed? By the plan, the adaptive budget, the partitions and the filter.
 
 Nothing here sees a record. An answer is admitted, and stands in the ledger, before any record is
 read for it; or it is refused, and nothing has changed.
@@ -41,13 +41,13 @@ class Admission:
     Parameters
     ----------
     plan
-        What may be asked, how often, with how much noise.
+        Queries, with their counts and their noise.
     filter
-        A budget that every answer is paid from besides the plan; None for the plan alone.
+        A further budget that pays for every answer; None for the plan alone.
     parts
-        The plan's partitions; None where no query is disjoint.
+        The plan's partitions; None if no query is disjoint.
     ledger
-        What was released already, within the plan; a new ledger when omitted.
+        Earlier answers, within the plan; a new ledger when omitted.
 
     Attributes
     ----------
@@ -93,16 +93,14 @@ class Admission:
         self._process = os.getpid()
 
     def asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
-        """Return the query called ``name`` as it is asked now, or refuse it.
+        """Return the query called ``name`` with the noise of this answer, or refuse it.
 
         Parameters
         ----------
-        name
-            Of a query in the plan.
-        kind
-            Of answer that is wanted.
+        name, kind
+            Name of a query in the plan, and the kind that it must have.
         noise_multiplier
-            For adaptive queries, and needed by them: the noise that was chosen for this answer.
+            Noise of this answer, of adaptive queries alone.
 
         Raises
         ------
@@ -193,10 +191,10 @@ class Admission:
             self.ledger.record(query, count)
 
     def in_turn(self, answers: Iterable[tuple[Query, int]]) -> Callable[[], None]:
-        """Return what writes these answers, one a call in their order, or refuse them all.
+        """Return a function that writes these answers, one a call in their order, or refuse them.
 
-        For a loop that may end before it has asked for all of them: the ledger then holds those
-        that were asked for. A filter is paid for all of them at once.
+        It is for a loop that may end early: the ledger then holds the answers that were given. A
+        filter pays for all of them at once.
 
         Raises
         ------

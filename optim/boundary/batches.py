@@ -209,6 +209,6 @@ def _partition(query: Query) -> str:
 
 
 def _new_parts(query: Query, count: int, spent: int) -> range:
-    """Which of the answers number ``spent`` to ``spent + count - 1`` begin a new part."""
+    """Return which of the answers ``spent`` to ``spent + count - 1`` begin a new part."""
     first = -(-spent // query.answers_per_part) * query.answers_per_part
     return range(first, spent + count, query.answers_per_part)

@@ -1,6 +1,6 @@
-"""Which labels are there, and where is the middle? The part of the boundary for noisy choices.
+"""Which labels occur, and where is the median? The part of the boundary for noisy choices.
 
-An answer here is no sum with noise: it is one of many candidates. Like ``PrivateOracle``, a
+An answer here is not a sum with noise: it is one of many candidates. Like ``PrivateOracle``, a
 :class:`PrivateChoices` sees records and noise, and writes the ledger before it reads a record.
 
 >>> from dpcal.calibrate import Plan, Query
@@ -31,10 +31,9 @@ from dpcal.optim.objectives.arrays import Vector, digest_of, numbers
 
 __all__ = ["PrivateChoices"]
 
-# Values are spread by so much of their column's bounds, each record's by itself. Columns often hold
-# one value many times, and no point between equal values would be left for a middle to lie at. A
-# larger spread moves quantiles under wide bounds. A smaller one costs what wide bounds cost: its
-# logarithm, 14 here, in units of the scale of the noise on scores.
+# Every value is moved by at most half of this share of its column's bounds. Columns often hold one
+# value many times, and a median needs points between equal values. Its logarithm, 14, is the cost
+# in units of the scale of the noise on scores.
 _SPREAD = 1e-6
 
 
@@ -69,7 +68,7 @@ class PrivateChoices:
 
     @property
     def ledger(self) -> Ledger:
-        """What was released so far."""
+        """The answers so far."""
         return self._admission.ledger
 
     def _digest(self) -> bytes:
@@ -157,7 +156,7 @@ class PrivateChoices:
         )
 
     def _column(self, column: int, width: float) -> Vector:
-        """A column's values in order, spread once by numbers that do not depend on them."""
+        """Return a column's values in order, spread once by numbers independent of them."""
         if column not in self._spread:
             spread = self._streams.parting.uniform(-0.5, 0.5, len(self._records))
             values = self._records[:, column] + _SPREAD * width * spread

@@ -60,16 +60,13 @@ __all__ = ["DiscreteNormals"]
 Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
-# Length of the table of P(X <= x), a power of two less one: 16 KiB, half of a first cache. Half as
-# long, sums need about a third more terms; twice as long, the table competes with the data.
+# Length of the table of P(X <= x), a power of two less one: 16 KiB, half of a first cache.
 TABLE = 2047
-# Bits of a probability in the table. With 64 alone, 2,047 entries would be off by up to 2^-54.
+# Bits of a probability in the table: 2,047 entries of it are off by at most 2^-117.
 PRECISION = 128
-# The largest standard deviation of a table: its ends are 13.1 of them away, where less than 2^-121
-# is left. A larger one cuts off more, a smaller one needs more terms.
+# The largest standard deviation of a table: less than 2^-121 is beyond its ends, 13.1 of them away.
 WIDEST = 78.0
-# The least t of a sum, in whole numbers: smoothing(2) = 2^-112.9. At 1.5 it would be 2^-63; at 3,
-# 2^-255 at the price of more terms.
+# The least t of a sum, in whole numbers, because smoothing(2) = 2^-112.9.
 SMOOTH = 2.0
 # The widest law: |X| stays below 2^61, so that sums of it with clipped records fit in 64 bits.
 MOST = 2.0**56

@@ -40,17 +40,15 @@ Rows = NDArray[np.intp]
 Integers = NDArray[np.int64]
 
 # Steps of the grid in the bound on one record's contribution. Rounding towards zero shortens it by
-# at most sqrt(d) / BOUND of the bound: 3e-4 of it for 100,000 parameters. More steps need noise of
-# one more term; 16 times fewer save a term and shorten 16 times as much. Sums of 2^40 records stay
-# below 2^60.
+# at most sqrt(d) / BOUND of the bound, 3e-4 for 100,000 parameters; sums of 2^40 records stay below
+# 2^60.
 BOUND = 1 << 20
 
 # Base-2 logarithm of the largest total-variation distance of a whole run's noise from its law. A
 # claim's delta is true up to this distance, which comes on top of it.
 LARGEST_DISTANCE = -64.0
 
-# The least delta of a plan: the distance is then below a millionth of it. A smaller delta could be
-# smaller than the distance itself, and the claim would be false.
+# The least delta of a plan, so that the distance is below a millionth of it.
 LEAST_DELTA = 2.0**-44
 
 # Kinds of answers that are not sums of gradients, differences or losses with Gaussian noise.

@@ -1,4 +1,4 @@
-"""What was really released? A ledger holds every noisy answer, and epsilon is recomputed from it.
+"""What was really released? A ledger holds every noisy answer; epsilon is recomputed from it.
 
 >>> from dpcal.calibrate import Query
 >>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.01,
@@ -43,7 +43,7 @@ class Ledger(Priced):
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     entries
-        What was released already.
+        Earlier answers.
 
     See Also
     --------
@@ -93,7 +93,7 @@ class Ledger(Priced):
 
     @property
     def neighboring_relation(self) -> str:
-        """Which data sets count as neighbours."""
+        """Neighbouring relation of data sets."""
         return self._relation
 
     @property
@@ -103,7 +103,7 @@ class Ledger(Priced):
 
     @property
     def answers(self) -> int:
-        """How many answers there were."""
+        """Number of answers."""
         return sum(self._counts.values())
 
     def record(self, query: Query, count: int = 1) -> None:
@@ -300,7 +300,7 @@ def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
 
 
 def _planned_alike(query: Query, released: Query) -> bool:
-    """Whether an answer is to this query, with the noise that was planned, or chosen above it."""
+    """Return whether an answer is to this query, with the planned noise or more chosen noise."""
     if released is query or released.origin is query:
         return True
     if query.budget is not None and released.noise_multiplier >= query.noise_multiplier:
@@ -315,7 +315,7 @@ def _check_steps(steps: int, count: int) -> None:
 
 
 def _alike(query: Query, other: Query) -> bool:
-    """Whether two queries are one, whatever their counts."""
+    """Return whether two queries are equal but for their counts."""
     if query is other:
         return True
     if query.name != other.name or query.noise_multiplier != other.noise_multiplier:

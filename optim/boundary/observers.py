@@ -1,8 +1,8 @@
-"""Who watches what happens inside oracles? An observer, for tests and attacks; nobody otherwise.
+"""How do tests and attacks watch the inside of oracles? By an observer; other runs have none.
 
-An observer sees sums without noise, which nobody may see who is to be kept from the records. It
-runs in the process that holds them, for the one who may see them, and what is observed is not
-released. :mod:`dpcal.optim.attacks` records and replays whole runs with it.
+An observer sees sums without noise, which tell of single records. It runs in the process that holds
+the records, for their owner, and its observations are not released. :mod:`dpcal.optim.attacks`
+records and replays whole runs with it.
 
 >>> from dpcal.calibrate import Plan, Query
 >>> from dpcal.optim import Logistic, PrivateOracle
@@ -43,14 +43,14 @@ __all__ = ["Observer", "observing", "streams", "watched"]
 
 
 class Observer(Protocol):
-    """Is told of every oracle that is opened, and may stand between it and its mechanism."""
+    """Receives every oracle that is opened, and may stand between it and its mechanism."""
 
     def streams(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
         """Return the random streams of an oracle that is about to be opened."""
         ...
 
     def watched(self, mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
-        """Return what the oracle asks in place of its mechanism."""
+        """Return the mechanism that the oracle uses in place of its own."""
         ...
 
 
@@ -103,7 +103,7 @@ _ACTIVE = _Active()
 
 
 def _started_inside(start: Callable[[Thread], None]) -> Callable[[Thread], None]:
-    """Return a way to start threads in which those of observed code are observed too."""
+    """Return a function that starts threads, in which observed code stays observed."""
 
     def started(thread: Thread) -> None:
         if _OBSERVER.get() is not None:
@@ -138,7 +138,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def _present() -> Observer | None:
-    """Return who watches here; refuse to open an oracle where its observer cannot see it."""
+    """Return the observer of this context; refuse an oracle that its observer cannot see."""
     observer = _OBSERVER.get()
     if os.environ.get(_OBSERVING, str(os.getpid())) != str(os.getpid()):
         raise UnobservedOracle(
@@ -159,6 +159,6 @@ def streams(seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> Streams:
 
 
 def watched(mechanism: Mechanism, plan: Plan, ledger: Ledger) -> Mechanism:
-    """Return what a new oracle asks: its mechanism, or an observer's."""
+    """Return the mechanism of a new oracle: its own, or an observer's."""
     observer = _present()
     return mechanism if observer is None else observer.watched(mechanism, plan, ledger)

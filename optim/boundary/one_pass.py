@@ -1,9 +1,9 @@
 """Where does one pass of gradient descent lead on average, if no record moves it far?
 
-Where every step is a contraction, replacing a record moves all later iterates, and their mean, by
+If every step is a contraction, replacing a record moves all later iterates, and their mean, by
 at most 2 eta times the clipping bound (Hardt, Recht and Singer 2016, Lemma 3.7; Feldman, Koren and
 Talwar 2020). That holds for losses that are convex and L-smooth with eta <= 2 / L, also after
-clipping where clipped gradients are those of such a loss. Nothing here is private by itself: the
+clipping if clipped gradients are those of such a loss. Nothing here is private by itself: the
 oracle adds the noise.
 """
 
@@ -30,12 +30,11 @@ Rows = NDArray[np.intp]
 
 # Share of the largest step size 2 / L that is given away, so that rounding in the sum of the
 # smoothness of a loss and of its regulariser cannot make a step longer than a contraction's.
-# With 0 a step could be longer by an ulp; 2^-20 would scale more losses down for nothing.
 _MARGIN = 2.0**-40
 
 
-# Norm of a start or center from which on iterates are not sure to stay finite. Whether they do may
-# not depend on records; steps are at most as long as the distance to the center plus 1e140.
+# Norm of a start or center from which on iterates may overflow. Whether they do must not depend on
+# records; steps are at most as long as the distance to the center plus 1e140.
 _FARTHEST = 1e150
 
 
@@ -101,11 +100,11 @@ class Pass:
 
     @property
     def room(self) -> float:
-        """How smooth one record's loss may be for its step to be a contraction."""
+        """Largest smoothness of one record's loss for which its step is a contraction."""
         return 2 / self.learning_rate * (1 - _MARGIN) - float(self.pull.max())
 
     def check(self, objective: Objective, w: Vector) -> None:
-        """Refuse an objective, a step size or a start for which no theorem says what happens."""
+        """Refuse an objective, a step size or a start that the theorem does not cover."""
         if not norm_of(w) + norm_of(self.target) < _FARTHEST:
             raise ValueError(
                 f"w and center must be shorter than {_FARTHEST:g}, so that no iterate overflows."
@@ -122,7 +121,7 @@ class Pass:
     def mean_iterate(self, objective: Objective, w: Vector, rows: Rows) -> Vector:
         """Return the mean of the iterates at which gradients are taken, from ``w`` on.
 
-        A record whose loss is less smooth than there is room for has its loss scaled down.
+        A loss that is not smooth enough for a contraction is scaled down.
         """
         smoothness = np.asarray(objective.smoothness_when_convex(rows))
         scales = np.divide(

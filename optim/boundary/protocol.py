@@ -1,8 +1,8 @@
-"""What does an optimizer need to be answered by? An oracle, wherever the records are.
+"""Which answers does an optimizer need? Those of an oracle, wherever the records are.
 
-:class:`dpcal.optim.PrivateOracle` answers about records in memory. Whatever has these attributes is
-an oracle too, and every optimizer takes it in place of an objective: records that are spread over
-silos, a ledger that others share, a recording that is played again, a test.
+:class:`dpcal.optim.PrivateOracle` answers about records in memory. An object with these attributes
+is an oracle too, and every optimizer takes it in place of an objective: for records that are spread
+over silos, a ledger that others share, a recording that is played again, a test.
 
 >>> from dpcal.optim import PrivateOracle
 >>> from dpcal.calibrate import Plan, Query
@@ -32,9 +32,9 @@ __all__ = ["Oracle"]
 class Oracle(Protocol):
     """Answers a plan's queries with noise, and keeps the ledger of what was released.
 
-    Whoever implements it makes the privacy claim: an answer's entry is in the ledger before any
-    record is read for it, every record's contribution is within the query's bound, and its noise
-    is what the plan says. Methods are documented on :class:`dpcal.optim.PrivateOracle`.
+    Its implementation makes the privacy claim: an answer's entry is in the ledger before any record
+    is read for it, every record's contribution is within the query's bound, and its noise is the
+    plan's. Methods are documented on :class:`dpcal.optim.PrivateOracle`.
     """
 
     @property
@@ -44,17 +44,17 @@ class Oracle(Protocol):
 
     @property
     def plan(self) -> Plan:
-        """What may be asked, how often, with how much noise."""
+        """Queries, with their counts and their noise."""
         ...
 
     @property
     def ledger(self) -> Ledger:
-        """What was released so far."""
+        """The answers so far."""
         ...
 
     @property
     def public(self) -> np.random.Generator:
-        """A generator for choices that are no secret."""
+        """A generator for public choices."""
         ...
 
     def gradient(

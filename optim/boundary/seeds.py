@@ -1,7 +1,7 @@
 """Where does the randomness of a run come from? Two roots, one public and one secret.
 
-Choices that are no secret, such as which iterate to return, have a root of their own: nothing that
-an optimizer can reach tells of the noise. The secret root of a seed that was given is a digest of
+Public choices, such as the iterate to return, have a root of their own: an optimizer cannot reach
+anything that tells of the noise. The secret root of a seed that was given is a digest of
 the seed, the plan and the records, so that runs of another plan, or about other records, share no
 noise. Sampling, noise and partitions are independent streams from the secret root.
 
@@ -46,8 +46,7 @@ __all__ = ["KeyStream", "Seed", "Streams", "replaying", "spawned"]
 
 Seed = int | np.random.SeedSequence | np.random.Generator | None
 
-# Bits of a root. Guessing one takes 2^255 trials on average; 128 would do, but not against a
-# collision of two roots among 2^64 runs.
+# Bits of a root: no two roots of 2^64 runs collide, and guessing one takes 2^255 trials.
 _BITS = 256
 
 # Bytes of zeros that are encrypted at once: they stay in a second cache.
@@ -137,7 +136,7 @@ class KeyStream:
 
     @property
     def position(self) -> int:
-        """How many words were taken so far; no secret without the key."""
+        """Number of words that were taken; public without the key."""
         return self._position
 
     def move_to(self, position: int) -> None:
@@ -188,16 +187,16 @@ class Streams:
         An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (both of which
         spawn a child), or None for fresh entropy from the operating system.
     plan
-        Whose answers the noise is for.
+        Plan of the run.
     digest
-        Returns bytes that tell the records apart; asked only where a seed was given.
+        Returns bytes that tell the records apart; called only if a seed was given.
 
     Attributes
     ----------
     given
         Whether a seed was given: then the run is private only as long as the seed is secret.
     public
-        Generator of choices that are not secret, from a root of its own.
+        Generator of public choices, from a root of its own.
     in_file
         Whether a file holds every answer before it is released: then the file says which rows of
         correlated noise were used, and one that was drawn and not released is drawn again.
@@ -256,14 +255,14 @@ class Streams:
         return self._stream("parting")
 
     def positions(self) -> dict[str, Any]:
-        """Return where each stream that was used stands, as JSON values; a secret."""
+        """Return the position of each stream that was used, as JSON values; a secret."""
         with self._lock:
             generators = {role: made.bit_generator.state for role, made in self._made.items()}
             words = {_WORDS + role: made.position for role, made in self._words.items()}
             return {**generators, **words}
 
     def move_to(self, positions: Mapping[str, Any]) -> None:
-        """Let each stream stand where :meth:`positions` said."""
+        """Move each stream to its position in :meth:`positions`."""
         for role, position in positions.items():
             if role.startswith(_WORDS):
                 self.words(role.removeprefix(_WORDS)).move_to(position)
@@ -315,13 +314,13 @@ def spawned(seed: Seed, count: int) -> list[Seed]:
     """
     if count == 1 or seed is None:
         return [seed] * count
-    _words(seed)  # refuses what is no seed
+    _words(seed)  # refuses anything but a seed
     sequence: Any = np.random.default_rng(seed).bit_generator.seed_seq
     return list(sequence.spawn(count))
 
 
 def _words(seed: Seed) -> str | None:
-    """Return what a given seed consists of, as text; None where there is none."""
+    """Return the entropy of a given seed, as text; None without a seed."""
     if seed is None:
         return None
     try:
@@ -342,7 +341,7 @@ def _words(seed: Seed) -> str | None:
 
 
 def _digest(*parts: str) -> str:
-    """Return 256 bits, in hexadecimal, from which no part can be told."""
+    """Return 256 bits, in hexadecimal, from which no part can be computed."""
     state = hashlib.blake2b(_DOMAIN, digest_size=_BITS // 8)
     for part in parts:
         data = part.encode()

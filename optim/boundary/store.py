@@ -8,8 +8,8 @@ is not in the file.
 
 With ``every = k`` a transaction holds k answers. They stay in the process until it is on the disk:
 :class:`dpcal.optim.Run` writes what is waiting before a callback is called, before a result is
-returned and before an error leaves an optimizer. What is waiting when the process is killed was
-seen by nobody; it is drawn again, with the same noise.
+returned and before an error leaves an optimizer. Answers that wait when the process is killed were
+not released; they are drawn again, with the same noise.
 
 The file is a secret, like a seed: whoever reads it can draw the noise again and subtract it.
 
@@ -62,8 +62,7 @@ _SCHEMA = (
     "answer BLOB NOT NULL, entry TEXT NOT NULL, state TEXT NOT NULL)",
 )
 
-# Seconds to wait while another process writes to the file, which takes milliseconds. With less, a
-# busy disk could end a run; more would only delay the refusal of a file that is stuck.
+# Seconds to wait while another process writes to the file, which takes milliseconds on a free disk.
 _PATIENCE = 10.0
 
 
@@ -75,15 +74,14 @@ class StoredOracle:
     path
         Of the file, which is made if there is none. Only its owner can read it.
     objective, plan
-        Whose records are asked about, and what may be asked, how often, with how much noise: of a
-        run in the file, the same as before.
+        Objective that holds the records, and plan; of a run in the file, the same as before.
     seed
         Of a new run. A run in the file keeps its own randomness.
     noise
         ``"gaussian"`` or ``"discrete"``: of a run in the file, the same as before.
     every
-        Answers of a transaction, at least 1. With more than 1, whoever asks must call
-        :meth:`flush` before anything that depends on an answer leaves the process.
+        Answers of a transaction, at least 1. With more than 1, the caller must call :meth:`flush`
+        before anything that depends on an answer leaves the process.
 
     Attributes
     ----------
@@ -93,7 +91,7 @@ class StoredOracle:
     Raises
     ------
     ValueError
-        If the file is no such store, or is of another plan or of other records.
+        If the file is not such a store, or is of another plan or of other records.
     """
 
     def __init__(
@@ -162,12 +160,12 @@ class StoredOracle:
 
     @property
     def plan(self) -> Plan:
-        """What may be asked."""
+        """Plan of the run."""
         return self._inner.plan
 
     @property
     def ledger(self) -> Ledger:
-        """What was released so far in this process; all that the file holds once it caught up."""
+        """The answers so far in this process; all that the file holds once it caught up."""
         return self._inner.ledger
 
     @property
@@ -177,7 +175,7 @@ class StoredOracle:
 
     @property
     def public(self) -> np.random.Generator:
-        """A generator for choices that are no secret."""
+        """A generator for public choices."""
         return self._inner.public
 
     @property

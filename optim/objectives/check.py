@@ -30,12 +30,10 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["check_objective", "screen"]
 
-# Sums may differ by this through rounding, relative to the number of rows times the bound. A
-# mistake moves a sum by a share of the bound, so that 1e-3 would find most of them too.
+# Sums may differ by this through rounding, relative to the number of rows times the bound.
 _ROUNDING = 1e-9
 
-# At most this many rows are asked for: singles, and a few sets of them. More find no other
-# mistakes.
+# Largest number of rows of the test: singles, and a few sets of them.
 _ROWS = 24
 
 # Disjoint groups of rows that an oracle looks at before a run, and rows of each: 75 calls of a
@@ -128,7 +126,7 @@ def screen(objective: Objective) -> None:
 
 
 def _keeps_promise(objective: Objective, w: Vector, v: Vector, rows: Rows) -> bool:
-    """Whether sums over a few rows are as they should be; a function of these rows alone."""
+    """Return whether sums over a few rows are right; a function of these rows alone."""
     try:
         with np.errstate(all="ignore"):
             typical = float(np.linalg.norm(objective.clipped_sum(w, rows[:1], math.inf)))

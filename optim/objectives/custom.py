@@ -32,11 +32,9 @@ from dpcal.optim.objectives.base import Objective
 
 __all__ = ["FromGradients"]
 
-# Bytes of gradients that are asked for at once: two such blocks are beside each other for
-# differences. Half of it costs more calls of the user's function, 100 times as much a machine's
-# memory at 100,000 parameters.
+# Bytes of a block of gradients from the user's function; differences hold two blocks.
 _BLOCK_BYTES = 1 << 24
-# Records that are asked for at once, however few parameters there are. More gain nothing.
+# Largest number of records in a block.
 _MOST_RECORDS = 1024
 
 PerRecord = Callable[[Vector, NDArray[np.intp]], ArrayLike]
@@ -141,7 +139,7 @@ class FromGradients(Objective):
                     f"loss must return shape ({len(block)},) for {len(block)} rows, "
                     f"got {losses.shape}."
                 )
-            # One that is not finite would give its record away.
+            # A sum that is not finite would give its record away.
             losses = np.where(np.isfinite(losses), losses, 0.0)
             total += float(np.clip(losses, -max_loss, max_loss).sum())
         return total
@@ -192,7 +190,7 @@ class FromGradients(Objective):
         return self._table("gradients", self._gradients(w.copy(), rows), rows)
 
     def _table(self, name: str, values: ArrayLike, rows: NDArray[np.intp]) -> Vector:
-        """What a function of the user's returned, if it is one row a record."""
+        """Return the result of a user's function, if it is one row a record."""
         table = numbers_of(name, values)
         if table.shape != (len(rows), self.dimension):
             raise ValueError(
@@ -203,5 +201,5 @@ class FromGradients(Objective):
 
 
 def _block(dimension: int) -> int:
-    """Return how many records to ask for at once, where nobody said."""
+    """Return the default number of records in a block."""
     return max(1, min(_MOST_RECORDS, _BLOCK_BYTES // (8 * dimension)))

@@ -49,7 +49,22 @@ _UNKNOWN = Constants(lipschitz=math.inf, smoothness=math.inf)
 
 
 class Network(Objective):
-    """What the networks share: labels, losses of single records, and a random start."""
+    """A network with labels and losses of single records.
+
+    Parameters
+    ----------
+    X
+        Records, shape (n, d), n and d at least 1, finite. Copied.
+    y
+        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+    l2
+        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves intercepts out.
+
+    Attributes
+    ----------
+    classes_
+        The classes, in sort order.
+    """
 
     def __init__(self, X: Vector, y: ArrayLike, *, l2: float) -> None:
         labels, self.classes_ = classes(y)
@@ -67,7 +82,7 @@ class Network(Objective):
         return _UNKNOWN
 
     def _losses(self, w: Vector, rows: Rows) -> Vector:
-        """Loss of each row."""
+        """Return the loss of each row."""
         raise NotImplementedError
 
     def clipped_loss_sum(self, w: Vector, rows: Rows, max_loss: float) -> float:
@@ -85,7 +100,7 @@ class Network(Objective):
         return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
 
     def _new(self, X: ArrayLike) -> Vector:
-        """New records, with as many columns as the old ones."""
+        """Return new records, with as many columns as the old ones."""
         X = records(X)
         if X.shape[1] != self._columns:
             raise ValueError(f"X must have {self._columns} columns, got {X.shape[1]}.")
@@ -97,19 +112,13 @@ class MLP(Network):
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
-    y
-        Labels, shape (n,), of K >= 2 classes, which are treated as public.
+    X, y, l2
+        See :class:`Network`.
     width
         Number of hidden units >= 1.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercepts out.
 
     Attributes
     ----------
-    classes_
-        The classes, in sort order.
     dimension
         width (d + 1) + K (width + 1): the weights of the hidden units one after another, those of
         the classes, and then the intercepts of both.
@@ -226,14 +235,14 @@ class MLP(Network):
         return prints_of_rows(key, self._X, self._class)
 
     def _layers(self, w: Vector) -> tuple[Vector, Vector, Vector, Vector]:
-        """Views of the weights of both layers and of their intercepts."""
+        """Return views of the weights of both layers and of their intercepts."""
         d, m, K = self._columns, self.width, len(self.classes_)
         hidden, out = w[: m * d], w[m * d : self.penalized]
         intercepts = w[self.penalized :]
         return hidden.reshape(m, d), out.reshape(K, m), intercepts[:m], intercepts[m:]
 
     def _forward(self, w: Vector, X: Vector) -> tuple[Vector, Vector]:
-        """Hidden units and scores."""
+        """Return hidden units and scores."""
         W1, W2, b1, b2 = self._layers(w)
         with np.errstate(over="ignore", invalid="ignore"):
             hidden = X @ W1.T

@@ -1,4 +1,4 @@
-"""How are several classes told apart? Multinomial logistic regression, clipped by norms alone.
+"""How are several classes distinguished? Multinomial logistic regression, clipped by norms alone.
 
 >>> import numpy as np
 >>> X = np.array([[0.0, 0.0], [0.0, 4.0], [4.0, 0.0]])
@@ -51,28 +51,18 @@ class Softmax(Objective):
     The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
     and ``x``, so its norm is a product of two norms and no gradient is ever formed to be clipped.
 
-    Up to 64 classes and ``K (d + 1) <= 1024`` numbers there is a compiled kernel, and loops are
-    fused. Beyond, sums are products of matrices, and BLAS takes them on gathered records: at d =
-    784 and K = 10, on 256 of them, in 0.7 ms beside 1.1 ms of a kernel, and at K = 64 in a third of
-    its time; at d = 30, K = 5 and 50 records the kernel takes 24 microseconds beside 69.
+    Up to 64 classes and ``K (d + 1) <= 1024`` numbers there is a compiled kernel. Beyond, sums are
+    products of matrices on gathered records.
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), n and d at least 1, finite. Copied.
+    X, l2, fit_intercept, class_weights
+        See :class:`dpcal.optim.objectives.linear.TwoClass`.
     y
         Labels, shape (n,), of K >= 2 classes, which are treated as public.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``, which leaves the intercepts out.
-    fit_intercept
-        Whether each record gets the constant feature 1. It counts in the record's gradient norm.
     classes
-        The classes, where they were declared and a label may be missing from the records; those in
+        The classes, if they were declared and a label may be missing from the records; those in
         ``y`` when omitted.
-    class_weights
-        For each class a finite number > 0 that the loss of its records is multiplied by, before
-        gradients are clipped: the clipping norm bounds what a record contributes, as without
-        weights. A weight that was computed from the records is not covered by a claim.
 
     Attributes
     ----------

@@ -32,8 +32,8 @@ __all__ = ["COMPOSITIONS", "Account"]
 
 COMPOSITIONS = ("exact", *KINDS)
 
-# Noise multiplier beyond which an answer says nothing: its epsilon is below 1e-5 at any delta that
-# is in use. A larger one would print room that nobody can use.
+# Noise multiplier beyond which an answer tells nothing: its epsilon is below 1e-5 at any delta that
+# is in use.
 _NO_ROOM = 1e6
 
 

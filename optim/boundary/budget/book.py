@@ -36,7 +36,7 @@ composition  a run may be chosen with a look theorem
 ============ =============================== ===================================================
 
 The file holds a key, and tags of seeds and of records that are keyed with it: it is a secret, for
-guesses can be tested against the tags. It holds the runs that were given the book, and no others.
+guesses can be tested against the tags. It holds only the runs that were given the book.
 """
 
 from __future__ import annotations
@@ -87,14 +87,13 @@ class BookedRun:
     number
         1 for the first run in the book.
     label
-        What the run was called.
+        Name of the run.
     started, ended
         Dates and times, in ISO 8601; ``ended`` is None for a run that goes on, or was killed.
     plan
-        What it may ask, or release; all of it is charged.
+        Its plan, or its event; all of it is charged.
     ledger
-        What it released; None as long as it has not ended, and where the event of ``plan`` is all
-        that is known.
+        Its answers; None as long as it has not ended, and if only the event of ``plan`` is known.
     charged
         False for a run that ended before it asked anything.
     """
@@ -109,7 +108,7 @@ class BookedRun:
 
     @property
     def state(self) -> str:
-        """How the run stands, in words."""
+        """State of the run, in words."""
         if self.ended is None:
             return "goes on, or was killed"
         if self.ledger is None or isinstance(self.plan, Charge):
@@ -152,13 +151,13 @@ class BudgetBook:
     composition
         ``"exact"`` (for a new book when omitted), ``"renyi"``, ``"zcdp"`` or ``"gdp"``.
     records
-        What the data set is told by: a path of a file, or arrays. The first ones are entered into
-        the book, as a keyed digest; later ones must be in it. See :meth:`add_records`.
+        The data set: a path of a file, or arrays. The first ones are entered into the book, as a
+        keyed digest; later ones must be in it. See :meth:`add_records`.
 
     Raises
     ------
     ValueError
-        If there is no such book and no total, the file is no budget book, it says other than what
+        If there is neither a book nor a total, the file is not a budget book, it differs from what
         is given here, or it is about other records.
     """
 
@@ -215,12 +214,12 @@ class BudgetBook:
 
     @property
     def neighboring_relation(self) -> str:
-        """Which data sets count as neighbours."""
+        """Neighbouring relation of data sets."""
         return self._file.snapshot().facts["neighboring_relation"]
 
     @property
     def composition(self) -> str:
-        """How runs are composed: ``"exact"``, ``"renyi"``, ``"zcdp"`` or ``"gdp"``."""
+        """Composition of runs: ``"exact"``, ``"renyi"``, ``"zcdp"`` or ``"gdp"``."""
         return self._file.snapshot().facts["composition"]
 
     @property
@@ -236,7 +235,7 @@ class BudgetBook:
 
     @property
     def records(self) -> tuple[tuple[str, str], ...]:
-        """What the book is about: name, and when it was entered."""
+        """Names of the book's records, each with the time of its entry."""
         return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
 
     def unfinished(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What does a budget book charge that is no plan? An event, such as the best of many runs.
+"""What does a budget book charge beside plans? An event, such as the best of many runs.
 
 >>> best = events.RepeatAndSelectDpEvent(events.GaussianDpEvent(4.0), 6.0, float("inf"))
 >>> charge = Charge(

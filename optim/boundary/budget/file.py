@@ -51,8 +51,7 @@ _SCHEMA = (
     "free INTEGER NOT NULL DEFAULT 0)",
 )
 
-# Seconds to wait while another process writes, which takes milliseconds. With less, a busy disk
-# could end a run; more would only delay the refusal of a file that is stuck.
+# Seconds to wait while another process writes, which takes milliseconds on a free disk.
 _PATIENCE = 30.0
 
 Statement = tuple[str, tuple[Any, ...]]
@@ -61,7 +60,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """What a book holds at one moment.
+    """Content of a book at one moment.
 
     Attributes
     ----------
@@ -132,7 +131,7 @@ class BookFile:
         Raises
         ------
         ValueError
-            If the file is no budget book.
+            If the file is not a budget book.
         """
         with self._open() as file, self._named():
             file.execute("BEGIN")

@@ -98,7 +98,7 @@ class BookedLedger(Ledger):
         """
         if os.getpid() != self._process:
             return
-        # Nothing can be asked on a row that costs nothing.
+        # A row that costs nothing takes no answers.
         self._charged = False
         self._charged = bool(self.entries)
         try:
@@ -120,18 +120,12 @@ class BookedOracle(PrivateOracle):
 
     Parameters
     ----------
-    objective, plan
-        Whose records are asked about, and what may be asked, how often, with how much noise.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
-        spawned), or None for fresh entropy from the operating system.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price.
+    objective, plan, seed, noise
+        See :class:`dpcal.optim.PrivateOracle`.
     book
-        Which admits the run.
+        Book that admits the run.
     label
-        What the run is called in the book; the optimizer's name when empty.
+        Name of the run in the book; the optimizer's name when empty.
 
     Attributes
     ----------
@@ -166,20 +160,10 @@ class StoredBookedOracle(StoredOracle):
 
     Parameters
     ----------
-    path, every
-        File of the run, and steps >= 1 of a transaction of it.
-    objective, plan
-        Whose records are asked about, and what may be asked, how often, with how much noise.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
-        spawned), or None for fresh entropy from the operating system.
-    noise
-        ``"gaussian"``, in floating point; or ``"discrete"``: exact sums, and discrete Gaussian
-        noise from cryptographic bits, at the same price.
-    book
-        Which admits the run.
-    label
-        What the run is called in the book; the optimizer's name when empty.
+    path, objective, plan, seed, noise, every
+        See :class:`~dpcal.optim.boundary.store.StoredOracle`.
+    book, label
+        See :class:`BookedOracle`.
     """
 
     def __init__(
