@@ -1,4 +1,4 @@
-"""What makes an optimizer of a loop? The keywords of the driver, checks, and an end.
+"""How does a loop become an optimizer? By the keywords of the driver, checks, and an end.
 
 The loop of an algorithm takes a run, an oracle and a plan. :func:`algorithm` makes an optimizer of
 it, with the keywords that :func:`dpcal.optim.run` documents and the loop's own:
@@ -104,7 +104,7 @@ class Optimizer(Protocol[_R_co]):
 
 
 class _Enter(Protocol):
-    """What makes an optimizer of a loop, and of what it returns."""
+    """A decorator of loops: the optimizer returns a Result, or the loop's own kind of it."""
 
     @overload
     def __call__(self, loop: Callable[..., Vector | None]) -> Optimizer[Result]: ...
@@ -139,15 +139,16 @@ def algorithm(
     """
 
     def enter(loop: Callable[..., Any]) -> Optimizer[Any]:
-        own = _keywords(loop if settings == Settings.as_given else settings)
-        signature = _signature(own, initial=initial, radius=radius)
+        checks = loop if settings == Settings.as_given else settings
+        signature = _signature(checks, loop, initial=initial, radius=radius)
+        own = list(_keywords(checks))
 
         @functools.wraps(loop, assigned=("__module__", "__name__", "__qualname__"))
         def optimizer(*args: Any, **keywords: Any) -> Result:
-            return _spent(loop, settings, list(own), _bound(loop, signature, args, keywords))
+            return _spent(loop, settings, own, _bound(loop, signature, args, keywords))
 
         optimizer.__doc__ = f"{inspect.getdoc(loop) or ''}\n\n{_SEE_ALSO}"
-        optimizer.__signature__ = signature  # type: ignore[attr-defined]  # what ``help`` shows
+        optimizer.__signature__ = signature  # type: ignore[attr-defined]  # for ``help``
         return cast(Optimizer[Any], optimizer)
 
     return cast(_Enter, enter)
@@ -155,7 +156,7 @@ def algorithm(
 
 _SEE_ALSO = """See Also
 --------
-dpcal.optim.run : Documents the other keywords, what is returned, and what is raised."""
+dpcal.optim.run : Documents the other keywords, the result and the errors."""
 
 # Keywords by the names that they had before.
 _FORMER = {"averaging": "output", "problem": "objective", "silos": "objective"}
@@ -172,13 +173,15 @@ def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _signature(
-    own: Mapping[str, inspect.Parameter], *, initial: bool, radius: bool
+    checks: Callable[..., Any], loop: Callable[..., Any], *, initial: bool, radius: bool
 ) -> inspect.Signature:
     """Return an optimizer's signature: that of :func:`run` with the algorithm's own options."""
     taken = {"initial": initial, "radius": radius, "options": False}
     shared = [each for name, each in _DRIVEN.items() if taken.get(name, True)]
-    options = [each for name, each in own.items() if name not in _DRIVEN]
-    return inspect.Signature(shared[:3] + options + shared[3:], return_annotation="Result")
+    own = [each for name, each in _keywords(checks).items() if name not in _DRIVEN]
+    returned = inspect.signature(loop).return_annotation
+    result = returned if str(returned).endswith("Result") else "Result"
+    return inspect.Signature(shared[:3] + own + shared[3:], return_annotation=result)
 
 
 def takes_former_names(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -213,7 +216,7 @@ def _bound(
     args: tuple[Any, ...],
     keywords: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return an optimizer's arguments by name, those that were not given too."""
+    """Return an optimizer's arguments by name, defaults included."""
     name = loop.__name__
     try:
         bound = signature.bind(*args, **_renamed(name, signature.parameters, keywords))
@@ -230,7 +233,7 @@ def _spent(
     own: list[str],
     given: dict[str, Any],
 ) -> Result:
-    """Check, open what answers, and run a loop to its end."""
+    """Check the arguments, open the oracle, and run a loop to its end."""
     objective, plan = given["objective"], given["plan"]
     check_answers(objective)
     made = settings(objective, plan, **{name: given[name] for name in own})

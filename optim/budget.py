@@ -49,8 +49,8 @@ class Budget:
     It is used in a ``with`` statement, or given to estimators as ``budget``. The price is that of
     all runs together, composed exactly, and not the sum of their epsilons. Runs are priced as if
     their settings had been fixed beforehand. For Gaussian mechanisms on all records the same price
-    holds if each is chosen from what the ones before released (Smith and Thakurta 2022); where
-    others are in play, do not choose an epsilon from released values.
+    holds if each is chosen from released values of earlier ones (Smith and Thakurta 2022); with
+    other mechanisms, do not choose an epsilon from released values.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Budget:
             )
 
     def pay(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Charge a run, by its event, relation and name; what ``check`` refuses changes nothing."""
+        """Charge a run, by its event, relation and name; a refused run changes nothing."""
         with _LOCK:
             self.check(event, neighboring_relation, label)
             self.neighboring_relation = neighboring_relation
@@ -161,8 +161,7 @@ class Budget:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # A budget in another process is a record of what was spent, because its process number
-        # differs.
+        # In another process the budget is a record only, because its process number differs.
         return dict(self.__dict__)
 
     def __repr__(self) -> str:
@@ -213,7 +212,7 @@ def charge(
         budgets = list({id(each): each for each in [*_IN_USE, *([also] if also else [])]}.values())
         for each in budgets:
             each.check(event, neighboring_relation, label)
-        # What is written to a file first may still be refused, by what others wrote meanwhile.
+        # A budget in a file comes first: charges of others may have exhausted it meanwhile.
         for each in sorted(budgets, key=lambda each: not each.shared):
             each.pay(event, neighboring_relation, label)
 

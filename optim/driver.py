@@ -189,7 +189,7 @@ class Run:
         return inside if self._center is None else self._center + inside
 
     def finish(self, message: str) -> None:
-        """End the run as its algorithm says, before all planned moves; this is not a failure."""
+        """End the run by its algorithm, before all planned moves; this is not a failure."""
         if self.step % self._every:
             self._note()
         self._stopped, self._ended = message, True
@@ -262,17 +262,16 @@ def run(
 ) -> Any:
     """Run the optimizer that a plan names, spending the plan.
 
-    Each optimizer takes these keywords under its own name too, those that go with its algorithm,
-    and options of its own: ``optim.run(objective, plan)`` is ``optim.dpsgd(objective, plan)`` for a
-    plan of :func:`dpcal.calibrate.dpsgd`.
+    For a plan of :func:`dpcal.calibrate.dpsgd` it is ``optim.dpsgd(objective, plan)``. Every
+    optimizer takes those of these keywords that go with its algorithm, and options of its own.
 
     Parameters
     ----------
     objective
         What to minimise, over the plan's number of records, or an oracle about it.
     plan
-        As the builder of the same name in ``dpcal.calibrate`` makes it: it fixes what is answered,
-        how often, and with how much noise.
+        Made by the builder of the same name in ``dpcal.calibrate``. It fixes all answers: their
+        kinds, their number and their noise.
     seed
         An integer >= 0, a ``numpy.random.SeedSequence`` or ``Generator``, or None for fresh
         entropy. A seed that others know voids the privacy claim.
@@ -307,7 +306,7 @@ def run(
     Result
         Of the optimizer. If iterates overflow, or a record's gradient is not finite, the run stops
         with a ``RuntimeWarning``, incomplete, at a finite iterate. A run that ends early because of
-        what was released costs its whole plan.
+        released values costs its whole plan.
 
     Raises
     ------

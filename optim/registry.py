@@ -1,4 +1,4 @@
-"""Which optimizers are there, for what problems, and what must be known to use them? A table.
+"""Which optimizers exist, for which problems, and with which public knowledge? A table.
 
 >>> from dpcal import calibrate, optim
 >>> row = OPTIMIZERS["noisy_gd"]
@@ -34,7 +34,7 @@ class Optimizer:
     Parameters
     ----------
     name, summary
-        Name of its plan builder and of the optimizer, and what it does, in a line.
+        Name of its plan builder and of the optimizer, and its method in a line.
     problem, rate, measure, theorem
         Class of losses of its theorem, how which error falls, without logarithms and constants, and
         author, year and number.
@@ -87,7 +87,7 @@ class Optimizer:
         return self.function or _function(self.module, self.name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what there is to know of it, as JSON values."""
+        """Return the row as JSON values, without its functions."""
         places = ("home", "builder", "function")
         return {name: value for name, value in asdict(self).items() if name not in places}
 
@@ -419,7 +419,7 @@ def known() -> dict[str, Optimizer]:
 
 
 def find(name: str) -> Optimizer:
-    """Return the optimizer called ``name``, or refuse the name and list those that there are."""
+    """Return the optimizer called ``name``, or refuse the name with a list of all."""
     row = OPTIMIZERS.get(name) or _ENTERED.get(name) or known().get(name)
     if row is None:
         names = ", ".join(map(repr, known()))
@@ -428,5 +428,5 @@ def find(name: str) -> Optimizer:
 
 
 def spender(name: str) -> Callable[..., Any]:
-    """Return what spends plans for ``name``: an optimizer, or a selection."""
+    """Return the function that spends plans for ``name``: an optimizer, or a selection."""
     return (SELECTIONS.get(name) or find(name)).optimizer()

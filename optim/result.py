@@ -60,7 +60,7 @@ class Result(Priced):
     w
         The private parameters, shape (dimension,): the iterate or the mean that was chosen.
     trace, ledger, plan
-        How the run went, free of private information; what was released; what was planned.
+        Numbers on the run, free of private information; all releases; and the plan.
     complete, message
         Whether the run took all its planned steps, and a sentence on how it ended.
     early

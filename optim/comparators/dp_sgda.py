@@ -91,7 +91,7 @@ def dp_sgda(
     Returns
     -------
     MinimaxResult
-        With the status ``"not-applicable"``: there are no escape phases. Callbacks are told of
+        With the status ``"not-applicable"``: there are no escape phases. Callbacks receive
         (x, y).
 
     References

@@ -1,4 +1,4 @@
-"""Sto-SPIDER and Ada-DP-SPIDER: what minimax methods are compared with where Phi is known.
+"""Sto-SPIDER and Ada-DP-SPIDER: comparators of minimax methods for a known value function.
 
 Both follow the gradient of a function itself by estimates that are refreshed now and then, and kept
 by differences in between. Sto-SPIDER refreshes every q steps; Ada-DP-SPIDER when the iterate has
@@ -84,7 +84,7 @@ def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> Mi
     def due(step: int, drift: float) -> bool:
         return step == 0 or (drift >= allowed and oracle.remaining("refresh") > 0)
 
-    # How many refreshes there were is a function of what was released.
+    # The number of refreshes is a function of released values.
     return dataclasses.replace(_followed(run, plan, due), early=True)
 
 

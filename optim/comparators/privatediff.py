@@ -7,8 +7,8 @@
         x_{t+1} = x_t - eta_x v
 
 A first-order method: it has no escape from saddle points. Zhang et al. 2025 is known here from how
-others describe it, which fixes neither periods nor step sizes nor what is clipped: **what runs here
-is an approximation of it**, with contributions clipped record by record.
+others describe it, without periods, step sizes and bounds of clipping: **this is an
+approximation of it**, with contributions clipped record by record.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -91,7 +91,7 @@ def privatediff(
     Returns
     -------
     MinimaxResult
-        With the status ``"not-applicable"``: there are no escape phases. Callbacks are told of
+        With the status ``"not-applicable"``: there are no escape phases. Callbacks receive
         (x, y).
 
     References

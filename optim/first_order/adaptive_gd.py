@@ -35,9 +35,7 @@ __all__ = ["adaptive_gd"]
 
 OUTPUTS = ("last", "smallest-norm")
 
-# Steps that take what is left of the budget, in equal shares. On the tables of
-# ``benchmarks.optimizers`` four of them take a quarter to three fifths off the excess risk. Eight
-# took more in most cases, but lost each answer in its noise on diabetes at epsilon 0.5.
+# Steps on the rest of the budget, in equal shares: with more, noise would hide small gradients.
 _CLOSING_STEPS = 4
 
 NO_NORM = "spent its budget on {} steps: the next norm costs more than is left"
@@ -68,7 +66,7 @@ def adaptive_gd(
     ----------
     output
         ``"last"`` returns the last iterate, for a small excess risk (Theorem 4); with the preset
-        ``"practical"`` it is reached by closing steps, on what the algorithm leaves of its budget;
+        ``"practical"`` it is reached by closing steps, on the rest of the budget;
         ``"smallest-norm"`` the one whose noisy norm was smallest, for a small gradient (Theorem 5).
         The theorem draws it with the exponential mechanism; the noisy norms were released already,
         so that choosing by them costs nothing.
@@ -77,8 +75,8 @@ def adaptive_gd(
     -------
     Result
         The algorithm ends when the gradient is lost in the norm's noise, or the budget does not pay
-        for the next answer. For the last iterate of the preset ``"practical"``, what it leaves is
-        spent on up to four more gradients. The run costs its whole plan whenever it ends.
+        for the next answer. For the last iterate of the preset ``"practical"``, the rest is spent
+        on up to four more gradients. The run costs its whole plan whenever it ends.
 
     References
     ----------
@@ -120,7 +118,7 @@ def _walk(
 
 
 def _close(oracle: Oracle, run: Run, step_size: float, most: int) -> int:
-    """Spend what is left of the budget on so many gradients at most; return how many there were.
+    """Spend the rest of the budget on so many gradients at most; return their number.
 
     Of an answer g with noise of variance v in all, ``max(0, 1 - v / ||g||^2)`` is taken for the
     gradient, where ``||g||^2 - v`` is an unbiased estimate of its squared norm (James and Stein

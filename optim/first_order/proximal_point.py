@@ -51,12 +51,12 @@ def proximal_point(
 ) -> None:
     """Minimise an objective by the private proximal point method, spending a plan.
 
-    Its steps, of which callbacks are told, are stages.
+    The steps of callbacks are stages.
 
     References
     ----------
     Menart et al. 2024, Algorithms 2 and 4. Weights grow from stage to stage, and the inner steps
-    are those that the averaging weights belong to.
+    are those of the averaging weights.
     """
     for weight in weights:  # 6, 7
         if run.going:

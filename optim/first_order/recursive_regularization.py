@@ -64,7 +64,7 @@ def recursive_regularization(
     """Find a point of small population gradient of a convex loss, spending a plan.
 
     The objective is to be convex, for the rate. Phases of stochastic gradient descent need an
-    objective, or a :class:`dpcal.optim.PrivateOracle` about one; callbacks are told of noisy
+    objective, or a :class:`dpcal.optim.PrivateOracle` about one. The steps of callbacks are noisy
     answers.
 
     Returns
@@ -86,7 +86,7 @@ def recursive_regularization(
     """
     center = weighted = run.w
     weight = 0.0
-    for t, asked in enumerate(rounds, start=1):
+    for t, block in enumerate(rounds, start=1):
         # The sum of lam_k ||w - c_k||^2 over k < t is mu_t ||w - weighted mean||^2, but for a
         # constant.
         share = 2 ** (t - 1) * regularization
@@ -94,7 +94,7 @@ def recursive_regularization(
         weighted = weighted + (share / weight) * (center - weighted)
         eta = _validate.positive(learning_rate=plan.parameters.get(f"learning_rate {t}"))
         radius = _validate.positive(radius=plan.parameters.get(f"radius {t}"))
-        center = solve(run, asked, center, (weight, weighted), eta, radius)
+        center = solve(run, block, center, (weight, weighted), eta, radius)
         if not run.going:
             break
     return center
@@ -102,19 +102,19 @@ def recursive_regularization(
 
 def _noisy_gd(
     run: Run,
-    asked: list[Query],
+    queries: list[Query],
     center: Vector,
     pull: tuple[float, Vector],
     learning_rate: float,
     radius: float,
 ) -> Vector:
-    """Projected noisy descent; a mean of what steps k = 1, ..., K lead to, weights (1 - eta mu)^-k.
+    """Return the mean of projected noisy descent, with weights (1 - eta mu)^-k of steps k = 1 to K.
 
-    With step sizes of at most 1 / L1, the excess risk of where a step leads to is at most
-    what the step takes off the squared distance to the minimiser, over 2 eta, plus eta times the
-    variance of the noise. So this mean has the usual bound, with every answer in it.
+    With step sizes of at most 1 / L1, the excess risk after a step is at most the decrease of the
+    squared distance to the minimiser, over 2 eta, plus eta times the variance of the noise. So this
+    mean has the usual bound, with every answer in it.
     """
-    (query,) = asked
+    (query,) = queries
     mu, toward = pull
     decay, w, mean, total = 1 - learning_rate * mu, center, center, 0.0
     for k in range(query.count):
@@ -131,20 +131,20 @@ def _noisy_gd(
 
 def _phased_sgd(
     run: Run,
-    asked: list[Query],
+    queries: list[Query],
     center: Vector,
     pull: tuple[float, Vector],
     learning_rate: float,
     radius: float,
 ) -> Vector:
-    """One pass in phases, each of half the records and a quarter of the step size."""
+    """Return the end of one pass in phases, each of half the records and a quarter of the step."""
     mu, toward = pull
     if not isinstance(run.oracle, PrivateOracle | StoredOracle):
         raise TypeError(
             "phased_sgd needs an objective, or a PrivateOracle about one, got "
             f"{type(run.oracle).__name__}."
         )
-    for i, query in enumerate(asked, start=1):
+    for i, query in enumerate(queries, start=1):
         if not run.going:
             return run.w
         with run.answering():

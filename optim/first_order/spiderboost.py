@@ -74,10 +74,10 @@ def spiderboost(
         When omitted, the plan's eta, shortened to eta / (1 + eta l2): the plan knows how smooth the
         loss is, and the regulariser adds l2 to it.
     output
-        ``"last"`` returns the last iterate, which is best as a rule, and about which the plan's
-        ``accuracy`` says nothing; ``"random"`` one of w_0, ..., w_{T-1}, uniformly, whose mean
-        squared gradient norm is what ``accuracy`` bounds; ``"smallest-norm"`` the one whose
-        estimate V_t was shortest. Estimates are released anyway, so that choosing costs nothing.
+        ``"last"`` returns the last iterate, which is best as a rule; ``"random"`` one of w_0, ...,
+        w_{T-1}, uniformly, whose mean squared gradient norm the plan's ``accuracy`` bounds;
+        ``"smallest-norm"`` the one whose estimate V_t was shortest. Estimates are released anyway,
+        so that the choice is free.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Tree-based Private Spider (Arora et al. 2022, Algorithm 2): one pass, differences along a tree.
 
-The iterates of a round are the leaves of a binary tree, in depth-first order. A right child asks
-for the difference of gradients between its iterate and its parent's, on fresh records; a left child
-has what its parent has. So a leaf's estimate is a sum of few answers, however many steps there are.
+The iterates of a round are the leaves of a binary tree, in depth-first order. A right child adds
+the difference of gradients between its iterate and its parent's, on fresh records; a left child has
+its parent's estimate. So a leaf's estimate is a sum of few answers, for any number of steps.
 
 >>> import numpy as np
 >>> from dpcal import calibrate
@@ -49,7 +49,7 @@ def tree_spider(
     Result
         Its ``w`` is the first leaf at which the estimate is no longer than the plan's threshold,
         where the algorithm ends, or else a leaf drawn uniformly beforehand. However it ends, it
-        costs what the whole plan does: one Gaussian release.
+        costs the whole plan: one Gaussian release.
 
     References
     ----------
@@ -86,7 +86,7 @@ def _leaf(
     """Return the pairs (iterate, estimate) from the root to a leaf, from those to the leaf before.
 
     Leaf k > 0 follows leaf k - 1 through a right child at depth D minus the number of zeros that k
-    ends in; what is below it are left children.
+    ends in; all nodes below it are left children.
     """
     if leaf == 0:
         return [(w, oracle.gradient(w, "root"))] * (depth + 1)

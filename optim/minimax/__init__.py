@@ -1,6 +1,6 @@
-"""Minimax problems and their optimizers: minimise over x what y in a convex set maximises.
+"""Minimax problems and their optimizers: min over x, max over y in a convex set.
 
-``Minimax`` takes a user's own functions; the other problems are those that people solve this way.
+``Minimax`` takes a user's own functions; the others are common problems.
 """
 
 from dpcal import _lazy

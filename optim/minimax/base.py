@@ -128,7 +128,7 @@ class MinimaxObjective(Objective):
         d1 = self.dimensions[0]
         return w[:d1], w[d1:]
 
-    # -- what the privacy boundary asks for
+    # -- for the privacy boundary
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
         """See :meth:`Objective.clipped_sum`: of pairs of blocks, clipped together or each alone."""

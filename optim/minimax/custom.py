@@ -113,15 +113,10 @@ class Minimax(MinimaxObjective):
 class AveragedClip(MinimaxObjective):
     """A problem whose gradients are added first and clipped then, as Algorithm 3 prints it.
 
-    For audits alone. One record takes a clipped average from any point of the ball to any other,
-    however many records there are: with a query's ``max_norm`` of 2 b C an average over b records
-    is clipped to C, and an honest release needs noise of standard deviation 2 z C, where clipping
-    record by record needs 2 z C / b or half of it.
-
-    Parameters
-    ----------
-    problem
-        Whose records are asked about.
+    It is for audits alone. One record moves a clipped average from any point of the ball to any
+    other, for any number of records: with a query's ``max_norm`` of 2 b C an average over b records
+    is clipped to C, and an honest release needs noise of standard deviation 2 z C, b times that of
+    clipping record by record.
     """
 
     def __init__(self, problem: MinimaxObjective) -> None:

@@ -163,8 +163,8 @@ def dp_rgda(
     Returns
     -------
     MinimaxResult
-        A run that is certified stops early, and costs all that was planned. Callbacks are told of
-        outer steps, and of (x, y).
+        A run that is certified stops early, and costs all that was planned. Callbacks receive
+        outer steps and (x, y).
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What do minimax problems about linear models share? Gradients that are a number times a record.
+"""Minimax problems about linear models, whose gradients are a number times a record.
 
 One record's pair of gradients is ``c_i x_i`` in the weights of a linear model, and a few numbers
 e_i besides: in further primal parameters, and in y. Sums of clipped pairs are compiled; see
@@ -32,7 +32,7 @@ Factors = tuple[Vector, Vector]
 
 
 def with_intercept(X: ArrayLike, fit_intercept: bool) -> Vector:
-    """Return a copy of the records, with a constant feature at the end if asked for."""
+    """Return a copy of the records, with a constant feature at the end for an intercept."""
     table = records(X)
     if fit_intercept:
         return np.column_stack([table, np.ones(len(table))])

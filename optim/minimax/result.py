@@ -88,7 +88,7 @@ class MinimaxResult(Result):
         status: str = "not-applicable",
         anchors: tuple[Anchor, ...] = (),
     ) -> MinimaxResult:
-        """Return a run's outcome with what is known of a minimax run beside it."""
+        """Return a run's outcome with the fields of a minimax run."""
         fields = {each.name: getattr(result, each.name) for each in dataclasses.fields(Result)}
         return cls(
             **fields,

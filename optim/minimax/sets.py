@@ -1,6 +1,6 @@
 """Which sets may the dual variable be in? Closed convex sets, each with its exact projection.
 
-The privacy claim does not rest on them: a projection is post-processing of what was released.
+The privacy claim does not rest on them: a projection is post-processing of released values.
 
 >>> import numpy as np
 >>> Simplex().project(np.array([0.9, 0.6, -0.3])).round(12).tolist()

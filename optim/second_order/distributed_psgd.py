@@ -54,7 +54,7 @@ class DistributedResult(SecondOrderResult):
     Parameters
     ----------
     ledgers, plans
-        What was released and what was planned, for each silo. Nothing is summed over silos.
+        The releases and the plan of each silo. No price is summed over silos.
     lost
         Numbers of the silos that were lost; their ledgers hold every answer that was begun.
     unit

@@ -128,7 +128,7 @@ class Path:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SecondOrderResult(Result):
-    """Outcome of Gauss-PSGD: a :class:`dpcal.optim.Result` that says how its point was found.
+    """Outcome of Gauss-PSGD: a :class:`dpcal.optim.Result` with the escapes of its run.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def gauss_psgd(
     Returns
     -------
     SecondOrderResult
-        Its ``status`` says whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
+        Its ``status`` is whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
         the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha).
         The price is the plan's, however the run ended.
 

@@ -1,4 +1,4 @@
-"""Which answers tell of curvature? Noisy Hessians, and noisy comparisons of saddle scores.
+"""Which answers are about curvature? Noisy Hessians, and noisy comparisons of saddle scores.
 
 This is a part of the privacy boundary. A :class:`SecondOrderOracle` is a
 :class:`dpcal.optim.PrivateOracle` that answers five more kinds of queries. C is the query's

@@ -53,7 +53,7 @@ class Selection(Priced):
         alpha': the chosen point is an alpha'-second-order point of the mean population risk, but
         with the plan's failure probability.
     ledgers, plan
-        What was released, for each silo, and what was planned for each.
+        The releases of each silo, and the plan of each.
     training
         The run that used the same records, whose price is added, if any.
     seed_given
@@ -136,7 +136,7 @@ def select_point(
     holdout
         Records to test on, with Hessians; for several silos one objective each.
     candidates
-        Parameters, each of shape (dimension,), functions of what was released; or the result of
+        Parameters, each of shape (dimension,), functions of released values; or the result of
         ``gauss_psgd``, for the points of its escapes and its end.
     plan
         As :func:`dpcal.calibrate.select_point` makes it.
@@ -203,8 +203,8 @@ def _chosen(
         if method == "above-threshold":
             passed = oracles[0].accepts(w, "score", thresholds=thresholds, norms=norms)
         elif method == "gaussian-score":
-            ask = oracles[0].saddle_score
-            passed = ask(w, "score", thresholds=thresholds, norms=norms) <= 0
+            score = oracles[0].saddle_score(w, "score", thresholds=thresholds, norms=norms)
+            passed = score <= 0
         else:  # Algorithm 4, lines 1 to 4
             gradient = np.mean([oracle.gradient(w, "gradient") for oracle in oracles], axis=0)
             hessian = np.mean([oracle.hessian(w, "hessian") for oracle in oracles], axis=0)

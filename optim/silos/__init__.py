@@ -1,7 +1,7 @@
 """Records that stay where they are: silos that answer with noise, and who averages their answers.
 
 A :class:`Silo` answers about its own records, in this process; :class:`DaskSilos` are silos on the
-workers of a Dask cluster. :class:`SiloOracle` averages, and is what optimizers ask.
+workers of a Dask cluster. :class:`SiloOracle` averages, and answers optimizers.
 """
 
 from dpcal import _lazy

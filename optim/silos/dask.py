@@ -1,8 +1,8 @@
 """Silos on the workers of a Dask cluster: actors that hold records, and answer with noise.
 
-Each silo is an actor on one worker. A worker that dies takes its silo with it; what it released is
-in the server's ledger, which holds an answer from before it was asked for, and in the silo's own
-file where it has one. The example needs the extra ``dask``:
+Each silo is an actor on one worker, and is lost with it. Its releases are in the server's ledger,
+which holds an answer from before the silo is called, and in the silo's own file if it has one. The
+example needs the extra ``dask``:
 
 >>> import importlib.util
 >>> importlib.util.find_spec("distributed") is None or callable(DaskSilos)
@@ -98,7 +98,7 @@ class _Actor:
         self._silo = made if isinstance(made, Silo) else Silo(made)
 
     def call(self, name: str, *arguments: Any) -> tuple[Any, Exception | None]:
-        """Call a method of the silo; return what it returned, or what it raised."""
+        """Call a method of the silo; return its value and its error, one of them None."""
         try:
             return getattr(self._silo, name)(*arguments), None
         except Exception as error:
@@ -114,7 +114,7 @@ class RemoteSilo:
     def _call(self, name: str, *arguments: Any) -> Any:
         try:
             value, raised = self._actor.call(name, *arguments).result(timeout=self._timeout)
-        except Exception as error:  # whatever the transport says of a worker that is gone
+        except Exception as error:  # any error of the transport
             raise SiloLost from error
         if raised is not None:
             raise raised
@@ -144,5 +144,5 @@ class RemoteSilo:
         return prints
 
     def ledger(self) -> Ledger:
-        """Return what was released since the silo was opened."""
+        """Return the releases since the silo was opened."""
         return Ledger.from_json(self._call("_ledger_json"))

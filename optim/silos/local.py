@@ -79,7 +79,7 @@ class Answerer(Protocol):
         ...
 
     def ledger(self) -> Ledger:
-        """Return what was released since the silo was opened."""
+        """Return the releases since the silo was opened."""
         ...
 
 
@@ -126,7 +126,7 @@ class Silo:
             getattr(self._oracle, "close", lambda: None)()
 
     def ledger(self) -> Ledger:
-        """Return what was released since the silo was opened."""
+        """Return the releases since the silo was opened."""
         return self._opened().ledger
 
     def fingerprints(self, key: bytes) -> list[bytes]:
