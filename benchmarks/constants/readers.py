@@ -7,8 +7,7 @@ from pathlib import Path
 PACKAGES = (
     "accountants",
     "calibrate/comparison.py",
-    "calibrate/correlated.py",
-    "calibrate/families.py",
+    "calibrate/correlated",
     "calibrate/noise.py",
     "calibrate/plans",
     "calibrate/query.py",

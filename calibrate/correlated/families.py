@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from dpcal.accountants.matrix import (
     BIFR,
@@ -39,36 +40,34 @@ _DECAYS = (0.25, 0.5, 0.75, 0.9)
 # Bands of banded strategies for random batches: few, for the same reason.
 _SHORT_BANDS = (2, 4)
 
-Family = Callable[[int, str, Participation, Workload], Strategy]
 
-# A family's name, the meaning of its size (empty if it has none), and its member of a size.
-FAMILIES: dict[str, tuple[str, Family]] = {
-    "identity": ("", lambda steps, size, schema, workload: Identity(steps)),
-    "tree": ("", lambda steps, size, schema, workload: Tree(steps)),
-    "square-root": ("", lambda steps, size, schema, workload: SquareRoot(steps)),
-    "lambda-cgd": (
-        "decay",
-        lambda steps, size, schema, workload: LambdaCGD(steps, float(size)),
-    ),
-    "banded": (
-        "bands",
-        lambda steps, size, schema, workload: Banded.optimised(
-            steps, int(size), participation=schema, workload=workload
-        ),
-    ),
-    "bisr": ("inverse bands", lambda steps, size, schema, workload: BISR(steps, int(size))),
-    "bifr": (
-        "inverse bands",
-        lambda steps, size, schema, workload: BIFR.optimised(
-            steps, int(size), participation=schema, workload=workload
-        ),
-    ),
-    "blt": (
-        "buffers",
-        lambda steps, size, schema, workload: BLT.optimised(
-            steps, int(size), participation=schema, workload=workload
-        ),
-    ),
+class Family(NamedTuple):
+    """A family of strategies.
+
+    Attributes
+    ----------
+    size
+        What its size counts; empty if it has none.
+    member
+        Makes the member for a number of steps and of a size.
+    optimised
+        Whether the member is the best one for a participation and a workload.
+    """
+
+    size: str
+    member: Callable[..., Strategy]
+    optimised: bool = False
+
+
+FAMILIES = {
+    "identity": Family("", Identity),
+    "tree": Family("", Tree),
+    "square-root": Family("", SquareRoot),
+    "lambda-cgd": Family("decay", LambdaCGD),
+    "banded": Family("bands", Banded.optimised, optimised=True),
+    "bisr": Family("inverse bands", BISR),
+    "bifr": Family("inverse bands", BIFR.optimised, optimised=True),
+    "blt": Family("buffers", BLT.optimised, optimised=True),
 }
 
 
@@ -107,17 +106,19 @@ def chosen(
 
 
 def _named(text: str, steps: int, participation: Participation, workload: Workload) -> Strategy:
-    name, _, size = text.partition("=")
-    if name not in FAMILIES or bool(size) != bool(FAMILIES[name][0]):
-        allowed = (f"{key}=<{of}>" if of else key for key, (of, _) in FAMILIES.items())
+    name, _, given = text.partition("=")
+    if name not in FAMILIES or bool(given) != bool(FAMILIES[name].size):
+        allowed = (f"{key}=<{of.size}>" if of.size else key for key, of in FAMILIES.items())
         raise ValueError(f"strategies must be among {', '.join(allowed)}, got {text!r}.")
-    counts, family = FAMILIES[name]
+    family = FAMILIES[name]
+    real = family.size == "decay"
     try:
-        number = float(size) if counts == "decay" else int(size or 1)
+        size = [float(given) if real else int(given)] if given else []
     except ValueError:
-        kind = "a number" if counts == "decay" else "a whole number"
-        raise ValueError(f"{counts} of {name} must be {kind}, got {size!r}.") from None
-    return family(steps, str(number), participation, workload)
+        kind = "a number" if real else "a whole number"
+        raise ValueError(f"{family.size} of {name} must be {kind}, got {given!r}.") from None
+    aim = {"participation": participation, "workload": workload} if family.optimised else {}
+    return family.member(steps, *size, **aim)
 
 
 def usual(steps: int, participation: Participation, workload: Workload) -> tuple[Strategy, ...]:

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import Sampler, pricing
+from dpcal.accountants.correlated.draws.montecarlo import progress_bar
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.question import STATISTICS, Options
 from dpcal.accountants.directions import RELATIONS
@@ -44,7 +45,7 @@ from dpcal.calibrate.correlated.calibration import Calibration
 from dpcal.calibrate.correlated.families import chosen, for_random_batches, usual
 from dpcal.calibrate.correlated.watching import Teller, Watch, finished, mailbox
 from dpcal.calibrate.noise import noise_multiplier
-from dpcal.errors import MissingExtra, TargetUnreachable, UnsupportedEvent
+from dpcal.errors import TargetUnreachable, UnsupportedEvent
 
 __all__ = ["Calibrated", "KnownSchedule", "Pricing", "SampledBatches", "StrategyRow"]
 __all__ += ["StrategyTable", "compare_strategies"]
@@ -526,11 +527,7 @@ def _reporter(
         return progress, None, lambda: None
     if not progress:
         return lambda row, done, count: None, None, lambda: None
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
-    bar = tqdm(total=count, unit="strategy")
+    bar = progress_bar(total=count, unit="strategy")
     return (
         lambda row, done, count: bar.update(),
         lambda name, line: bar.set_postfix_str(f"{name}: {line}"),

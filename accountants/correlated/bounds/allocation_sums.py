@@ -32,9 +32,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpcal.accountants.correlated.bounds.allocation_below import Below, power
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
 
-__all__ = ["Bracketed", "SubsetBelow"]
+__all__ = ["SubsetBelow"]
 
 Floats = NDArray[np.float64]
 
@@ -143,31 +142,3 @@ class SubsetBelow(Below):
         """Edges of groups of losses, logarithms of masses without and with, and the step."""
         masses, means, step = _of_an_epoch(self.norm, self.rounds, self.taken)
         return np.asarray(np.arange(-_GROUPS, _GROUPS + 1) * step), masses, means, step
-
-
-@dataclass(frozen=True, eq=False)
-class Bracketed(Bound):
-    """An upper bound, and a lower one that other arguments prove.
-
-    Parameters
-    ----------
-    upper
-        The upper bound, whose own lower end may be that of another run.
-    below
-        The lower one.
-    """
-
-    upper: Bound
-    below: Below
-
-    def log_delta(self, epsilon: float) -> Proof:
-        """Return a bound on the logarithm of delta at an epsilon >= 0."""
-        return self.upper.log_delta(epsilon)
-
-    def epsilon(self, delta: float) -> Proof:
-        """Return a bound on epsilon at a delta in (0, 1)."""
-        return self.upper.epsilon(delta)
-
-    def lower_delta(self, epsilon: float) -> float:
-        """Return a number below delta at an epsilon >= 0."""
-        return max(self.below.directions(epsilon))

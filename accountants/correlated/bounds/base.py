@@ -101,9 +101,22 @@ class Curve(Bound):
 
 @dataclass(frozen=True, eq=False)
 class Least(Bound):
-    """The best of several bounds on one thing."""
+    """The best of several bounds on one thing.
+
+    Parameters
+    ----------
+    parts
+        The bounds.
+    below
+        Maps an epsilon to numbers below delta of both directions; None if none are known.
+    """
 
     parts: tuple[Bound, ...]
+    below: Callable[[float], tuple[float, float]] | None = None
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Return a number below delta at an epsilon >= 0."""
+        return 0.0 if self.below is None else max(self.below(epsilon))
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return the least bound on the logarithm of delta."""

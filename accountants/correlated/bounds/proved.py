@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpcal.accountants import events
 from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.bounds.allocation import LARGEST_NORM, Allocation
-from dpcal.accountants.correlated.bounds.allocation_sums import Bracketed, SubsetBelow
+from dpcal.accountants.correlated.bounds.allocation_sums import SubsetBelow
 from dpcal.accountants.correlated.bounds.band_moments import BandMoments
 from dpcal.accountants.correlated.bounds.base import Bound, Least, Proof, Worst
 from dpcal.accountants.correlated.bounds.conditional import Conditional, covers
@@ -163,7 +163,7 @@ def _of_epochs(mechanism: Mechanism, sampler: Sampler) -> Bound:
     if epochs.times == 1:
         return blocks
     below = SubsetBelow(norm, epochs.rounds, epochs.times, epochs.drawn)
-    return Bracketed(Least((blocks, _revealed(mechanism, sampler))), below)
+    return Least((blocks, _revealed(mechanism, sampler)), below.directions)
 
 
 def _of_poisson(mechanism: Mechanism, sampler: Sampler) -> Bound:

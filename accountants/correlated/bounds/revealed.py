@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -78,8 +79,33 @@ def _row_norms(gram: Floats) -> Floats:
     return np.sqrt([np.sort(rows[:, k])[::-1][: k + 1].sum() for k in range(len(gram))])
 
 
+# Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell.
+_FEW_CELLS = 256
+# Cells of a law of ||C y||^2 in the end, for the bound that is returned.
+_MANY_CELLS = 2048
+# Nodes times rounds times cells that take about two seconds; a long memory is left with fewer
+# cells, or with the worst pattern of each number of participations alone.
+_MOST_WORK = 5e8
+
+
+class _Known(Curve):
+    """A mean of Gaussian deltas over numbers of participations, each charged its largest norm."""
+
+    @property
+    @abstractmethod
+    def _laws(self) -> list[tuple[Floats, Floats]]:
+        """Probabilities, and bounds on ||C y|| / sigma, of laws each of which proves a bound."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the bound at an epsilon >= 0."""
+        return min(
+            min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
+            for weights, norms in self._laws
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class RevealedGroup(Curve):
+class RevealedGroup(_Known):
     """The bound with participations known, for a record that may join some rounds only.
 
     Parameters
@@ -101,31 +127,16 @@ class RevealedGroup(Curve):
     method: ClassVar[str] = "participations revealed, worst group"
 
     @cached_property
-    def _law(self) -> tuple[Floats, Floats]:
-        """Probabilities of 0, 1, ... participations, and bounds on ||C y|| / sigma."""
+    def _laws(self) -> list[tuple[Floats, Floats]]:
         from scipy.stats import binom
 
         count = len(self.gram)
         weights = binom.pmf(np.arange(count + 1), count, self.rate)
-        return weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN)
-
-    def delta(self, epsilon: float) -> float:
-        """Return the bound at an epsilon >= 0."""
-        weights, norms = self._law
-        return min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
-
-
-# Cells of a law of ||C y||^2 at first. Every participation is rounded up to a cell.
-_FEW_CELLS = 256
-# Cells of a law of ||C y||^2 in the end, for the bound that is returned.
-_MANY_CELLS = 2048
-# Nodes times rounds times cells that take about two seconds; a long memory is left with fewer
-# cells, or with the worst pattern of each number of participations alone.
-_MOST_WORK = 5e8
+        return [(weights, np.concatenate([[0.0], _row_norms(self.gram)]) * (1 + _MARGIN))]
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed(Curve):
+class Revealed(_Known):
     """The bound with participations known: the mean of Gaussian deltas over a record's patterns.
 
     Of each number of participations the worst pattern is taken or, for lambda-CGD and independent
@@ -146,20 +157,12 @@ class Revealed(Curve):
 
     @cached_property
     def _laws(self) -> list[tuple[Floats, Floats]]:
-        """Probabilities and bounds on ||C y|| / sigma."""
         sigma, law = self.mechanism.sigma, self.law
         if isinstance(law, Automaton):
             found = _unit_laws(self.mechanism.shape, law)
         else:
             found = [(np.exp(law), worst_norms(Mechanism(self.mechanism.shape, 1.0)))]
         return [(weights, norms / sigma * (1 + _MARGIN)) for weights, norms in found]
-
-    def delta(self, epsilon: float) -> float:
-        """Return the bound at an epsilon >= 0."""
-        return min(
-            min(1.0, float(weights @ gaussian_delta(epsilon, norms)) * (1 + _MARGIN))
-            for weights, norms in self._laws
-        )
 
 
 @lru_cache(maxsize=8)

@@ -34,7 +34,7 @@ from dpcal.accountants.correlated.draws.confidence import Bets, lower_mean, uppe
 from dpcal.accountants.correlated.draws.estimators import Estimator
 from dpcal.errors import MissingExtra
 
-__all__ = ["CHUNK", "Reading", "Sample", "simulate"]
+__all__ = ["CHUNK", "Reading", "Sample", "progress_bar", "simulate"]
 
 Floats = NDArray[np.float64]
 
@@ -373,9 +373,20 @@ def _reporter(
         return progress, lambda: None
     if not progress:
         return lambda done, count: None, lambda: None
+    bar = progress_bar(total=count, initial=done, unit="chunk")
+    return lambda done, count: bar.update(), bar.close
+
+
+def progress_bar(**options: Any) -> Any:
+    """Return a bar of tqdm.
+
+    Raises
+    ------
+    MissingExtra
+        If tqdm is not installed.
+    """
     try:
         from tqdm import tqdm
     except ImportError as error:
         raise MissingExtra("A progress bar needs tqdm: pip install tqdm.") from error
-    bar = tqdm(total=count, initial=done, unit="chunk")
-    return lambda done, count: bar.update(), bar.close
+    return tqdm(**options)
