@@ -34,7 +34,8 @@ from dpcal.accountants.matrix.participation import Participation, Single
 from dpcal.accountants.matrix.recurrences import inverse_series
 from dpcal.accountants.matrix.workloads import PREFIX_SUMS, Workload
 
-__all__ = ["Objective", "banded", "blt", "dense", "fractional_root", "lambda_cgd", "root_series"]
+__all__ = ["Objective", "banded", "blt", "checked_bands", "dense", "fractional_root", "lambda_cgd"]
+__all__ += ["root_series"]
 
 Array = NDArray[np.float64]
 
@@ -65,11 +66,11 @@ class Objective:
         self, steps: int, participation: Participation | None, workload: Workload, error: str
     ) -> None:
         self.steps = _validate.count(steps=steps)
-        schema = Single() if participation is None else participation
+        self.places = (Single() if participation is None else participation).earliest(self.steps)
+        self.workload, self.error = workload, _validate.choice(ERRORS, error=error)
         self._pattern = np.zeros(self.steps)
-        self._pattern[schema.earliest(self.steps)] = 1.0
+        self._pattern[self.places] = 1.0
         self._workload = workload.coefficients(self.steps)
-        _validate.choice(ERRORS, error=error)
         falling = np.arange(self.steps, 0, -1) / self.steps
         self._weights = falling if error == "mean" else np.ones(self.steps)
 
@@ -110,11 +111,23 @@ class Objective:
         return float(total @ total), push
 
 
-def banded(
-    steps: int, bands: int, participation: Participation | None, workload: Workload, error: str
-) -> Array:
-    """Return the best coefficients c_0 = 1, c_1, ... in [0, 1], shape (bands,), by L-BFGS-B."""
-    objective = Objective(steps, participation, workload, error)
+def checked_bands(name: str, bands: int, steps: int) -> int:
+    """Return a number of bands in [1, steps].
+
+    Raises
+    ------
+    ValueError
+        If it is outside.
+    """
+    count = _validate.count(**{name: bands})
+    if count > steps:
+        raise ValueError(f"{name} must be at most steps={steps}, got {bands!r}.")
+    return count
+
+
+def banded(objective: Objective, bands: int) -> tuple[int, Array]:
+    """Return bands, and the best coefficients c_0 = 1, c_1, ... in [0, 1], by L-BFGS-B."""
+    checked_bands("bands", bands, objective.steps)
     start: Array = np.cumprod(1 - 0.5 / np.arange(1, bands), dtype=np.float64)
 
     def of(tail: Array) -> tuple[float, Array]:
@@ -122,8 +135,8 @@ def banded(
         return value, gradient[1:]
 
     if bands == 1:
-        return np.ones(1)
-    return np.append(1.0, _least(of, start, [(0.0, 1.0)] * len(start)))
+        return 1, np.ones(1)
+    return bands, np.append(1.0, _least(of, start, [(0.0, 1.0)] * len(start)))
 
 
 def _least(of: Callable[..., Any], start: Array, bounds: list[tuple[float, float]]) -> Array:
@@ -141,23 +154,20 @@ def _least(of: Callable[..., Any], start: Array, bounds: list[tuple[float, float
     return np.asarray(found.x)
 
 
-def blt(
-    steps: int, buffers: int, participation: Participation | None, workload: Workload, error: str
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def blt(objective: Objective, buffers: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the decays and scales of the best buffers found, from a fit to the square root.
 
     Decays are sigmoids and scales exponentials of free numbers, so that all stay positive.
     """
     from scipy.optimize import nnls
 
-    objective = Objective(steps, participation, workload, error)
-    count = _validate.count(buffers=buffers)
+    count, steps = _validate.count(buffers=buffers), objective.steps
     if steps == 1:
         return (0.0,) * count, (0.0,) * count
-    if steps > _LONG and workload == PREFIX_SUMS:
-        places = (Single() if participation is None else participation).earliest(steps)
+    if steps > _LONG and objective.workload == PREFIX_SUMS:
+        places = objective.places
         separation = int(places[1] - places[0]) if len(places) > 1 else steps
-        return best_buffers(steps, separation, len(places), count, error)
+        return best_buffers(steps, separation, len(places), count, objective.error)
     lags = np.arange(steps - 1)
 
     def of(free: Array) -> tuple[float, Array]:
@@ -204,23 +214,29 @@ def _polynomials(decays: Array, scales: Array) -> tuple[Array, Array]:
     return numerator, denominator
 
 
-def lambda_cgd(
-    steps: int, participation: Participation | None, workload: Workload, error: str
-) -> float:
+def lambda_cgd(objective: Objective) -> tuple[float]:
     """Return the best decay in [0, 1), to about 1e-9, by Brent's method."""
-    from scipy.optimize import minimize_scalar
 
-    objective = Objective(steps, participation, workload, error)
-
-    def of(logit_decay: float) -> float:
-        decay = float(expit(logit_decay))
-        column: Array = np.power(decay, np.arange(steps), dtype=np.float64)
+    def of(decay: float) -> float:
+        column: Array = np.power(decay, np.arange(objective.steps), dtype=np.float64)
         return objective.rational(np.ones(1), np.array([1.0, -decay]), column)[0]
 
-    low, high = -12.0, np.log(1e4 * steps)
-    found = minimize_scalar(of, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    none = objective.banded(np.ones(1))[0]
-    return float(expit(found.x)) if found.fun < none else 0.0
+    best, value = _best_share(of, objective.steps)
+    return (best if value < objective.banded(np.ones(1))[0] else 0.0,)
+
+
+def _best_share(of: Callable[[float], float], steps: int) -> tuple[float, float]:
+    """A number in (0, 1) at which a function is least, searched by its logit, and the value."""
+    from scipy.optimize import minimize_scalar
+
+    bounds = -12.0, np.log(1e4 * steps)
+    found = minimize_scalar(
+        lambda logit: of(float(expit(logit))),
+        bounds=bounds,
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    return float(expit(found.x)), float(found.fun)
 
 
 def root_series(count: int, exponent: float) -> Array:
@@ -229,26 +245,15 @@ def root_series(count: int, exponent: float) -> Array:
     return np.cumprod(np.concatenate([[1.0], (k - 1 - exponent) / k]))
 
 
-def fractional_root(
-    steps: int,
-    inverse_bands: int,
-    participation: Participation | None,
-    workload: Workload,
-    error: str,
-) -> float:
-    """Return the best exponent in (0, 1) of a banded inverse, to about 1e-9, by Brent's method."""
-    from scipy.optimize import minimize_scalar
+def fractional_root(objective: Objective, inverse_bands: int) -> tuple[int, float]:
+    """Return bands of an inverse, and their best exponent in (0, 1), to about 1e-9, by Brent."""
+    count = checked_bands("inverse_bands", inverse_bands, objective.steps)
 
-    objective = Objective(steps, participation, workload, error)
+    def of(exponent: float) -> float:
+        inverse = root_series(count, exponent)
+        return objective.rational(np.ones(1), inverse, inverse_series(inverse, objective.steps))[0]
 
-    def of(logit_exponent: float) -> float:
-        inverse = root_series(inverse_bands, float(expit(logit_exponent)))
-        column = inverse_series(inverse, steps)
-        return objective.rational(np.ones(1), inverse, column)[0]
-
-    low, high = -12.0, np.log(1e4 * steps)
-    found = minimize_scalar(of, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-    return float(expit(found.x))
+    return count, _best_share(of, objective.steps)[0]
 
 
 def dense(

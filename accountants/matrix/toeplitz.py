@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,11 +33,52 @@ Array = NDArray[np.float64]
 _MOST_ROOTS = 3
 
 
-def _checked_bands(name: str, bands: int, steps: int) -> int:
-    count = _validate.count(**{name: bands})
-    if count > steps:
-        raise ValueError(f"{name} must be at most steps={steps}, got {bands!r}.")
-    return count
+class _Family(Toeplitz):
+    """A family of strategies, of which one is the best for a run."""
+
+    _best: ClassVar[Callable[..., tuple[Any, ...]]]
+    """Maps an objective and the family's size to the fields of the best member after steps."""
+
+    @classmethod
+    def optimised(
+        cls,
+        steps: int,
+        *size: int,
+        participation: Participation | None = None,
+        workload: Workload = PREFIX_SUMS,
+        error: str = "mean",
+        **named: int,
+    ) -> Self:
+        """Return the member whose error times sensitivity is least, or locally least for ``BLT``.
+
+        Parameters
+        ----------
+        steps
+            Number of steps, >= 1.
+        *size, **named
+            ``bands`` of C in [1, steps] for ``Banded``, ``inverse_bands`` of C^-1 in [1, steps] for
+            ``BIFR``, and ``buffers`` >= 1, with scales > 0, for ``BLT``; none for ``LambdaCGD``.
+        participation
+            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
+        workload
+            A :class:`~dpcal.accountants.matrix.Workload`: the sums of answers whose errors count.
+        error
+            ``"mean"`` or ``"max"``, over the steps.
+
+        >>> print(f"{LambdaCGD.optimised(1000).decay:.4f}")
+        0.9562
+        >>> print(f"{Banded.optimised(100, 2).coefficients[1]:.4f}")
+        0.7615
+        >>> print(f"{BIFR.optimised(1000, inverse_bands=2).exponent:.4f}")
+        0.9562
+        >>> from dpcal.accountants.matrix import Single
+        >>> blt = BLT.optimised(256, buffers=3, error="max")
+        >>> best = SquareRoot(256)
+        >>> blt.max_error() * blt.sensitivity(Single()).value < 1.01 * best.max_error() ** 2
+        True
+        """
+        objective = optimise.Objective(steps, participation, workload, error)
+        return cls(objective.steps, *cls._best(objective, *size, **named))  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +119,7 @@ class Identity(Toeplitz):
 
 
 @dataclass(frozen=True, eq=False)
-class LambdaCGD(Toeplitz):
+class LambdaCGD(_Family):
     """Noise z_t - decay z_{t-1}: each step takes back part of the last step's noise.
 
     C[t, u] = decay^(t - u). The last noise can be drawn again instead of being stored, so that
@@ -95,6 +137,7 @@ class LambdaCGD(Toeplitz):
     """
 
     kind: ClassVar[str] = "lambda-CGD"
+    _best = staticmethod(optimise.lambda_cgd)
     steps: int
     decay: float
 
@@ -104,32 +147,6 @@ class LambdaCGD(Toeplitz):
         if decay >= 1:
             raise ValueError(f"decay must be a number in [0, 1), got {self.decay!r}.")
         object.__setattr__(self, "decay", decay)
-
-    @staticmethod
-    def optimised(
-        steps: int,
-        *,
-        participation: Participation | None = None,
-        workload: Workload = PREFIX_SUMS,
-        error: str = "mean",
-    ) -> LambdaCGD:
-        """Return the strategy with the decay whose error times sensitivity is least.
-
-        Parameters
-        ----------
-        steps
-            Number of steps, >= 1.
-        participation
-            At most once when omitted.
-        workload
-            The workload.
-        error
-            ``"mean"`` or ``"max"``.
-
-        >>> print(f"{LambdaCGD.optimised(1000).decay:.4f}")
-        0.9562
-        """
-        return LambdaCGD(steps, optimise.lambda_cgd(steps, participation, workload, error))
 
     @property
     def bands(self) -> int | None:
@@ -161,7 +178,7 @@ class LambdaCGD(Toeplitz):
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Banded(Toeplitz):
+class Banded(_Family):
     """A banded Toeplitz matrix: the noise of a step depends on that of the last ``bands - 1``.
 
     Separated columns are orthogonal, which allows amplification by sampling (Choquette-Choo et al.
@@ -184,14 +201,16 @@ class Banded(Toeplitz):
     """
 
     kind: ClassVar[str] = "banded"
+    _best = staticmethod(optimise.banded)
     steps: int
     bands: int
 
     def __init__(self, steps: int, bands: int, coefficients: ArrayLike | None = None) -> None:
         object.__setattr__(self, "steps", _validate.count(steps=steps))
-        object.__setattr__(self, "bands", _checked_bands("bands", bands, self.steps))
+        object.__setattr__(self, "bands", optimise.checked_bands("bands", bands, self.steps))
         if coefficients is None:
-            coefficients = optimise.banded(self.steps, self.bands, None, PREFIX_SUMS, "mean")
+            objective = optimise.Objective(self.steps, None, PREFIX_SUMS, "mean")
+            _, coefficients = optimise.banded(objective, self.bands)
         head = _numbers("coefficients", coefficients)
         if len(head) != self.bands:
             raise ValueError(
@@ -205,34 +224,6 @@ class Banded(Toeplitz):
         with np.errstate(over="ignore", invalid="ignore"):
             enlarged = np.abs(column).sum() * np.abs(self.inverse_coefficients).sum()
         refuse_explosion("coefficients", float(enlarged), self.steps)
-
-    @staticmethod
-    def optimised(
-        steps: int,
-        bands: int,
-        *,
-        participation: Participation | None = None,
-        workload: Workload = PREFIX_SUMS,
-        error: str = "mean",
-    ) -> Banded:
-        """Return the banded strategy whose error times sensitivity is least.
-
-        Parameters
-        ----------
-        steps, bands
-            Number of steps and of bands of C, with 1 <= bands <= steps.
-        participation
-            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
-        workload
-            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
-        error
-            ``"mean"`` or ``"max"``, over the steps.
-
-        >>> print(f"{Banded.optimised(100, 2).coefficients[1]:.4f}")
-        0.7615
-        """
-        _checked_bands("bands", bands, _validate.count(steps=steps))
-        return Banded(steps, bands, optimise.banded(steps, bands, participation, workload, error))
 
     @property
     def coefficients(self) -> Array:
@@ -277,7 +268,9 @@ class SquareRoot(Toeplitz):
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _validate.count(steps=self.steps))
         if self.bands is not None:
-            object.__setattr__(self, "bands", _checked_bands("bands", self.bands, self.steps))
+            object.__setattr__(
+                self, "bands", optimise.checked_bands("bands", self.bands, self.steps)
+            )
 
     @cached_property
     def coefficients(self) -> Array:
@@ -363,12 +356,12 @@ class BISR(_BandedInverse):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _validate.count(steps=self.steps))
-        count = _checked_bands("inverse_bands", self.inverse_bands, self.steps)
+        count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
         object.__setattr__(self, "inverse_bands", count)
 
 
 @dataclass(frozen=True, eq=False)
-class BIFR(_BandedInverse):
+class BIFR(_BandedInverse, _Family):
     """Banded inverse fractional root: C^-1 holds the first coefficients of (1 - x)^exponent.
 
     With two inverse bands it is :class:`LambdaCGD` with the exponent as its decay, and with
@@ -391,6 +384,7 @@ class BIFR(_BandedInverse):
     """
 
     kind: ClassVar[str] = "banded inverse fractional root"
+    _best = staticmethod(optimise.fractional_root)
     steps: int
     # The base class has a property of this name, so the field needs a default; 0 is refused.
     inverse_bands: int = 0
@@ -398,45 +392,16 @@ class BIFR(_BandedInverse):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", _validate.count(steps=self.steps))
-        count = _checked_bands("inverse_bands", self.inverse_bands, self.steps)
+        count = optimise.checked_bands("inverse_bands", self.inverse_bands, self.steps)
         object.__setattr__(self, "inverse_bands", count)
         exponent = _validate.positive(exponent=self.exponent)
         if exponent >= 1:
             raise ValueError(f"exponent must be a number in (0, 1), got {self.exponent!r}.")
         object.__setattr__(self, "exponent", exponent)
 
-    @staticmethod
-    def optimised(
-        steps: int,
-        inverse_bands: int,
-        *,
-        participation: Participation | None = None,
-        workload: Workload = PREFIX_SUMS,
-        error: str = "mean",
-    ) -> BIFR:
-        """Return the strategy with the exponent whose error times sensitivity is least.
-
-        Parameters
-        ----------
-        steps, inverse_bands
-            Number of steps and of bands of C^-1, with 1 <= inverse_bands <= steps.
-        participation
-            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
-        workload
-            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
-        error
-            ``"mean"`` or ``"max"``, over the steps.
-
-        >>> print(f"{BIFR.optimised(1000, 2).exponent:.4f}")
-        0.9562
-        """
-        count = _checked_bands("inverse_bands", inverse_bands, _validate.count(steps=steps))
-        found = optimise.fractional_root(steps, count, participation, workload, error)
-        return BIFR(steps, count, found)
-
 
 @dataclass(frozen=True, eq=False)
-class BLT(Toeplitz):
+class BLT(_Family):
     """A buffered linear Toeplitz matrix: c_0 = 1 and c_k = sum_j scales[j] decays[j]^(k-1).
 
     Noise needs as many rows of memory as there are buffers (Dvijotham et al. 2024; McMahan, Xu and
@@ -456,6 +421,7 @@ class BLT(Toeplitz):
     """
 
     kind: ClassVar[str] = "BLT"
+    _best = staticmethod(optimise.blt)
     steps: int
     decays: tuple[float, ...]
     scales: tuple[float, ...]
@@ -476,41 +442,6 @@ class BLT(Toeplitz):
         zeros = np.linalg.eigvals(np.diag(decays) - np.outer(np.ones(len(decays)), scales))
         growth = self.steps * math.log(max(1.0, float(np.abs(zeros).max())))
         refuse_explosion("scales", math.exp(growth) if growth < 700 else math.inf, self.steps)
-
-    @staticmethod
-    def optimised(
-        steps: int,
-        buffers: int,
-        *,
-        participation: Participation | None = None,
-        workload: Workload = PREFIX_SUMS,
-        error: str = "mean",
-    ) -> BLT:
-        """Return the best strategy found of few buffers with scales > 0.
-
-        The error times sensitivity is locally least.
-
-        Parameters
-        ----------
-        steps
-            Number of steps, >= 1.
-        buffers
-            Number of buffers, >= 1.
-        participation
-            A :class:`~dpcal.accountants.matrix.Participation`: at most once when omitted.
-        workload
-            A :class:`~dpcal.accountants.matrix.Workload`: which sums of answers are wanted.
-        error
-            ``"mean"`` or ``"max"``, over the steps.
-
-        >>> from dpcal.accountants.matrix import Single
-        >>> blt = BLT.optimised(256, 3, error="max")
-        >>> best = SquareRoot(256)
-        >>> blt.max_error() * blt.sensitivity(Single()).value < 1.01 * best.max_error() ** 2
-        True
-        """
-        decays, scales = optimise.blt(steps, buffers, participation, workload, error)
-        return BLT(steps, decays, scales)
 
     @property
     def bands(self) -> int | None:
