@@ -207,18 +207,18 @@ class StepwiseOracle(PrivateOracle):
 
 
 class Guarded(Priced):
-    """What a guard tells of the run that it steps through: plan, ledger, and what is left."""
+    """Plan, ledger and remaining steps of the run that a guard steps through."""
 
     _oracle: StepwiseOracle
 
     @property
     def plan(self) -> Plan:
-        """What may be asked."""
+        """The plan that is spent."""
         return self._oracle.plan
 
     @property
     def ledger(self) -> Ledger:
-        """What was released so far."""
+        """The ledger of all answers so far."""
         return self._oracle.ledger
 
     @property

@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 class Command(Protocol):
-    """What a command's module holds."""
+    """The interface of a command's module."""
 
     EXAMPLES: tuple[str, ...]
 

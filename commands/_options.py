@@ -104,12 +104,10 @@ def add_relation(
     parser: ArgumentParser, *, default: str | None = RELATIONS[0], note: str = "%(default)s"
 ) -> None:
     """Declare the neighboring relation, and what it is when it is not given."""
-    parser.add_argument(
-        "--neighboring-relation",
-        choices=RELATIONS,
-        default=default,
-        metavar="RELATION",
-        help=f"{', '.join(RELATIONS)} (default: {note})",
+    add_options(
+        parser,
+        f"--neighboring-relation RELATION={default}  {', '.join(RELATIONS)} (default: {note})",
+        neighboring_relation=RELATIONS,
     )
 
 
@@ -178,12 +176,10 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 
 def add_accountant(parser: ArgumentParser, what: str) -> None:
     """Declare which accountant does what."""
-    parser.add_argument(
-        "--accountant",
-        choices=ACCOUNTANTS,
-        default="auto",
-        metavar="NAME",
-        help=f"{what}: {', '.join(ACCOUNTANTS)} (default: %(default)s)",
+    add_options(
+        parser,
+        f"--accountant NAME=auto  {what}: {', '.join(ACCOUNTANTS)} (default: %(default)s)",
+        accountant=ACCOUNTANTS,
     )
 
 
@@ -207,7 +203,7 @@ BACKENDS = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error"
 
 
 def add_backends(parser: ArgumentParser) -> None:
-    """Declare what other packages' accountants can be told about their accuracy."""
+    """Declare the accuracy of other packages' accountants."""
     add_options(
         parser.add_argument_group("accuracy of dp-accounting (pld) and prv-accountant (prv)"),
         """

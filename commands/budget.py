@@ -16,7 +16,7 @@ COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the book, and what a new one says."""
+    """Declare the book, and the total of a new one."""
     parser.add_argument("book", type=Path, metavar="FILE", help="a budget book, or a new one")
     group = parser.add_argument_group("total: of a new book, or with --change-total")
     group.add_argument("--epsilon", type=number, metavar="E", help="> 0")
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Make or change a book if asked to, and print what it says."""
+    """Make or change a book where options do, and print it."""
     book = _opened(options)
     if options.add_records is not None:
         book.add_records(options.add_records)
@@ -47,7 +47,7 @@ def run(options: Namespace) -> int:
 
 
 def _opened(options: Namespace) -> Any:
-    """Return the book, made or changed as the options say."""
+    """Return the book, made or changed by the options."""
     relation = options.neighboring_relation
     if relation is None and not options.book.exists():
         relation = "replace-special"
@@ -67,7 +67,7 @@ def _opened(options: Namespace) -> Any:
 
 
 def _text(book: Any) -> str:
-    """Say what was spent, what is left, and by which runs."""
+    """Return the text on what was spent, by which runs, and what is left."""
     runs, delta = book.runs, book.delta
     charged = sum(run.charged for run in runs)
     lines = [
@@ -99,7 +99,7 @@ def _text(book: Any) -> str:
 
 
 def _whatever(book: Any) -> str:
-    """Say what holds where runs were chosen by results."""
+    """Return the bound that holds where runs were chosen by results."""
     if book.composition != "exact":
         return f"at most the total, epsilon {book.epsilon:g},"
     try:

@@ -69,7 +69,7 @@ def _is_plan(told: Mechanism, name: str, options: Namespace) -> bool:
 
 
 def _unknown(told: Mechanism) -> tuple[str, Callable[[float], DpEvent]]:
-    """Return the name of the one parameter that was not told, and the event at a value of it."""
+    """Return the name of the one missing parameter, and the event as a function of its value."""
     unknown = [
         name for name in ("noise_multiplier", "steps", "rate") if getattr(told, name) is None
     ]

@@ -148,7 +148,7 @@ def _check(options: Namespace) -> int:
 
 
 def _says(about: Any, certificate: Certificate) -> bool:
-    """Whether words about a certificate say what is proved, of the run that it is for."""
+    """Return whether the sentence of a certificate states its proved bounds, for its run."""
     sentence = str(about.get("sentence")) if isinstance(about, dict) else ""
     if "run" not in about:
         # Certificates of former versions say nothing of the run that can be checked.

@@ -9,6 +9,7 @@ from typing import Any
 import dpcal
 from dpcal.commands._options import (
     add_backends,
+    add_options,
     add_relation,
     add_targets,
     backends,
@@ -34,12 +35,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_run(parser)
     add_targets(parser)
     add_relation(parser, default=None, note="the sampler's own")
-    parser.add_argument(
-        "--accountants",
-        "--accountant",
-        default="characteristic,renyi,pld,prv",
-        metavar="NAMES",
-        help="comma-separated (default: %(default)s)",
+    add_options(
+        parser,
+        "--accountants --accountant NAMES=characteristic,renyi,pld,prv  comma-separated "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--samplers",
@@ -80,7 +79,7 @@ def run(options: Namespace) -> int:
 
 
 def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float) -> Any:
-    """Ask accountants for epsilon at one delta."""
+    """Return the epsilons of accountants at one delta."""
     with warnings.catch_warnings():
         # The table and the exit status say it.
         warnings.simplefilter("ignore", DisagreementWarning)
@@ -94,7 +93,7 @@ def _epsilons(options: Namespace, told: Mechanism, _: float | None, delta: float
 
 
 def _noises(options: Namespace, told: Mechanism, epsilon: Any, delta: float) -> Any:
-    """Ask accountants for the noise that one target needs."""
+    """Return the noise that one target needs, by accountants."""
     if any(backends(options).values()):
         raise ValueError("Options of pld and prv are for comparing epsilons (--noise-multiplier).")
     told.event(noise_multiplier=1.0)  # What is missing is named before anything is solved.
@@ -123,14 +122,14 @@ def _samplers(options: Namespace) -> int:
 
 
 def _heads(options: Namespace) -> list[str]:
-    """What stands over each column of answers."""
+    """Return the heads of the columns of answers."""
     if options.epsilon is None:
         return [f"delta = {delta:g}" for delta in options.delta]
     return [f"({epsilon:g}, {delta:g})" for delta in options.delta for epsilon in options.epsilon]
 
 
 def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
-    """What one sampler costs at each delta, or why no price is known."""
+    """Return the price of one sampler at each delta, or why no price is known."""
     row: dict[str, Any] = {
         "sampler": told.sampler,
         "neighboring_relation": told.relation,
@@ -145,7 +144,7 @@ def _row(options: Namespace, told: Mechanism) -> dict[str, Any]:
 
 
 def _prices(options: Namespace, told: Mechanism) -> list[dict[str, Any]]:
-    """Ask for epsilon at each delta, at the noise that was given."""
+    """Return epsilon at each delta, at the given noise."""
     event, answers = told.event(), []
     for delta in options.delta:
         stage(options, f"{told.sampler} at delta = {delta:g}")

@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print the interval that contains each asked quantity."""
+    """Print an interval for each epsilon or delta."""
     if (options.epsilon is None) == (options.delta is None):
         raise ValueError("Exactly one of --delta and --epsilon must be given.")
     told = Mechanism.of(options)
@@ -78,7 +78,7 @@ def _log_delta(event: Any, epsilon: float, how: dict[str, Any]) -> dict[str, Any
 
 
 def _accuracy(options: Namespace) -> dict[str, float]:
-    """What was given for the one other package that is asked."""
+    """Return the accuracy that was given for the one other package."""
     given = backends(options)
     asked = options.accountant
     if asked not in given and options.cross_check:

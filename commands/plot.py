@@ -75,7 +75,7 @@ def run(options: Namespace) -> int:
 
 
 def _about(options: Namespace, document: dict[str, Any]) -> tuple[str, str]:
-    """What the picture shows, and of what: for its metadata, and for the caption of an SVG."""
+    """Return the picture's title and subject, for its metadata and the caption of an SVG."""
     version = f"dpcal {dpcal.report.software()['dpcal']}"
     if options.picture == "accuracy":
         relations = ", ".join(document["neighboring_relations"])

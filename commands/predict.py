@@ -6,11 +6,10 @@ import csv
 import io
 import math
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._options import add_file, add_table, source_of
+from dpcal.commands._options import add_file, add_options, add_table, source_of
 from dpcal.commands._output import check_new, present
 
 if TYPE_CHECKING:
@@ -21,9 +20,7 @@ EXAMPLES = ("dpcal-report/model.json new.csv -o scores.csv", "dpcal-report new.c
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the model, the table and the file of the answers."""
-    parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="model.json of a report, or the report's folder"
-    )
+    add_options(parser, "model MODEL:path  model.json of a report, or the report's folder")
     add_table(parser)
     add_file(parser, metavar="CSV")
 

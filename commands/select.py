@@ -11,7 +11,6 @@ from dpcal.commands._options import (
     add_relation,
     add_table,
     add_target,
-    number,
     whole,
 )
 
@@ -72,12 +71,7 @@ def _add_records(parser: ArgumentParser) -> None:
 def _add_test(parser: ArgumentParser) -> None:
     """Declare what a candidate must pass."""
     test = parser.add_argument_group("test")
-    test.add_argument(
-        "--accuracy",
-        type=number,
-        metavar="ALPHA",
-        help="> 0: an ALPHA-second-order point is to be found",
-    )
+    add_options(test, "--accuracy ALPHA:number  > 0: an ALPHA-second-order point is to be found")
     test.add_argument(
         "--method",
         choices=METHODS,
@@ -85,10 +79,8 @@ def _add_test(parser: ArgumentParser) -> None:
         metavar="NAME",
         help=f"{', '.join(METHODS)} (default: %(default)s)",
     )
-    test.add_argument(
-        "--failure-probability",
-        type=number,
-        default=0.1,
-        metavar="P",
-        help="of what is said of the outcome, in (0, 1) (default: %(default)s)",
+    add_options(
+        test,
+        "--failure-probability P:number=0.1  of what is said of the outcome, in (0, 1) "
+        "(default: %(default)s)",
     )

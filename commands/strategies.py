@@ -121,7 +121,7 @@ def _report(row: StrategyRow, done: int, count: int) -> None:
 
 
 def _watch(name: str, asked: str) -> None:
-    """Print what a strategy is asked: on a terminal in one line that the next one replaces."""
+    """Print what is computed of a strategy; on a terminal the next line replaces it."""
     end = "" if sys.stderr.isatty() else "\n"
     print(f"{_over()}{' ' * (_BAR + 3)}{name}: {asked}", file=sys.stderr, end=end, flush=True)
 
@@ -132,7 +132,7 @@ def _over() -> str:
 
 
 def _participation(options: Namespace) -> Participation:
-    """Who takes part when, at the worst."""
+    """Return the worst-case participation of a record."""
     matrix = dpcal.accountants.matrix
     if options.steps_per_epoch is not None:
         epochs = -(-options.steps // max(1, options.steps_per_epoch))
@@ -143,7 +143,7 @@ def _participation(options: Namespace) -> Participation:
 
 
 def _pricing(options: Namespace) -> SampledBatches:
-    """How a price of Poisson samples is found."""
+    """Return how prices of Poisson samples are computed."""
     return dpcal.calibrate.SampledBatches(
         dpcal.accountants.correlated.Poisson(options.sampling_probability),
         statistics="certified" if options.draws else "none",

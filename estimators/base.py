@@ -150,7 +150,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return events.EpsilonDeltaDpEvent(epsilon, delta)
 
     def _limits(self, name: str = "bounds") -> Any:
-        """Return bounds that were learned, or else those that were declared."""
+        """Return learned bounds, or else the declared ones."""
         return self.__dict__.get(f"{name}_", getattr(self, name))
 
     def _pays(self) -> bool:
@@ -158,7 +158,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return bool(in_use()) or self.__dict__.get("budget") is not None
 
     def _learns_bounds(self) -> bool:
-        """Whether bounds are to be learned, or say which other texts are none."""
+        """Return whether bounds are to be learned; refuse any other text."""
         given = [getattr(self, name, None) for name in ("bounds", "target_bounds")]
         for text in (each for each in given if isinstance(each, str)):
             if text != LEARN:
@@ -270,7 +270,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return oracle.gradient(np.zeros(dimension), name), oracle.ledger
 
     def _learned_labels(self, plan: Plan, y: NDArray[Any]) -> tuple[NDArray[Any], Ledger]:
-        """Return the labels that enough records carry, and the ledger of having asked."""
+        """Return the labels that enough records carry, and the ledger of the answer."""
         part = part_of(plan, "labels", plan.query("labels"))
         choices = PrivateChoices(y, part, seed=self._seed)
         return choices.labels("labels"), choices.ledger
@@ -399,7 +399,7 @@ def normal_quantile(tail: float) -> float:
 
 
 def bounded(name: str, bounds: Any, columns: int | None = None) -> tuple[Table, Table]:
-    """Return lower and upper bounds as arrays, or say what they must be.
+    """Return lower and upper bounds as arrays; raise ``ValueError`` if they are none.
 
     Parameters
     ----------

@@ -268,7 +268,7 @@ class _TwoDeclared(Logistic):
 
 
 def _declared(classes: Any, y: NDArray[Any]) -> NDArray[Any]:
-    """Return declared classes in sort order, or say which label is none of them."""
+    """Return declared classes in sort order; refuse labels that are not declared."""
     found = np.unique(np.asarray(classes))
     if len(found) < 2:
         raise ValueError(f"classes must be two or more different labels, got {classes!r}.")

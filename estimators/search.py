@@ -54,7 +54,7 @@ _EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class SearchLedger:
-    """What a search released: the best of a random number of runs.
+    """The ledger of a search, which released the best of a random number of runs.
 
     Attributes
     ----------
@@ -203,7 +203,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return order[held:], order[:held]
 
     def _factor(self, candidate: dict[str, Any], mean: float, delta: float, share: float) -> float:
-        """By how much the epsilons of all steps are multiplied, so that the search costs its total.
+        """Return the factor of all steps' epsilons at which the search costs its total.
 
         What a fit costs is known from its target alone, and so is what its score costs.
         """
@@ -241,7 +241,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return model
 
     def _planned(self, model: Any, X: Any, y: Any, parts: Any) -> events.DpEvent:
-        """What a trial of a candidate releases, found on blank records of the same number."""
+        """Return the event of a candidate's trial, from a trial on as many blank records."""
         blank = blank_targets(_private_steps(model)[-1], y)
         with collected() as found, _scored(self.score_share):
             _trial(model, np.zeros(X.shape), blank, parts)

@@ -85,7 +85,7 @@ def _largest_scale(
     epsilon: float,
     delta: float,
 ) -> float:
-    """By how much all epsilons may be larger than their shares. At 1 they add up to the whole."""
+    """Return the largest factor of all epsilons; at 1 they add up to the whole."""
 
     def fits(scale: float) -> bool:
         parts = [

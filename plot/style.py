@@ -106,7 +106,7 @@ def ticker() -> Any:
 
 
 def plain_ticks(axis: Any, limits: tuple[float, float]) -> None:
-    """Ticks at 1, 2, 5 times powers of ten, or at all digits where those are few, written out."""
+    """Set ticks at 1, 2, 5 times powers of ten, or at all digits if these are few, written out."""
     low, high = limits
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []

@@ -119,7 +119,7 @@ def statement_page(document: Mapping[str, Any], *, pictures: Mapping[str, str]) 
 
 
 def _claim(document: Mapping[str, Any]) -> list[str]:
-    """The claim in words; of several runs, that of all of them together."""
+    """Return the claim in words; of several runs, the claim of all of them together."""
     runs, count = document["runs"], _models(document)
     paid = runs[0] if len(runs) == 1 else document["everything"]
     upper, delta = float(paid["epsilon"]["upper"]), float(paid["delta"])
@@ -144,13 +144,13 @@ def _claim(document: Mapping[str, Any]) -> list[str]:
 
 
 def _models(document: Mapping[str, Any]) -> int:
-    """How many models there are: silos have one in common."""
+    """Return the number of models; silos have one in common."""
     runs = document["runs"]
     return 1 if all("silo" in run for run in runs) else len(runs)
 
 
 def _numbers(document: Mapping[str, Any]) -> list[str]:
-    """The claim in numbers."""
+    """Return the section with the claim in numbers."""
     runs, privacy = document["runs"], document["privacy"]
     paid = runs[0] if len(runs) == 1 else document["everything"]
     price, relation = paid["epsilon"], privacy["neighboring_relation"]
@@ -183,7 +183,7 @@ def _numbers(document: Mapping[str, Any]) -> list[str]:
 
 
 def _each_run(runs: Sequence[Mapping[str, Any]]) -> str:
-    """A row for the runs of each target."""
+    """Return a table with a row for the runs of each target."""
     groups: dict[tuple[float, float], list[Mapping[str, Any]]] = {}
     for run in runs:
         groups.setdefault((float(run["plan"]["epsilon"]), float(run["delta"])), []).append(run)
@@ -205,7 +205,7 @@ def _each_run(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _risk(document: Mapping[str, Any]) -> list[str]:
-    """What an attacker can achieve."""
+    """Return the section on the power of an attacker."""
     risk = document.get("risk")
     if not risk:
         return []
@@ -219,7 +219,7 @@ def _risk(document: Mapping[str, Any]) -> list[str]:
 
 
 def _read_from_data(document: Mapping[str, Any]) -> list[str]:
-    """What was read off the records without protection."""
+    """Return the section on what was read off the records without protection."""
     listed = document["data"].get("read_from_data", [])
     parts = ["<h2>What was read from the data</h2>"]
     if not listed:
@@ -228,7 +228,7 @@ def _read_from_data(document: Mapping[str, Any]) -> list[str]:
 
 
 def _evaluation(found: Mapping[str, Any]) -> list[str]:
-    """How good the model is, and how that was found out."""
+    """Return the section on the scores of the model, and how they were computed."""
     if not found:
         return []
     parts = ["<h2>How good the model is</h2>"]
@@ -291,7 +291,7 @@ def _or_unknown(value: float | None) -> str:
 
 
 def _verifying(document: Mapping[str, Any]) -> list[str]:
-    """How to check all of this."""
+    """Return the section on how to verify the report."""
     words = (
         "report.json, beside this page, lists every noisy answer that was planned and every one "
         "that was given. From it alone the claim can be computed again:"

@@ -41,7 +41,7 @@ __all__ = ["composed_by_silo", "document_of", "runs_of", "save"]
 
 
 class Reported(Protocol):
-    """What can be reported: a result, or a selection.
+    """A result or a selection, which can be reported.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Reported(Protocol):
 
 
 def runs_of(result: Reported) -> list[dict[str, Any]]:
-    """Return the runs that a report holds: those that each silo's records paid for.
+    """Return the runs in a report: for each silo, the runs that its records paid for.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def privacy_statement(
 
 
 def _unit(plan: Plan) -> str:
-    """Say what two neighbors differ in."""
+    """Return the unit in which two neighbors differ."""
     rows = max(query.group_size for query in plan.queries)
     if rows == 1:
         return "one training record (one row of the table)"
@@ -101,7 +101,7 @@ def _unit(plan: Plan) -> str:
 
 
 def _about_n(plan: Plan) -> str:
-    """Say what the number of records has to do with the claim."""
+    """Return the sentence on the number of records."""
     if plan.public_n:
         return (
             f"n = {plan.n} is a number that was given in public. The number of records may differ "
@@ -120,7 +120,7 @@ def _about_n(plan: Plan) -> str:
 
 
 def _mechanism(plan: Plan) -> str:
-    """Say what is released, in words."""
+    """Return what is released, in words."""
     if plan.optimizer == "dpsgd":
         query = plan.query("gradient")
         return (
@@ -147,7 +147,7 @@ _LAPLACE = {
 
 
 def _answer(query: Query) -> str:
-    """Say what one query releases, in words."""
+    """Return what one query releases, in words."""
     if query.kind == "labels":
         return (
             f"Query {query.name!r}, at most {query.count} times: the labels are released whose "

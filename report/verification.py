@@ -136,7 +136,7 @@ def priced(run: Mapping[str, Any]) -> tuple[DpEvent, str, bool]:
 
 
 def _checked(name: str, claim: Mapping[str, Any], proved: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare upper bounds: that intervals meet would only say that the claim may be true."""
+    """Return a claim's row. Upper bounds are compared: intervals that meet prove no claim."""
     claimed = claim["epsilon"]
     holds = claimed["upper"] >= proved["upper"] * (1 - _ROUNDING)
     same = all(claimed.get(each) == proved.get(each) for each in ("neighboring_relation", "label"))

@@ -29,7 +29,7 @@ _NO_CATEGORY = "(missing)"
 
 
 class _Seen:
-    """What was seen of a column so far."""
+    """Summary of the part of a column that was read so far."""
 
     def __init__(self) -> None:
         self.missing = 0

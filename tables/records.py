@@ -77,12 +77,12 @@ class Records:
 
     @property
     def n(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return self.read - self.left_out - self.beyond
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows were read, left out, and, of persons, beyond the group size."""
+        """Numbers of rows read, left out, and, of persons, beyond the group size."""
         found = {"rows": self.read, "left_out": self.left_out}
         return found if self.schema.person is None else {**found, "beyond_group_size": self.beyond}
 
@@ -294,7 +294,7 @@ def load(
 
 
 def _target(column: Column, classification: bool) -> Column:
-    """Return the target's column as a class or a number, or say why it is neither."""
+    """Return the target's column as a class or a number; refuse any other column."""
     if column.type in ("person", "drop"):
         raise ValueError(
             f"target must be a class or a number, got column {column.name!r} of type "
@@ -320,7 +320,7 @@ def _target(column: Column, classification: bool) -> Column:
 
 
 def _check_columns(source: Source, schema: Schema) -> None:
-    """Refuse a file whose columns are not those of the schema."""
+    """Refuse a file with other columns than the schema."""
     known = {column.name for column in schema.columns}
     strange = [name for name in source.columns if name not in known]
     lacking = [

@@ -202,7 +202,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What is public about a table.
+    """The public description of a table.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ class Schema:
 
     @property
     def person(self) -> str | None:
-        """Name of the column that tells whose row it is, if there is one."""
+        """Name of the column with the person of a row, if there is one."""
         return next((column.name for column in self.columns if column.type == "person"), None)
 
     def features(self, target: str) -> tuple[Column, ...]:

@@ -29,7 +29,7 @@ _BITS = 53  # of a coin: as many as a double between 0 and 1 holds
 
 
 def digests(rows: NDArray[np.float64], key: bytes) -> NDArray[np.uint64]:
-    """Return 64 bits for each record, which only holders of the key can tell.
+    """Return 64 bits for each record, by a hash with a secret key.
 
     Parameters
     ----------

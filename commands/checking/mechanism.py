@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options, number
+from dpcal.commands._options import add_options
 from dpcal.errors import UnsupportedEvent
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def rate_of(exact: Fraction) -> float:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A run of Gaussian noise on batches, as far as it was told.
+    """A run of Gaussian noise on batches, whose parameters may be known in part.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Mechanism:
 
     @classmethod
     def of(cls, options: Namespace, sampler: str | None = None) -> Mechanism:
-        """Return what the options of :func:`add_run` tell, for another sampler if one is given.
+        """Return the run of the options of :func:`add_run`, for another sampler if one is given.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class Mechanism:
 
     @property
     def sides(self) -> str:
-        """Which bounds are proved of the event that is certified."""
+        """Sides of the event that are proved: ``"both"`` or ``"upper"``."""
         return SAMPLERS[self.sampler].sides
 
     def certified(self, failure: float) -> tuple[DpEvent, str]:
@@ -173,14 +173,14 @@ class Mechanism:
         return event, f"{words}. The upper bound holds for {self.sentence()}, which it dominates"
 
     def told(self) -> dict[str, Any]:
-        """Return everything that was told, as JSON values from which :meth:`again` reads it."""
+        """Return all parameters as JSON values, from which :meth:`again` reads them."""
         values = {name: getattr(self, name) for name in _TOLD}
         exact = {name: None if values[name] is None else str(values[name]) for name in _EXACT}
         return values | exact
 
     @classmethod
     def again(cls, told: Mapping[str, Any]) -> Mechanism:
-        """Return the run that :meth:`told` wrote down.
+        """Return the run of the values that :meth:`told` returned.
 
         Raises
         ------
@@ -215,7 +215,7 @@ class Mechanism:
         return f"Gaussian noise of {self.noise_multiplier!r} clipping norms on {batches}"
 
     def known(self, *names: str) -> tuple[Any, ...]:
-        """Return what was told of these; raise ``ValueError`` with the options that would tell."""
+        """Return these parameters; raise ``ValueError`` with the options that give missing ones."""
         missing = {_OPTIONS[name]: None for name in names if getattr(self, name) is None}
         if missing:
             raise ValueError(f"--sampler {self.sampler} needs {' and '.join(missing)}.")
@@ -239,7 +239,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True)
 class _Sampler:
-    """How batches are drawn, for commands.
+    """A way to draw batches, for commands.
 
     Parameters
     ----------
@@ -382,9 +382,8 @@ def add_run(parser: ArgumentParser, *, noise: bool = True) -> None:
         fraction=fraction,
     )
     if noise:
-        group.add_argument(
-            "--noise-multiplier",
-            type=number,
-            metavar="S",
-            help="standard deviation > 0 of the noise, in units of the clipping norm",
+        add_options(
+            group,
+            "--noise-multiplier S:number  standard deviation > 0 of the noise, in units of "
+            "the clipping norm",
         )

@@ -64,7 +64,7 @@ class Data:
         return {**scaling, "schema": self.records.schema.to_dict()}
 
     def model(self, w: NDArray[np.float64], about: Mapping[str, Any]) -> Model:
-        """Return the model of parameters; those of a minimax problem hold more, behind."""
+        """Return the model of parameters; a minimax problem appends parameters of its own."""
         count, intercept = len(self.features), self.task.intercept
         return Model(
             schema=self.records.schema,

@@ -143,7 +143,7 @@ def calibration_table(needs: list[Needs], sizes: Mapping[str, Any]) -> str:
 
 
 def _tuning(plans: list[Plan]) -> dict[str, Any]:
-    """What tuning costs here, nothing, and what it would have cost at the middle of the targets."""
+    """Return the price of tuning: nothing here, and that of a search at the middle target."""
     (plan,) = (plan for plan in plans if plan.epsilon == 1.0)
     price = calibrate.tuning(
         plan.event,
@@ -165,7 +165,7 @@ def _tuning(plans: list[Plan]) -> dict[str, Any]:
 
 
 def tuning_text(tuning: Mapping[str, Any]) -> str:
-    """Say what tuning costs here, and what it would have cost."""
+    """Return the text on what tuning costs here, and what it would have cost."""
     instead = tuning["instead"]
     return (
         "Nothing was tuned on these records: sizes and clip are functions of n, and there is no "

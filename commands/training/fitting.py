@@ -194,7 +194,7 @@ def _outside(result: Result) -> list[str]:
 
 
 def _unit(data: Data, result: Result) -> str | None:
-    """Return what the claim is about, where the plan does not say it: silos, people of one row."""
+    """Return the unit of the claim if the plan does not name it: for silos, or one row a person."""
     schema = data.records.schema
     if len(result.by_silo) > 1:
         return ONE_OF_A_SILO

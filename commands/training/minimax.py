@@ -38,7 +38,7 @@ METRICS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A minimax problem of a table, as it is asked for.
+    """A minimax problem of a table, as options describe it.
 
     Parameters
     ----------
@@ -192,12 +192,12 @@ class MinimaxTask(Task):
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What a plan builder must know of the records beside their number."""
+        """Sizes of the records that a plan builder takes, beside their number."""
         return {"dimensions": self.objective.dimensions}
 
     @property
     def metric(self) -> str:
-        """What :meth:`score` measures on the held-out records."""
+        """Name of the score on the held-out records."""
         return METRICS[self.problem.name]
 
     def score(self, w: Vector) -> float:

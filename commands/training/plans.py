@@ -27,7 +27,7 @@ STRATEGIES: Mapping[str, Callable[[int, int], Strategy]] = {
 
 
 def calibrated(request: Request, task: Task) -> Plan:
-    """Return the plan of the optimizer that was asked for, for a task's records."""
+    """Return the plan of the request's optimizer, for a task's records."""
     n, row = request.trained_on or task.n, request.row
     given = dict(request.tuning)
     target = {
@@ -57,7 +57,7 @@ def _correlated(
     target: Mapping[str, Any],
     given: Mapping[str, Any],
 ) -> Plan:
-    """Return the plan of a matrix mechanism, for the number of steps that was asked for."""
+    """Return the plan of a matrix mechanism."""
     n, sampler = target["n"], noise["sampler"] or "poisson"
     chosen = {**default_sizes(n, given), **given}
     if sampler == "full":

@@ -30,12 +30,17 @@ from dpcal.tables import Coding, Column, Schema, Source
 __all__ = ["Learning", "Request"]
 
 EXTRAS = ("polars", "matplotlib")
+# Fields that are options, as they were given.
+AS_GIVEN = (
+    *("loss", "l2", "test_fraction", "seed", "epsilon", "delta"),
+    *("silos", "held_out", "budget", "output", "force"),
+)
 NOISE = ("noise", "decay", "bands", "sampler", "separation", "proved")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learning:
-    """A linear model of a table, as it is asked for.
+    """A linear model of a table, as options describe it.
 
     Parameters
     ----------
@@ -95,7 +100,7 @@ class Learning:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request(Learning):
-    """What ``dpcal train`` is asked.
+    """A private training on a table, as the options of ``dpcal train`` describe it.
 
     Parameters
     ----------
@@ -174,25 +179,15 @@ class Request(Learning):
             schema=_with_classes(options, described, target),
             target=target,
             described=schema is not None,
-            loss=options.loss,
-            l2=options.l2,
             intercept=options.intercept and (problem is None or problem.has_intercept),
-            test_fraction=options.test_fraction,
             n=n,
-            seed=options.seed,
             bounds=_bounds(options, row),
             row=row,
-            epsilon=options.epsilon,
-            delta=options.delta,
             relation=relation,
             tuning=tuning,
             noise=_noise(options, row.name),
             problem=problem,
-            silos=options.silos,
-            held_out=options.held_out,
-            budget=options.budget,
-            output=options.output,
-            force=options.force,
+            **{name: getattr(options, name) for name in AS_GIVEN},
         )
 
     def task(self, **records: Any) -> Task:
@@ -215,7 +210,7 @@ class Request(Learning):
 
     @property
     def trained_on(self) -> int | None:
-        """How many of the public number of records are trained on, on average."""
+        """Average number of training records out of the public number of records."""
         return None if self.n is None else max(1, round((1 - self.test_fraction) * self.n))
 
 
@@ -244,7 +239,7 @@ def _given_schema(options: Namespace) -> tuple[Schema | None, dict[str, Any]]:
 
 
 def _optimizer(options: Namespace, tuning: Mapping[str, Any]) -> Optimizer:
-    """Return the optimizer that was asked for, if it takes what it was given."""
+    """Return the named optimizer; refuse tuning that it does not take."""
     correlated = options.noise is not None and options.optimizer == "dpsgd"
     row = find("correlated_dpsgd" if correlated else options.optimizer)
     refused = [

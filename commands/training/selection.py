@@ -234,7 +234,7 @@ def _relation(given: str | None, training: list[dict[str, Any]]) -> str:
 
 
 def _check_sizes(candidates: Candidates, asked: Learning) -> None:
-    """Refuse points that are not as long as the table's coding says."""
+    """Refuse points of another dimension than the table's coding has."""
     features = asked.coding.names
     d = len(features) + asked.intercept
     for name, point in zip(candidates.names, candidates.points, strict=True):

@@ -65,7 +65,7 @@ class SiloTask(Task):
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What a plan builder must know of the records beside their number."""
+        """Sizes of the records that a plan builder takes, beside their number."""
         return {**super().sizes, "silos": len(self.names)}
 
     @property
@@ -80,11 +80,11 @@ class SiloTask(Task):
 
     @property
     def read_from_data(self) -> list[str]:
-        """What was read off the records for the silos."""
+        """Names of what was read off the records for the silos."""
         return [f"number of records of each {self.column!r}"]
 
     def told(self) -> dict[str, Any]:
-        """Return what a report says of the silos: their sizes are public."""
+        """Return the section of a report on the silos, whose sizes are public."""
         sizes = dict(zip(self.names, map(len, self.rows), strict=True))
         return {"silos": {"column": self.column, "training_records": sizes}}
 

@@ -14,7 +14,7 @@ __all__ = ["summary"]
 
 
 def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
-    """Return what a run released, its epsilon, and what held-out records say of it."""
+    """Return the text on what a run released, its epsilon, and its held-out scores."""
     result = run.result
     n = task.objective.n
     lines = [
@@ -44,7 +44,7 @@ def summary(task: Task, run: Run, evaluation: Mapping[str, Any]) -> str:
 
 
 def _silos(result: Result) -> list[str]:
-    """Whose answers are told, where there are several silos."""
+    """Return the line on silos, if there are several."""
     count = len(result.by_silo)
     if count == 1:
         return []
@@ -52,7 +52,7 @@ def _silos(result: Result) -> list[str]:
 
 
 def _answers(result: Result) -> list[str]:
-    """What was released, with the noise that it got: a line for each kind of answer."""
+    """Return the released answers and their noise, a line for each kind of answer."""
     lines = []
     totals = result.ledger.totals
     for kind in dict.fromkeys(query.kind for query in totals):
@@ -66,7 +66,7 @@ def _answers(result: Result) -> list[str]:
 
 
 def _line(queries: list[Query]) -> str:
-    """How many answers of one kind there were, on which records, with what noise."""
+    """Return the number, records and noise of the answers of one kind."""
     count = sum(query.count for query in queries)
     noises = [query.noise_multiplier for query in queries]
     least, most = f"{min(noises):.5f}", f"{max(noises):.5f}"

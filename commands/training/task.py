@@ -28,7 +28,7 @@ AVERAGING = "tail"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """Scaled records, split into those that are trained on and those that are held out.
+    """Scaled records, split into training and held-out records.
 
     ``unit`` is by how much a scaled target differs from the original: a squared loss is scored in
     the target's own unit. ``classes`` are those of a logistic loss; None to read them off the
@@ -64,31 +64,31 @@ class Task:
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What a plan builder must know of the records beside their number."""
+        """Sizes of the records that a plan builder takes, beside their number."""
         return {"dimension": self.objective.dimension}
 
     @property
     def asked(self) -> Any:
-        """What an optimizer is given."""
+        """The objective, or the silos, that an optimizer is given."""
         return self.objective
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return what else an optimizer is told of the records."""
+        """Further options of the optimizer."""
         return {}
 
     @property
     def read_from_data(self) -> list[str]:
-        """What was read off the records to pose the task."""
+        """Names of what was read off the records to pose the task."""
         return []
 
     def told(self) -> dict[str, Any]:
-        """Return what else a report says of the training."""
+        """Return further entries of a report on the training."""
         return {}
 
     @property
     def metric(self) -> str:
-        """What :meth:`score` measures on the held-out records."""
+        """Name of the score on the held-out records."""
         return "accuracy" if self.loss == "logistic" else "root mean squared error"
 
     def score(self, w: NDArray[np.float64]) -> float:
@@ -153,7 +153,7 @@ def train(
 
 
 class Interrupt:
-    """Ctrl-C as a wish: the run ends at the next step that it tells of, and what it spent is kept.
+    """Ctrl-C ends the run at its next noted step, and what it spent is kept.
 
     A second Ctrl-C interrupts at once.
     """

@@ -108,7 +108,7 @@ def given_tuning(options: Namespace) -> dict[str, Any]:
 
 
 def add_minimax(parser: ArgumentParser) -> None:
-    """Declare what is asked of an optimizer for problems in two blocks."""
+    """Declare the options of minimax problems."""
     group = parser.add_argument_group("minimax problems (--optimizer dp_rgda, dp_sgda, ...)")
     group.add_argument(
         "--problem",
