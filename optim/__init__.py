@@ -1,7 +1,7 @@
 """Run it: private optimizers, the privacy boundary, and the ledger of what was released.
 
 An ``Objective`` (``Logistic``, ``Softmax``, ``FromGradients``, ...) holds records,
-``PrivateOracle`` is the only thing that sees records and noise, and an optimizer such as ``dpsgd``
+``PrivateOracle`` answers queries about them with noise, and an optimizer such as ``dpsgd``
 turns a plan into a ``Result``, whose ``Ledger`` says what was released. ``registry.OPTIMIZERS`` is
 a table of the optimizers.
 """

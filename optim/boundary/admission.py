@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dpcal.calibrate.plan import Plan, Query, compose
-from dpcal.errors import BudgetExceeded, NoiseReused, UnsupportedEvent
+from dpcal.errors import NoiseReused, UnsupportedEvent
 from dpcal.optim.boundary.batches import Parts
 from dpcal.optim.boundary.ledger import Ledger
 
@@ -160,22 +160,17 @@ class Admission:
             # The ledger refuses by itself what the plan does not allow.
             self.ledger.record(query, count)
             return
-        spent = self._check_count(query, count)
-        if query.budget is not None and not self.ledger.allows(query, count):
-            share = float(self.ledger.share(query.budget))
-            raise BudgetExceeded(
-                f"query {query.name!r} with noise multiplier {query.noise_multiplier!r} would "
-                f"spend {count * query.share_of_one:.6g} of the adaptive budget, {share:.6g} of it "
-                "is spent."
-            )
-        disjoint = query.composition == "disjoint"
-        if disjoint and self._parts is not None:
-            self._parts.check(query, count, spent)
+        # A filter cannot take a payment back, so that all else is checked before it pays.
+        self.ledger.check(query, count)
+        spent = self.ledger.count(query.name)
+        parts = self._parts if query.composition == "disjoint" else None
+        if parts is not None:
+            parts.check(query, count, spent)
         if self._filter is not None:
             self._pay(self._filter, query, count)
         self.ledger.record(query, count)
-        if disjoint and self._parts is not None:
-            self._parts.allot(query, count, spent)
+        if parts is not None:
+            parts.allot(query, count, spent)
 
     def spend_in_order(self, answers: Iterable[tuple[Query, int]]) -> None:
         """Write answers to several sequential queries, or refuse them all and change nothing.
@@ -212,7 +207,7 @@ class Admission:
         for query, count in answers:
             totals[query] = totals.get(query, 0) + count
         for query, count in totals.items():
-            self._check_count(query, count)
+            self.ledger.check(query, count)
         if self._filter is not None:
             plan = self.plan
             self._filter.spend(compose(totals.items(), plan.n, plan.neighboring_relation))
@@ -236,13 +231,3 @@ class Admission:
         # The worst of parts that share no record counts; a filter forgets them between calls.
         parts = [(query, count)]
         budget.spend(compose(parts, self.plan.n, self.plan.neighboring_relation))
-
-    def _check_count(self, query: Query, count: int) -> int:
-        """Return how often the query was answered, if its plan allows ``count`` more answers."""
-        spent = self.ledger.count(query.name)
-        if spent + count > query.count:
-            raise BudgetExceeded(
-                f"query {query.name!r} may be asked {query.count} times, {spent} are spent, "
-                f"{count} more asked for."
-            )
-        return spent

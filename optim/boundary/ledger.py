@@ -116,8 +116,7 @@ class Ledger(Priced):
         """
         if count != 1:
             count = _validate.count(count=count)
-        if self._allowed is not None:
-            self._check_allowed(self._allowed, query, count)
+        self.check(query, count)
         if self._rows and _alike(self._rows[-1][0], query):
             last, before = self._rows[-1]
             if query.correlation is not None:
@@ -135,8 +134,11 @@ class Ledger(Priced):
         spent = self._shares.get(query.budget or 0.0, 0)
         return spent + count * _scaled(query.share_of_one) <= _WHOLE
 
-    def _check_allowed(self, allowed: dict[str, Query], query: Query, count: int) -> None:
-        planned = allowed.get(query.name)
+    def check(self, query: Query, count: int = 1) -> None:
+        """Raise what :meth:`record` would raise on account of the plan; nothing is written."""
+        if self._allowed is None:
+            return
+        planned = self._allowed.get(query.name)
         if planned is None or not _planned_alike(planned, query):
             raise BudgetExceeded(f"the plan holds no such query as is to be answered: {query}.")
         spent = self._counts.get(query.name, 0)

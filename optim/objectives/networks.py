@@ -145,10 +145,7 @@ class MLP(Network):
     def initial(self, seed: int | np.random.Generator) -> Vector:
         """Return a random start: weights of variance one over their number of inputs.
 
-        Parameters
-        ----------
-        seed
-            Public; nothing here depends on the records.
+        The seed is public: the start does not depend on the records.
         """
         rng = np.random.default_rng(seed)
         w = np.zeros(self.dimension)
@@ -202,27 +199,11 @@ class MLP(Network):
         return total
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores of new records, shape (m, K).
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the scores, shape (m, K), of new records of shape (m, d)."""
         return self._forward(parameters(w, self.dimension), self._new(X))[1]
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest class of each new record.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the likeliest class of each new record, shape (m, d)."""
         labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
         return labels
 
@@ -288,9 +269,9 @@ class KAN(Network):
     width
         Number of hidden units m >= 1.
     intervals
-        Into how many [-1, 1] is cut, >= 1; there are p = intervals + 3 splines.
+        Number of intervals that [-1, 1] is cut into, >= 1; there are p = intervals + 3 splines.
     seed
-        Of the second layer: public.
+        Public seed of the second layer.
     l2
         Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
 
@@ -353,7 +334,7 @@ class KAN(Network):
         return prints_of_rows(key, self._H, self._class)
 
     def _basis(self, X: Vector) -> Vector:
-        """Values of the splines at every feature, shape (m, d p)."""
+        """Return the splines' values at every feature, shape (m, d p)."""
         from scipy.interpolate import BSpline
 
         inside = np.clip(X, -1.0, 1.0).ravel()
@@ -361,13 +342,7 @@ class KAN(Network):
         return np.asarray(table.reshape(len(X), -1), dtype=np.float64)
 
     def initial(self, seed: int | np.random.Generator) -> Vector:
-        """Return a random start of independent standard normals.
-
-        Parameters
-        ----------
-        seed
-            Public; nothing here depends on the records.
-        """
+        """Return a random start of independent standard normals, from a public seed."""
         return np.random.default_rng(seed).standard_normal(self.dimension)
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
@@ -385,32 +360,16 @@ class KAN(Network):
         return total.ravel()
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores of new records, shape (m,).
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the scores, shape (m,), of new records of shape (m, d)."""
         return self._forward(parameters(w, self.dimension), self._basis(self._new(X)))[0]
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each new record.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the likelier class of each new record, shape (m, d)."""
         labels: NDArray[Any] = self.classes_[(self.decision(X, w) > 0).astype(np.intp)]
         return labels
 
     def _forward(self, w: Vector, H: Vector) -> tuple[Vector, Vector]:
-        """Scores, and their derivatives by <w_j, h(x)>, shape (m, width)."""
+        """Return scores, and their derivatives by <w_j, h(x)>, shape (m, width)."""
         root = math.sqrt(self._columns)
         with np.errstate(over="ignore", invalid="ignore"):
             units = np.tanh(H @ w.reshape(self.width, -1).T / root)
@@ -439,16 +398,16 @@ def _blocks(rows: Rows) -> Iterator[Rows]:
 
 
 def _with_one(norms: Vector) -> Vector:
-    """Norms of rows that get a constant 1 at their end, rounded up."""
+    """Return norms of rows that get a constant 1 at their end, rounded up."""
     return np.nextafter(np.hypot(norms, 1.0) * (1 + 4 * _UNIT), math.inf)
 
 
 def _outer_norms(left: Vector, right: Vector) -> Vector:
-    """Norms of the outer products of rows of ``left`` and of ``right`` with a constant 1."""
+    """Return norms of outer products of rows of ``left`` and of ``right`` with a constant 1."""
     return row_norms(left) * _with_one(row_norms(right))
 
 
 def _combined(first: Vector, second: Vector) -> Vector:
-    """Norms of two parts together, rounded up by more than what their products are rounded."""
+    """Return norms of two parts together, rounded up by more than their products' rounding."""
     with np.errstate(over="ignore"):
         return np.nextafter(np.hypot(first, second) * (1 + 16 * _UNIT), math.inf)

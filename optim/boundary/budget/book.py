@@ -1,9 +1,9 @@
 """What may still be spent on these records? A budget book: one file for all runs about a data set.
 
-A total (epsilon, delta) is written once. Every run asks the book before it asks the records: its
-whole plan is composed with the plans of all runs before it, and it is refused if that overruns the
-total. A run that is admitted has a row, on the disk, before its first answer. A run that was
-killed, interrupted or diverged keeps its row and its cost. Only a run that asked nothing is free.
+A total (epsilon, delta) is written once. The book admits a run before a record is read: its whole
+plan is composed with the plans of all runs before it, and it is refused if that overruns the total.
+A run that is admitted has a row, on the disk, before its first answer. A run that was killed,
+interrupted or diverged keeps its row and its cost. Only a run without an answer is free.
 
 >>> import tempfile
 >>> from dpcal import optim
@@ -239,7 +239,7 @@ class BudgetBook:
         return tuple((row["name"], row["added"]) for row in self._file.snapshot().records)
 
     def unfinished(self) -> tuple[str, ...]:
-        """Say which runs have no end in the book, a sentence each; they are charged whole."""
+        """Return a sentence for each run that has no end in the book; it is charged whole."""
         return tuple(
             f"run {run.number} ({run.label}, since {run.started}) goes on, or was killed: it is "
             f"charged as planned, epsilon {run.plan.epsilon:g} at delta {run.plan.delta:g}"
@@ -250,8 +250,8 @@ class BudgetBook:
     def spent(self, delta: float | None = None) -> Epsilon:
         """Return the certified epsilon of all runs in the book, at the total's delta or another.
 
-        It is the exact composition of their plans. It holds where no run was chosen with a look at
-        what earlier runs released; see :meth:`spent_whatever_was_chosen`.
+        It is the exact composition of their plans. It holds if no run was chosen by results of
+        earlier runs; see :meth:`spent_whatever_was_chosen`.
         """
         return self._account().spent(delta)
 
@@ -259,7 +259,7 @@ class BudgetBook:
         """Return an epsilon at the total's delta that holds however runs were chosen.
 
         It is that of an :class:`dpcal.accountants.Odometer`: larger than :meth:`spent`, and valid
-        where results of earlier runs had a say in later ones, and in when to stop.
+        if later runs, and the time to stop, depend on results of earlier runs.
 
         Raises
         ------
@@ -302,15 +302,12 @@ class BudgetBook:
 
         Parameters
         ----------
-        objective, plan
-            Whose records are asked about, and what may be asked, how often, with how much noise.
-        seed, noise
-            An integer >= 0, or None for fresh entropy; ``"gaussian"`` in floating point, or
-            ``"discrete"``, which is exact.
+        objective, plan, seed, noise
+            See :class:`dpcal.optim.PrivateOracle`.
         label
-            What the run is called in the book; the optimizer's name when omitted.
+            Name of the run in the book; the optimizer's name when omitted.
         every
-            1: a book holds no answers. See :meth:`with_store`.
+            1, because a book does not hold answers. See :meth:`with_store`.
 
         Raises
         ------
@@ -321,7 +318,7 @@ class BudgetBook:
         ValueError
             If the plan is for another neighboring relation than the book.
         OSError
-            If the book cannot be written; nothing was asked.
+            If the book cannot be written; no query was answered.
         """
         if every != 1:
             raise ValueError(
@@ -345,7 +342,7 @@ class BudgetBook:
         records
             A path of a file, or arrays.
         name
-            How they are called in the book; a file's name when omitted.
+            Their name in the book; a file's name when omitted.
         """
         name = name_of(records) if name is None else name
         while True:
@@ -388,7 +385,7 @@ class BudgetBook:
                 return
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all that the book says, without its secrets, as JSON values."""
+        """Return the content of the book, without its secrets, as JSON values."""
         return {
             "neighboring_relation": self.neighboring_relation,
             "composition": self.composition,
