@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.problems.kl import PowerNorm, Tilted, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.proximal_point import stage_weights
 from dpcal.optim import Logistic, PrivateOracle, adaptive_gd, kl_spider, noisy_gd, proximal_point
@@ -75,7 +76,7 @@ def problem_of(kappa, n, d):
 def rate_variable(n, d, **target):
     constants = Constants(lipschitz=1.0, smoothness=1.0)
     given = {k: v for k, v in {**TARGET, **target}.items() if k != "public"}  # of plans alone
-    return Problem.of(constants, n=n, dimension=d, gamma=1.0, **given).rate
+    return Problem.of(Given.of(constants, n=n, dimension=d, **given), gamma=1.0).rate
 
 
 def slope(points, *, against=None, draws=2_000):

@@ -6,16 +6,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from dpcal.calibrate.plan import Plan
-
-__all__ = ["Constants", "public_constants"]
+__all__ = ["Constants"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,28 +48,3 @@ class Constants:
     strong_concavity: float = 0.0
     hessian_lipschitz: float | None = None
     measured: bool = False
-
-
-def public_constants(build: Callable[..., Plan]) -> Callable[..., Plan]:
-    """Let a plan builder refuse constants that were read off records.
-
-    The builder gets the keyword ``public``, False by default: whether the records, or what the
-    constants tell of them, are public.
-    """
-
-    @functools.wraps(build)
-    def checked(constants: Constants, *, public: bool = False, **options: Any) -> Plan:
-        if constants.measured and not public:
-            raise ValueError(
-                "constants must be known without a look at the records, got some that were "
-                "measured: what is read off records gives them away through the plan. Use "
-                "constants_for(row_norm=...) of the loss, or public=True if the records are public."
-            )
-        return build(dataclasses.replace(constants, measured=False), **options)
-
-    signature = inspect.signature(build)
-    keyword = inspect.Parameter("public", inspect.Parameter.KEYWORD_ONLY, default=False)
-    own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
-    rest = [each for each in signature.parameters.values() if each.kind == each.VAR_KEYWORD]
-    checked.__signature__ = signature.replace(parameters=[*own, keyword, *rest])  # type: ignore[attr-defined]
-    return checked

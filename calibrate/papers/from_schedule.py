@@ -35,6 +35,7 @@ from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
 from dpcal.calibrate.plans.common import (
+    Given,
     Target,
     informative_from,
     promise,
@@ -271,12 +272,10 @@ def kl_condition(
         "dimension": _validate.count(d=d),
         "epsilon": epsilon,
         "delta": delta,
-        "gamma": gamma,
-        "kappa": kappa,
-        "beta": beta,
         "neighboring_relation": neighboring_relation,
     }
-    problem, _ = checked_problem(constants, **target)
+    known: dict[str, Any] = {"gamma": gamma, "kappa": kappa, "beta": beta}
+    problem, _ = checked_problem(Given.of(constants, **target), **known)
     if not theory_floor(problem) < problem.F0:
         needed = informative_from(
             lambda size: theory_floor(problem.at_size(size)), problem.F0, problem.n
@@ -285,7 +284,7 @@ def kl_condition(
             f"n must be at least about {needed:.2g} for the floor of Algorithm 1 to lie "
             f"below F0, got n={n}."
         )
-    return kl_spider(constants, **target, preset="theory")
+    return kl_spider(constants, **target, **known, preset="theory")
 
 
 def gauss_psgd(

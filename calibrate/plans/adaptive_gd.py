@@ -21,12 +21,12 @@ import math
 from scipy.special import ndtri
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Given,
+    builder,
     gradients,
-    known,
     practical_only,
     warn_no_step,
 )
@@ -36,21 +36,16 @@ from dpcal.calibrate.query import Query
 __all__ = ["adaptive_gd"]
 
 
-@public_constants
+@builder()
 def adaptive_gd(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     gamma: float | None = None,
     kappa: float = 2.0,
     beta: float = 0.05,
     l2: float = 0.0,
     preset: str = "practical",
-    neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     r"""Return the plan of adaptive gradient descent that meets (epsilon, delta).
 
@@ -91,18 +86,9 @@ def adaptive_gd(
     theory = _validate.choice(PRESETS, preset=preset) == "theory"
     if not 1 <= _validate.positive(kappa=kappa) <= 2:
         raise ValueError(f"kappa must be in [1, 2] for adaptive gradient descent, got {kappa!r}.")
-    problem = Problem.of(
-        constants,
-        n=n,
-        dimension=dimension,
-        epsilon=epsilon,
-        delta=delta,
-        gamma=1.0 if gamma is None else gamma,
-        kappa=kappa,
-        beta=beta,
-        neighboring_relation=neighboring_relation,
-    )
-    L1 = known(constants, "smoothness") + _validate.non_negative(l2=l2)
+    asked = 1.0 if gamma is None else gamma
+    problem = Problem.of(given, gamma=asked, kappa=kappa, beta=beta)
+    L1 = given.known("smoothness") + _validate.non_negative(l2=l2)
     problem = dataclasses.replace(problem, L1=L1)
     practical_only(preset, steps=steps)
     count = _norms(problem) if theory else _validate.count(steps=steps or _default_steps(problem))

@@ -14,10 +14,12 @@ ValueError: max_norm must be given where constants.lipschitz is no number > 0, g
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dpcal import _validate
@@ -31,7 +33,9 @@ from dpcal.errors import VacuousSchedule
 
 __all__ = [
     "PRESETS",
+    "Given",
     "Target",
+    "builder",
     "differences",
     "gradients",
     "informative_from",
@@ -46,7 +50,6 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
-    "with_fields",
 ]
 
 PRESETS = ("practical", "theory")
@@ -110,23 +113,142 @@ class Target(NamedTuple):
         )
 
 
-def with_fields(record: type) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
-    """Return a decorator that lists a record's fields as keywords of a builder.
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """Arguments that every builder takes, checked.
 
-    The builder passes its ``**options`` on to the record, whose docstring documents them.
+    Parameters
+    ----------
+    constants
+        Public constants of one record's loss.
+    n
+        Number of records.
+    dimension
+        Number of parameters, or a pair of numbers in minimax problems.
+    target
+        The privacy target.
     """
 
-    def listed(build: Callable[..., Plan]) -> Callable[..., Plan]:
-        signature, keyword = inspect.signature(build), inspect.Parameter.KEYWORD_ONLY
-        own = [each for each in signature.parameters.values() if each.kind != each.VAR_KEYWORD]
-        more = [
-            inspect.Parameter(each.name, keyword, default=each.default)
-            for each in dataclasses.fields(record)
-        ]
-        build.__signature__ = signature.replace(parameters=own + more)  # type: ignore[attr-defined]
-        return build
+    constants: Constants
+    n: int
+    dimension: Any
+    target: Target
 
-    return listed
+    @classmethod
+    def of(
+        cls,
+        constants: Constants,
+        *,
+        n: int,
+        dimension: int | Sequence[int],
+        epsilon: float,
+        delta: float,
+        neighboring_relation: str = "add-or-remove-one",
+    ) -> Given:
+        """Return a builder's arguments, with sizes checked."""
+        single = not isinstance(dimension, Sequence)
+        return cls(
+            constants=constants,
+            n=_validate.count(n=n),
+            dimension=_validate.count(dimension=dimension) if single else dimension,
+            target=Target(epsilon, delta, neighboring_relation),
+        )
+
+    @property
+    def single(self) -> float:
+        """Noise multiplier of one Gaussian release that spends the whole target."""
+        return single_release(*self.target)
+
+    def known(self, field: str, argument: str | None = None, given: float | None = None) -> float:
+        """Return the value of an argument, or else the constant in its place: :func:`known`."""
+        return known(self.constants, field, argument, given)
+
+    def plan(
+        self, optimizer: str, queries: tuple[Query, ...], parameters: Mapping[str, Parameter]
+    ) -> Plan:
+        """Return the plan of this target."""
+        return self.target.plan(optimizer, self.n, queries, parameters)
+
+
+def builder(
+    relation: str | None = "add-or-remove-one",
+    *,
+    sizes: str = "dimension",
+    options: type | None = None,
+) -> Callable[[Callable[..., Plan]], Callable[..., Plan]]:
+    """Return a decorator that makes a plan builder of a function of what every builder takes.
+
+    The function takes a :class:`Given`, and keywords of its own. The builder takes ``constants``,
+    and keywords ``n``, that of the dimension, ``epsilon``, ``delta``, the function's own,
+    ``neighboring_relation`` and ``public``. It refuses constants that were measured on records,
+    unless ``public=True``.
+
+    Parameters
+    ----------
+    relation
+        The neighboring relation when omitted.
+    sizes
+        The keyword of the dimension.
+    options
+        A record whose fields are keywords of the builder too, for the function's ``**options``.
+    """
+
+    def made(build: Callable[..., Plan]) -> Callable[..., Plan]:
+        signature = _signature(build, relation, sizes, options)
+
+        @functools.wraps(build)
+        def checked(*constants: Constants, **keywords: Any) -> Plan:
+            given = signature.bind(*constants, **keywords)
+            given.apply_defaults()
+            known_of, public = given.args[0], given.kwargs["public"]
+            if known_of.measured and not public:
+                raise ValueError(
+                    "constants must be known without a look at the records, got some that were "
+                    "measured: what is read off records gives them away through the plan. Use "
+                    "constants_for(row_norm=...) of the loss, or public=True if the records are "
+                    "public."
+                )
+            shared = {name: given.kwargs[name] for name in _SHARED}
+            own = {
+                name: value
+                for name, value in given.kwargs.items()
+                if name not in (*_SHARED, sizes, "public")
+            }
+            constants_of = dataclasses.replace(known_of, measured=False)
+            return build(Given.of(constants_of, dimension=given.kwargs[sizes], **shared), **own)
+
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        return checked
+
+    return made
+
+
+# Keywords of every builder, beside that of the dimension.
+_SHARED = ("n", "epsilon", "delta", "neighboring_relation")
+
+
+def _signature(
+    build: Callable[..., Plan], relation: str | None, sizes: str, options: type | None
+) -> inspect.Signature:
+    """Return the public signature of a builder."""
+
+    def keyword(name: str, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+
+    signature = inspect.signature(build)
+    own = list(signature.parameters.values())[1:]
+    rest = [each for each in own if each.kind == each.VAR_KEYWORD]
+    listed = [] if options is None else dataclasses.fields(options)
+    parameters = [
+        inspect.Parameter("constants", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *(keyword(name) for name in ("n", sizes, "epsilon", "delta")),
+        *(each for each in own if each.kind != each.VAR_KEYWORD),
+        *(keyword(each.name, each.default) for each in listed),
+        keyword("neighboring_relation", relation),
+        keyword("public", False),
+        *(rest if options is None else []),
+    ]
+    return signature.replace(parameters=parameters)
 
 
 def known(

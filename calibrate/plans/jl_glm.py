@@ -29,9 +29,9 @@ from typing import Any
 
 from dpcal import _validate
 from dpcal._roots import minimum
-from dpcal.calibrate.constants import Constants, public_constants
+from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, known, promise, single_release
+from dpcal.calibrate.plans.common import PRESETS, Given, builder, known, promise, single_release
 from dpcal.calibrate.plans.noisy_gd import noisy_gd
 from dpcal.calibrate.plans.recursive_regularization import recursive_regularization
 from dpcal.calibrate.plans.spiderboost import spiderboost
@@ -52,21 +52,16 @@ MATRICES = ("gaussian", "sparse")
 _SECTIONS = 80
 
 
-@public_constants
+@builder(None)
 def jl_glm(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     inner: str = "spiderboost",
     embedding_dimension: int | None = None,
     rank: int | None = None,
     matrix: str = "gaussian",
     matrix_seed: int = 0,
     preset: str = "practical",
-    neighboring_relation: str | None = None,
     **options: Any,
 ) -> Plan:
     """Return the plan of another optimizer on embedded records that meets (epsilon, delta).
@@ -118,12 +113,13 @@ def jl_glm(
     _validate.choice(PRESETS, preset=preset)
     _validate.choice(tuple(INNER), inner=inner)
     _validate.choice(MATRICES, matrix=matrix)
-    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
-    C = known(constants, "lipschitz", "max_norm", options.get("max_norm"))
+    constants, n, d = given.constants, given.n, given.dimension
+    C = given.known("lipschitz", "max_norm", options.get("max_norm"))
     if isinstance(matrix_seed, bool) or not isinstance(matrix_seed, int) or matrix_seed < 0:
         raise ValueError(f"matrix_seed must be a whole number >= 0, got {matrix_seed!r}.")
-    relation = neighboring_relation or _RELATIONS.get(inner, "add-or-remove-one")
-    z = single_release(epsilon, delta, relation)
+    relation = given.target.relation or _RELATIONS.get(inner, "add-or-remove-one")
+    target = given.target._replace(relation=relation)
+    z = single_release(*target)
     logarithm = math.log(n) if preset == "theory" else 1.0
 
     def error(k: float) -> float:
@@ -131,7 +127,7 @@ def jl_glm(
 
     enough = d
     if rank is not None and embedding_dimension is None:
-        enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / delta))
+        enough = math.ceil(_validate.count(rank=rank) * math.log(2 * n / target.delta))
     wanted = _least(error, d) if embedding_dimension is None else embedding_dimension
     k = min(_validate.count(embedding_dimension=wanted), enough, d)
     parameters: dict[str, Parameter] = {}
@@ -146,8 +142,8 @@ def jl_glm(
         _embedded(constants) if k < d else constants,
         n=n,
         dimension=k,
-        epsilon=epsilon,
-        delta=delta,
+        epsilon=target.epsilon,
+        delta=target.delta,
         neighboring_relation=relation,
         **options,
     )

@@ -15,8 +15,9 @@ X           sqrt(d) / (n sqrt(rho)), the rate variable
 =========== ====================================================================================
 
 >>> from dpcal.calibrate import Constants
->>> problem = Problem.of(Constants(lipschitz=1.0, smoothness=2.0, gap=0.5), n=10_000, dimension=100,
-...                      epsilon=1.0, delta=1e-6, gamma=1.0, kappa=2.0)
+>>> given = Given.of(Constants(lipschitz=1.0, smoothness=2.0, gap=0.5), n=10_000, dimension=100,
+...                  epsilon=1.0, delta=1e-6)
+>>> problem = Problem.of(given, gamma=1.0, kappa=2.0)
 >>> print(f"z = {problem.z:.4f}, rho = {problem.rho:.5f}, X = {problem.rate:.5f}")
 z = 4.2247, rho = 0.02801, X = 0.00597
 """
@@ -33,7 +34,7 @@ from scipy.special import gammainccinv
 from dpcal import _validate
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Target, known, promise, single_release
+from dpcal.calibrate.plans.common import Given, Target, promise
 from dpcal.calibrate.query import Query
 
 __all__ = ["Problem", "chi_quantile", "multiplier", "number"]
@@ -52,52 +53,38 @@ class Problem:
     kappa: float
     beta: float
     z: float
-    epsilon: float
-    delta: float
-    neighboring_relation: str
+    target: Target
 
     @classmethod
     def of(
-        cls,
-        constants: Constants,
-        *,
-        n: int,
-        dimension: int,
-        epsilon: float,
-        delta: float,
-        gamma: float | None = None,
-        kappa: float = 2.0,
-        beta: float = 0.05,
-        neighboring_relation: str = "add-or-remove-one",
+        cls, given: Given, *, gamma: float | None = None, kappa: float = 2.0, beta: float = 0.05
     ) -> Problem:
         """Return the problem of a builder's arguments, with every number checked."""
-        kappa = _validate.positive(kappa=kappa)
+        kappa, constants = _validate.positive(kappa=kappa), given.constants
         if gamma is None:
             gamma = _pl_constant(constants, kappa)
         gamma = _validate.positive(gamma=gamma)
-        L0 = known(constants, "lipschitz")
+        L0 = given.known("lipschitz")
         F0 = (gamma * L0) ** kappa  # what the two conditions imply
         if constants.gap is not None:
             F0 = min(F0, _validate.positive(gap=constants.gap))
         return cls(
-            n=_validate.count(n=n),
-            d=_validate.count(dimension=dimension),
+            n=given.n,
+            d=given.dimension,
             L0=L0,
             L1=constants.smoothness,
             F0=F0,
             gamma=gamma,
             kappa=kappa,
             beta=_validate.probability(beta=beta),
-            z=single_release(epsilon, delta, neighboring_relation),
-            epsilon=float(epsilon),
-            delta=float(delta),
-            neighboring_relation=neighboring_relation,
+            z=given.single,
+            target=given.target,
         )
 
     @property
     def moved(self) -> int:
-        """How many clipping norms one record moves a sum by: 1, or 2 when it is replaced."""
-        return 2 if self.neighboring_relation == "replace-one" else 1
+        """Number of clipping norms that one record moves a sum by: 2 when it is replaced."""
+        return 2 if self.target.relation == "replace-one" else 1
 
     @property
     def rho(self) -> float:
@@ -136,8 +123,7 @@ class Problem:
         self, optimizer: str, queries: tuple[Query, ...], parameters: dict[str, Parameter]
     ) -> Plan:
         """Return the plan of this target."""
-        target = Target(self.epsilon, self.delta, self.neighboring_relation)
-        return target.plan(optimizer, self.n, queries, parameters)
+        return self.target.plan(optimizer, self.n, queries, parameters)
 
 
 def _pl_constant(constants: Constants, kappa: float) -> float:

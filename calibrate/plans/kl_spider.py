@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Given,
+    builder,
     differences,
     gradients,
-    known,
     rounded_up,
     warn_no_step,
 )
@@ -73,20 +73,15 @@ class Round:
     shares: tuple[float, float]
 
 
-@public_constants
+@builder()
 def kl_spider(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     gamma: float | None = None,
     kappa: float = 2.0,
     beta: float = 0.05,
     l2: float = 0.0,
     preset: str = "practical",
-    neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     r"""Return the plan of KL Spider (Menart et al. 2024, Algorithm 1) that meets (epsilon, delta).
 
@@ -131,18 +126,7 @@ def kl_spider(
     Spending r on a gradient and m differences in proportion to their sensitivities, D0 : D_k each,
     minimises the variance s_0^2 + m s_1^2 of their sum: it is V^2 / (2 r).
     """
-    problem, per_distance = checked_problem(
-        constants,
-        n=n,
-        dimension=dimension,
-        epsilon=epsilon,
-        delta=delta,
-        gamma=gamma,
-        kappa=kappa,
-        beta=beta,
-        l2=l2,
-        neighboring_relation=neighboring_relation,
-    )
+    problem, per_distance = checked_problem(given, kappa=kappa, l2=l2, gamma=gamma, beta=beta)
     theory = _validate.choice(PRESETS, preset=preset) == "theory"
     settled = _theory(problem, per_distance) if theory else _practical(problem, per_distance)
     rounds = _rounds(settled)
@@ -160,17 +144,17 @@ def kl_spider(
 
 
 def checked_problem(
-    constants: Constants, *, kappa: float = 2.0, l2: float = 0.0, **target: Any
+    given: Given, *, kappa: float = 2.0, l2: float = 0.0, **known: Any
 ) -> tuple[Problem, float]:
     """Return the problem of a smooth KL loss, every number checked, and L1 of the loss alone.
 
     Refuse a gamma that no smooth loss can have. The problem's own L1 holds the regulariser too;
-    ``target`` holds the other arguments of :meth:`Problem.of`.
+    ``known`` holds the other arguments of :meth:`Problem.of`.
     """
     if not 1 <= _validate.positive(kappa=kappa) <= 2:
         raise ValueError(f"kappa must be in [1, 2] for KL Spider, got {kappa!r}.")
-    problem = Problem.of(constants, kappa=kappa, **target)
-    per_distance = known(constants, "smoothness")
+    problem = Problem.of(given, kappa=kappa, **known)
+    per_distance = given.known("smoothness")
     problem = dataclasses.replace(problem, L1=per_distance + _validate.non_negative(l2=l2))
     if kappa == 2 and problem.gamma**2 * problem.L1 < 0.5 * (1 - 1e-12):
         raise ValueError(

@@ -17,25 +17,19 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Target, gradients, known, repeated, single_release
+from dpcal.calibrate.plans.common import Given, builder, gradients, repeated
 
 __all__ = ["noisy_gd"]
 
 
-@public_constants
+@builder()
 def noisy_gd(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     max_norm: float | None = None,
     learning_rate: float | None = None,
-    neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     r"""Return the plan of noisy gradient descent on all records that meets (epsilon, delta).
 
@@ -71,17 +65,14 @@ def noisy_gd(
     Wang, Ye and Xu 2017, Theorem 5 (order of magnitude); the constants follow from the descent
     lemma, the noise from the composition of Gaussian mechanisms (Dong, Roth and Su 2022).
     """
-    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
-    C = known(constants, "lipschitz", "max_norm", max_norm)
+    constants, n, d = given.constants, given.n, given.dimension
+    C = given.known("lipschitz", "max_norm", max_norm)
     if learning_rate is None:
-        learning_rate = 1 / known(constants, "smoothness", "learning_rate")
-    eta = _validate.positive(learning_rate=learning_rate)
-    target = Target(epsilon, delta, neighboring_relation)
-    single = single_release(*target)
+        learning_rate = 1 / given.known("smoothness", "learning_rate")
+    eta, single = _validate.positive(learning_rate=learning_rate), given.single
     rate = math.sqrt(d) * single * C / n
     if steps is None:
-        gap = known(constants, "gap", "steps")
-        L1 = known(constants, "smoothness", "steps")
+        gap, L1 = given.known("gap", "steps"), given.known("smoothness", "steps")
         steps = max(1, math.ceil(math.sqrt(2 * L1 * gap) / rate))
     count = _validate.count(steps=steps)
     parameters: dict[str, Parameter] = {"steps": count, "learning_rate": eta}
@@ -90,4 +81,4 @@ def noisy_gd(
         bound = 2 * constants.gap / (eta * count) + count * rate**2
         parameters |= {"accuracy": math.sqrt(bound), "accuracy_kind": "guarantee"}
     query = gradients(C, repeated(single, count), count)
-    return target.plan("noisy_gd", n, (query,), parameters)
+    return given.plan("noisy_gd", (query,), parameters)

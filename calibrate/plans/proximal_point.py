@@ -21,9 +21,8 @@ import math
 from collections.abc import Mapping
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import PRESETS, gradients, practical_only
+from dpcal.calibrate.plans.common import PRESETS, Given, builder, gradients, practical_only
 from dpcal.calibrate.plans.kl_problem import Problem, multiplier, number
 
 __all__ = ["proximal_point", "stage_weights"]
@@ -32,21 +31,16 @@ __all__ = ["proximal_point", "stage_weights"]
 _MOST_STAGES = 400
 
 
-@public_constants
+@builder()
 def proximal_point(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     gamma: float | None = None,
     kappa: float = 2.0,
     weak_convexity: float = 0.0,
     beta: float = 0.05,
     inner_steps: int | None = None,
     preset: str = "practical",
-    neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     r"""Return the plan of the private proximal point method that meets (epsilon, delta).
 
@@ -100,17 +94,7 @@ def proximal_point(
     if not _validate.positive(kappa=kappa) >= 2:
         raise ValueError(f"kappa must be at least 2 for the proximal point method, got {kappa!r}.")
     Ltil = _validate.non_negative(weak_convexity=weak_convexity)
-    problem = Problem.of(
-        constants,
-        n=n,
-        dimension=dimension,
-        epsilon=epsilon,
-        delta=delta,
-        gamma=gamma,
-        kappa=kappa,
-        beta=beta,
-        neighboring_relation=neighboring_relation,
-    )
+    problem = Problem.of(given, gamma=gamma, kappa=kappa, beta=beta)
     if _validate.choice(PRESETS, preset=preset) == "theory":
         practical_only(preset, inner_steps=inner_steps)
         settled = _theory(problem, Ltil)

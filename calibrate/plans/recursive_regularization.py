@@ -27,17 +27,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
-    Target,
+    Given,
+    builder,
     gradients,
-    known,
+    positive_or,
     promise,
     repeated,
     replaced_in_place,
-    single_release,
 )
 from dpcal.calibrate.query import Query
 
@@ -48,19 +47,14 @@ SUBSOLVERS = ("noisy_gd", "phased_sgd")
 _Inner = Callable[[tuple[int, float], int], "_Round"]
 
 
-@public_constants
+@builder("replace-one")
 def recursive_regularization(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     distance: float | None = None,
     subsolver: str = "noisy_gd",
     preset: str = "practical",
     max_norm: float | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of recursive regularization that meets (epsilon, delta).
 
@@ -100,21 +94,22 @@ def recursive_regularization(
     """
     _validate.choice(PRESETS, preset=preset)
     _validate.choice(SUBSOLVERS, subsolver=subsolver)
-    replaced_in_place(neighboring_relation)
+    target = given.target
+    replaced_in_place(target.relation)
     if preset == "theory" and subsolver != "noisy_gd":
         raise ValueError(f"subsolver must be 'noisy_gd' for preset 'theory', got {subsolver!r}.")
-    d, target = _validate.count(dimension=dimension), Target(epsilon, delta, neighboring_relation)
+    n, d = given.n, given.dimension
     problem = _Problem(
-        n=_validate.count(n=n),
+        n=n,
         d=d,
-        C=known(constants, "lipschitz", "max_norm", max_norm),
-        L1=known(constants, "smoothness", "smoothness"),
-        W=math.sqrt(d) if distance is None else _validate.positive(distance=distance),
-        z=single_release(*target),
+        C=given.known("lipschitz", "max_norm", max_norm),
+        L1=given.known("smoothness", "smoothness"),
+        W=positive_or(math.sqrt(d), distance=distance),
+        z=given.single,
     )
     parameters: dict[str, Parameter] = {"preset": preset, "subsolver": subsolver}
     if preset == "theory":
-        rate = 1 / math.sqrt(n), math.sqrt(d * math.log(1 / delta)) / (n * epsilon)
+        rate = 1 / math.sqrt(n), math.sqrt(d * math.log(1 / target.delta)) / (n * target.epsilon)
         lam = problem.C**2 / (problem.L1 * problem.W**2) * min(1 / n, rate[1] ** 2)
         parameters |= promise(
             "recursive_regularization",
@@ -132,7 +127,7 @@ def recursive_regularization(
     for t, chosen in enumerate(rounds, start=1):
         parameters |= {f"learning_rate {t}": chosen.learning_rate, f"radius {t}": chosen.radius}
     make = problem.descents if subsolver == "noisy_gd" else problem.passes
-    return target.plan("recursive_regularization", problem.n, make(rounds), parameters)
+    return given.plan("recursive_regularization", make(rounds), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,19 +36,18 @@ from dataclasses import dataclass
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
+    Given,
     Target,
-    known,
+    builder,
     positive_or,
     practical_only,
     promise,
     repeated,
     rounded_down,
     rounded_up,
-    single_release,
 )
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases, settled_counts
 from dpcal.calibrate.query import Query
@@ -66,20 +65,15 @@ _LEAST_MULTIPLIER = 1e-2
 _FACTORS = (0.3, 0.5, 0.65, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5)
 
 
-@public_constants
+@builder()
 def spiderboost(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     preset: str = "practical",
     steps: int | None = None,
     batch_size: int | None = None,
     max_norm: float | None = None,
     learning_rate: float | None = None,
-    neighboring_relation: str = "add-or-remove-one",
 ) -> Plan:
     """Return the plan of Private SpiderBoost that meets (epsilon, delta).
 
@@ -118,8 +112,7 @@ def spiderboost(
     smaller constants than their Lemma 3.
     """
     _validate.choice(PRESETS, preset=preset)
-    target = Target(epsilon, delta, neighboring_relation)
-    problem = _problem(constants, (n, dimension), target, max_norm, learning_rate)
+    problem = _problem(given, max_norm, learning_rate)
     if preset == "theory":
         practical_only(
             preset,
@@ -143,11 +136,11 @@ def spiderboost(
     if preset == "theory":
         trivial = ("Lipschitz constant", problem.C)
         parameters |= promise(
-            "spiderboost", accuracy, trivial, problem.promised, n, kind="guarantee"
+            "spiderboost", accuracy, trivial, problem.promised, given.n, kind="guarantee"
         )
-    elif accuracy < math.inf and constants.lipschitz <= problem.C:
+    elif accuracy < math.inf and given.constants.lipschitz <= problem.C:
         parameters |= {"accuracy": accuracy, "accuracy_kind": "guarantee"}
-    return target.plan("spiderboost", problem.n, problem.queries(chosen), parameters)
+    return given.plan("spiderboost", problem.queries(chosen), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,16 +236,9 @@ class _Problem:
         return _Choice(counts=counts, z1=z1, z2=z2)
 
 
-def _problem(
-    constants: Constants,
-    sizes: tuple[int, int],
-    target: Target,
-    max_norm: float | None,
-    learning_rate: float | None,
-) -> _Problem:
-    n, d = _validate.count(n=sizes[0]), _validate.count(dimension=sizes[1])
-    C = known(constants, "lipschitz", "max_norm", max_norm)
-    L1 = known(constants, "smoothness", "smoothness")
+def _problem(given: Given, max_norm: float | None, learning_rate: float | None) -> _Problem:
+    C = given.known("lipschitz", "max_norm", max_norm)
+    L1 = given.known("smoothness", "smoothness")
     eta = positive_or(0.5 / L1, learning_rate=learning_rate)
     if not eta * L1 < 1:
         raise ValueError(
@@ -260,7 +246,14 @@ def _problem(
             f"gradient, got {eta!r}."
         )
     return _Problem(
-        n=n, d=d, C=C, L1=L1, eta=eta, F0=constants.gap, z=single_release(*target), target=target
+        n=given.n,
+        d=given.dimension,
+        C=C,
+        L1=L1,
+        eta=eta,
+        F0=given.constants.gap,
+        z=given.single,
+        target=given.target,
     )
 
 

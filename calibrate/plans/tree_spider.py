@@ -33,17 +33,15 @@ from scipy.special import gammainccinv
 
 from dpcal import _validate
 from dpcal._roots import Stop, bracket, brent
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
-    Target,
+    Given,
+    builder,
     differences,
     gradients,
-    known,
     promise,
     replaced_in_place,
-    single_release,
     warn_no_step,
 )
 from dpcal.calibrate.query import Query
@@ -55,18 +53,13 @@ __all__ = ["tree_spider"]
 _STOP = Stop(absolute=2e-12, relative=2.0**-50, evaluations=100)
 
 
-@public_constants
+@builder("replace-one")
 def tree_spider(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     preset: str = "practical",
     failure_probability: float | None = None,
     max_norm: float | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of tree-based Private Spider that meets (epsilon, delta).
 
@@ -100,35 +93,34 @@ def tree_spider(
     see the errata).
     """
     _validate.choice(PRESETS, preset=preset)
-    replaced_in_place(neighboring_relation)
-    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
+    n, target = given.n, given.target
+    replaced_in_place(target.relation)
     p = failure_probability
     if p is not None:
         _validate.probability(failure_probability=p)
-    target = Target(epsilon, delta, neighboring_relation)
     problem = _Problem(
         n=n,
-        d=d,
-        L0=known(constants, "lipschitz", "max_norm", max_norm),
-        L1=known(constants, "smoothness", "smoothness"),
-        F0=known(constants, "gap", "gap"),
-        z=single_release(*target),
+        d=given.dimension,
+        L0=given.known("lipschitz", "max_norm", max_norm),
+        L1=given.known("smoothness", "smoothness"),
+        F0=given.known("gap", "gap"),
+        z=given.single,
         p=0.05 if p is None and preset == "theory" else p,
     )
     parameters: dict[str, Parameter] = {"preset": preset}
     if preset == "theory":
-        tree, accuracy = problem.of_theorem(epsilon, delta)
+        tree, accuracy = problem.of_theorem(target.epsilon, target.delta)
         parameters |= promise(
             "tree_spider",
             accuracy,
             ("Lipschitz constant", problem.L0),
-            lambda size: problem.at(size).of_theorem(epsilon, delta)[1],
+            lambda size: problem.at(size).of_theorem(target.epsilon, target.delta)[1],
             n,
             kind="guarantee",
         )
     else:
         tree = problem.best()
-        if p is not None and constants.lipschitz <= problem.L0:
+        if p is not None and given.constants.lipschitz <= problem.L0:
             parameters |= {"accuracy": 3 * tree.error, "accuracy_kind": "guarantee"}
         if 2 * tree.error >= problem.L0:
             warn_no_step("tree_spider", n, f"estimates are below its end, {2 * tree.error:.3g}")
@@ -139,7 +131,7 @@ def tree_spider(
         "step_length": tree.beta / (2 ** (tree.depth / 2) * problem.L1),
         "threshold": 2 * tree.error,
     }
-    return target.plan("tree_spider", n, _queries(problem, tree), parameters)
+    return given.plan("tree_spider", _queries(problem, tree), parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

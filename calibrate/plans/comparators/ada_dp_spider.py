@@ -14,10 +14,10 @@ the run. The plan pays for the most that may be asked; the order is free.
 from __future__ import annotations
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    Target,
+    Given,
+    builder,
     differences,
     gradients,
     positive_or,
@@ -29,14 +29,10 @@ from dpcal.calibrate.query import Query
 __all__ = ["ada_dp_spider"]
 
 
-@public_constants
+@builder("replace-one")
 def ada_dp_spider(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     most_refreshes: int | None = None,
     drift: float | None = None,
@@ -45,7 +41,6 @@ def ada_dp_spider(
     max_norm: float | None = None,
     learning_rate: float | None = None,
     sampler: str | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of Ada-DP-SPIDER that meets (epsilon, delta), with one noise multiplier.
 
@@ -75,15 +70,14 @@ def ada_dp_spider(
     ----------
     Tao et al. 2025 (Ada-DP-SPIDER), as Xu et al. 2026 run it on an explicit value function.
     """
-    target = Target(epsilon, delta, neighboring_relation)
-    setting = Setting.of(constants, n, (dimension, 0), target, max_norm)
+    n, target, setting = given.n, given.target, Setting.of(given, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
     most = max(1, T // 10) if most_refreshes is None else most_refreshes
     if _validate.count(most_refreshes=most) > T:
         raise ValueError(f"most_refreshes must be at most steps={T}, got {most}.")
-    b1 = max(1, setting.n // 2) if refresh_size is None else refresh_size
-    b2 = max(1, setting.n // 8) if batch_size is None else batch_size
-    whole, some = (sampling_of(size, setting.n, neighboring_relation, sampler) for size in (b1, b2))
+    b1 = max(1, n // 2) if refresh_size is None else refresh_size
+    b2 = max(1, n // 8) if batch_size is None else batch_size
+    whole, some = (sampling_of(size, n, target.relation, sampler) for size in (b1, b2))
 
     def queries(multiplier: float) -> tuple[Query, ...]:
         refresh = gradients(setting.C, multiplier, most, name="refresh", **whole)
@@ -97,5 +91,4 @@ def ada_dp_spider(
         "refresh_size": b1,
         "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
     }
-    met = target.met_by(queries, setting.n)
-    return target.plan("ada_dp_spider", setting.n, met, parameters)
+    return given.plan("ada_dp_spider", target.met_by(queries, n), parameters)

@@ -13,22 +13,17 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Target, gradients, positive_or, sampling_of
+from dpcal.calibrate.plans.common import Given, builder, gradients, positive_or, sampling_of
 from dpcal.calibrate.plans.minimax.setting import Setting
 
 __all__ = ["dp_sgda"]
 
 
-@public_constants
+@builder("replace-one", sizes="dimensions")
 def dp_sgda(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimensions: tuple[int, int],
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     batch_size: int | None = None,
     max_norm: float | None = None,
@@ -36,7 +31,6 @@ def dp_sgda(
     ascent_rate: float | None = None,
     value_smoothness: float | None = None,
     sampler: str | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of DP-SGDA that meets (epsilon, delta).
 
@@ -60,13 +54,13 @@ def dp_sgda(
     ----------
     Yang, Hu, Wang and Ying 2022, Differentially private SGDA for minimax problems.
     """
-    target = Target(epsilon, delta, neighboring_relation)
-    setting = Setting.of(constants, n, dimensions, target, max_norm, value_smoothness)
+    n, target = given.n, given.target
+    setting = Setting.of(given, max_norm, value_smoothness)
     if batch_size is None:
-        batch_size = min(setting.n, max(64, math.ceil(3 * math.sqrt(setting.n))))
-    sampling = sampling_of(batch_size, setting.n, neighboring_relation, sampler)
-    T = math.ceil(20 * setting.n / batch_size) if steps is None else _validate.count(steps=steps)
-    queries = target.met_by(lambda z: (gradients(setting.C, z, T, **sampling),), setting.n)
+        batch_size = min(n, max(64, math.ceil(3 * math.sqrt(n))))
+    sampling = sampling_of(batch_size, n, target.relation, sampler)
+    T = math.ceil(20 * n / batch_size) if steps is None else _validate.count(steps=steps)
+    queries = target.met_by(lambda z: (gradients(setting.C, z, T, **sampling),), n)
     parameters: dict[str, Parameter] = {
         **setting.dimensions,
         "steps": T,
@@ -74,4 +68,4 @@ def dp_sgda(
         "learning_rate": positive_or(1 / setting.L_Phi, learning_rate=learning_rate),
         "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
     }
-    return target.plan("dp_sgda", setting.n, queries, parameters)
+    return given.plan("dp_sgda", queries, parameters)

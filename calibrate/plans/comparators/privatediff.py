@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
-    Target,
+    Given,
+    builder,
     differences,
     gradients,
     positive_or,
@@ -28,14 +28,10 @@ from dpcal.calibrate.query import Query
 __all__ = ["privatediff"]
 
 
-@public_constants
+@builder("replace-one", sizes="dimensions")
 def privatediff(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimensions: tuple[int, int],
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     period: int | None = None,
     inner_steps: int | None = None,
@@ -46,7 +42,6 @@ def privatediff(
     ascent_rate: float | None = None,
     value_smoothness: float | None = None,
     sampler: str | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of PrivateDiff that meets (epsilon, delta), with one noise multiplier.
 
@@ -73,16 +68,15 @@ def privatediff(
     Zhang et al. 2025 (PrivateDiff), as the comparison in Xu et al. 2026 describes it: step sizes
     and periods are not given there, so that its numbers cannot be reproduced from the text.
     """
-    target = Target(epsilon, delta, neighboring_relation)
-    setting = Setting.of(constants, n, dimensions, target, max_norm, value_smoothness)
-    n = setting.n
+    n, target = given.n, given.target
+    setting = Setting.of(given, max_norm, value_smoothness)
     T = _validate.count(steps=200 if steps is None else steps)
     q = _validate.count(period=min(T, 10) if period is None else period)
     K = _validate.count(inner_steps=2 if inner_steps is None else inner_steps)
     if batch_size is None:
         batch_size = min(n, max(math.ceil(math.sqrt(n)), math.ceil(n / 10)))
     b1 = n if refresh_size is None else refresh_size
-    some, whole = (sampling_of(b, n, neighboring_relation, sampler) for b in (batch_size, b1))
+    some, whole = (sampling_of(b, n, target.relation, sampler) for b in (batch_size, b1))
     restarts = -(-T // q)
 
     def queries(multiplier: float) -> tuple[Query, ...]:
@@ -101,4 +95,4 @@ def privatediff(
         "learning_rate": positive_or(0.5 / setting.L_Phi, learning_rate=learning_rate),
         "ascent_rate": positive_or(1 / setting.L, ascent_rate=ascent_rate),
     }
-    return target.plan("privatediff", n, target.met_by(queries, n), parameters)
+    return given.plan("privatediff", target.met_by(queries, n), parameters)

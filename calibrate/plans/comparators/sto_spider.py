@@ -13,23 +13,18 @@ from __future__ import annotations
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Target, positive_or
+from dpcal.calibrate.plans.common import Given, builder, positive_or
 from dpcal.calibrate.plans.minimax.setting import Setting
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 
 __all__ = ["sto_spider"]
 
 
-@public_constants
+@builder("replace-one")
 def sto_spider(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     steps: int | None = None,
     period: int | None = None,
     batch_size: int | None = None,
@@ -37,7 +32,6 @@ def sto_spider(
     max_norm: float | None = None,
     learning_rate: float | None = None,
     sampler: str | None = None,
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of Sto-SPIDER that meets (epsilon, delta), with one noise multiplier.
 
@@ -66,8 +60,7 @@ def sto_spider(
     Liu, Ganesh, Oh and Thakurta 2023, Private (stochastic) non-convex optimization revisited, as
     Xu et al. 2026 run it: without restarts on drift and without further noise near saddle points.
     """
-    target = Target(epsilon, delta, neighboring_relation)
-    setting = Setting.of(constants, n, (dimension, 0), target, max_norm)
+    target, setting = given.target, Setting.of(given, max_norm)
     T = _validate.count(steps=400 if steps is None else steps)
     sizes: dict[str, Any] = {
         "batch_size": max(1, setting.n // 8) if batch_size is None else batch_size,
@@ -77,12 +70,12 @@ def sto_spider(
         n=setting.n,
         steps=T,
         period=min(T, 10) if period is None else period,
-        relation=neighboring_relation,
+        relation=target.relation,
         sampler=sampler,
         **sizes,
     )
     bounds = Bounds(gradient=setting.C, difference=setting.C, proportional=False)
-    multipliers = releases.scaled((1.0, 1.0), epsilon=epsilon, delta=delta)
+    multipliers = releases.scaled((1.0, 1.0), epsilon=target.epsilon, delta=target.delta)
     parameters = {
         **setting.dimensions,
         "steps": T,
@@ -90,4 +83,4 @@ def sto_spider(
         "learning_rate": positive_or(0.5 / setting.L, learning_rate=learning_rate),
         **sizes,
     }
-    return target.plan("sto_spider", setting.n, releases.queries(multipliers, bounds), parameters)
+    return given.plan("sto_spider", releases.queries(multipliers, bounds), parameters)

@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Target, with_fields
+from dpcal.calibrate.plans.common import Given, builder
 from dpcal.calibrate.plans.minimax.practical import practical
 from dpcal.calibrate.plans.minimax.setting import Options, Setting
 from dpcal.calibrate.plans.minimax.theory import empirical, population
@@ -28,19 +27,13 @@ __all__ = ["dp_rgda"]
 PRESETS = {"practical": practical, "theory": empirical, "population": population}
 
 
-@public_constants
-@with_fields(Options)
+@builder("replace-one", sizes="dimensions", options=Options)
 def dp_rgda(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimensions: tuple[int, int],
-    epsilon: float,
-    delta: float,
     preset: str = "practical",
     max_norm: float | None = None,
     value_smoothness: float | None = None,
-    neighboring_relation: str = "replace-one",
     **options: Any,
 ) -> Plan:
     """Return the plan of DP-RGDA that meets (epsilon, delta).
@@ -81,7 +74,6 @@ def dp_rgda(
     """
     build = PRESETS[_validate.choice(tuple(PRESETS), preset=preset)]
     chosen = Options(**options)
-    target = Target(epsilon, delta, neighboring_relation)
-    setting = Setting.of(constants, n, dimensions, target, max_norm, value_smoothness)
+    setting = Setting.of(given, max_norm, value_smoothness)
     chosen.check(setting, preset)
     return build(setting, chosen)

@@ -3,8 +3,10 @@ r"""From constants to a setting of DP-RGDA that does well: steps, period, batche
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=1.0, strong_concavity=1.0, gap=0.5,
 ...                       hessian_lipschitz=1.0)
->>> from dpcal.calibrate.plans.common import Target
->>> setting = Setting.of(constants, 100_000, (5, 2), Target(2.0, 1e-6, "replace-one"))
+>>> from dpcal.calibrate.plans.common import Given
+>>> given = Given.of(constants, n=100_000, dimension=(5, 2), epsilon=2.0, delta=1e-6,
+...                  neighboring_relation="replace-one")
+>>> setting = Setting.of(given)
 >>> plan = practical(setting, Options())
 >>> plan.parameters["noise_floor"] < plan.parameters["accuracy"] / 2
 True

@@ -2,7 +2,8 @@
 
 >>> from dpcal.calibrate.constants import Constants
 >>> constants = Constants(lipschitz=1.0, smoothness=4.0, strong_concavity=2.0)
->>> setting = Setting.of(constants, 1_000, (3, 2), Target(1.0, 1e-6, "replace-one"))
+>>> given = Given.of(constants, n=1_000, dimension=(3, 2), epsilon=1.0, delta=1e-6)
+>>> setting = Setting.of(given)
 >>> setting.kappa, setting.L_Phi
 (2.0, 12.0)
 """
@@ -11,12 +12,12 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Target, known, practical_only, single_release
+from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
 from dpcal.errors import VacuousSchedule
 
@@ -149,10 +150,7 @@ class Setting:
     @classmethod
     def of(
         cls,
-        constants: Constants,
-        n: int,
-        dimensions: tuple[int, int],
-        target: Target,
+        given: Given,
         max_norm: float | None = None,
         value_smoothness: float | None = None,
     ) -> Setting:
@@ -164,11 +162,12 @@ class Setting:
             For a constant that is needed and missing or out of range, and for a dual variable for
             each record where records may be added.
         """
-        d1, d2 = dimensions
-        n, d1 = _validate.count(n=n), _validate.count(primal_dimension=d1)
+        pair, n, constants = given.dimension, given.n, given.constants
+        d1, d2 = pair if isinstance(pair, Sequence) else (pair, 0)
+        d1 = _validate.count(primal_dimension=d1)
         if d2 != 0:
             d2 = _validate.count(dual_dimension=d2)
-        L = known(constants, "smoothness")
+        L = given.known("smoothness")
         kappa = 0.0
         if d2:
             mu = constants.strong_concavity
@@ -179,7 +178,7 @@ class Setting:
                     f"{mu!r}. A public dual regulariser makes a problem strongly concave."
                 )
             kappa = L / mu
-        if d2 == n and target[2] == "add-or-remove-one":
+        if d2 == n and given.target.relation == "add-or-remove-one":
             raise ValueError(
                 f"dimensions must not depend on the records, got d2={d2} for n={n} records: to add "
                 "a record would add a dual variable. Use 'replace-one' or 'replace-special'."
@@ -188,16 +187,14 @@ class Setting:
             n=n,
             d1=d1,
             d2=d2,
-            C=known(constants, "lipschitz", "max_norm", max_norm),
+            C=given.known("lipschitz", "max_norm", max_norm),
             L=L,
             kappa=kappa,
-            L_Phi=(1 + kappa) * L
-            if value_smoothness is None
-            else _validate.positive(value_smoothness=value_smoothness),
+            L_Phi=positive_or((1 + kappa) * L, value_smoothness=value_smoothness),
             gap=constants.gap,
             rho=constants.hessian_lipschitz,
-            target=target,
-            z=single_release(*target),
+            target=given.target,
+            z=given.single,
         )
 
     @property

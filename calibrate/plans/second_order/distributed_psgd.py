@@ -23,27 +23,20 @@ import dataclasses
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Plan
-from dpcal.calibrate.plans.common import Target, with_fields
+from dpcal.calibrate.plans.common import Given, builder
 from dpcal.calibrate.plans.second_order.gauss_psgd import Options, planned
 
 __all__ = ["distributed_psgd"]
 
 
-@public_constants
-@with_fields(Options)
+@builder("replace-one", options=Options)
 def distributed_psgd(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     silos: int = 1,
     preset: str = "practical",
     max_norm: float | None = None,
-    neighboring_relation: str = "replace-one",
     **options: Any,
 ) -> Plan:
     """Return the plan of Gauss-PSGD over silos that meets (epsilon, delta) in each of them.
@@ -76,8 +69,6 @@ def distributed_psgd(
     SPIDER of DIFF2 (Murata and Suzuki 2023).
     """
     m = _validate.count(silos=silos)
-    target = Target(epsilon, delta, neighboring_relation)
-    sizes = (n, dimension, max_norm)
-    plan = planned(constants, sizes, target, preset, Options(**options), silos=m)
+    plan = planned(given, max_norm, preset, Options(**options), silos=m)
     parameters = {**plan.parameters, "silos": m}
     return dataclasses.replace(plan, optimizer="distributed_psgd", parameters=parameters)

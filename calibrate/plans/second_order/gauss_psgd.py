@@ -32,11 +32,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
+from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.plan import Parameter, Plan
 from dpcal.calibrate.plans.common import (
     PRESETS,
-    Target,
+    Given,
+    builder,
     differences,
     gradients,
     known,
@@ -45,8 +46,6 @@ from dpcal.calibrate.plans.common import (
     promise,
     repeated,
     replaced_in_place,
-    single_release,
-    with_fields,
 )
 from dpcal.calibrate.plans.second_order.implicit import FixedPoint, solved
 from dpcal.calibrate.plans.second_order.problem import FEEDBACK, Errors
@@ -138,18 +137,12 @@ class Options:
     failure_probability: float | None = None
 
 
-@public_constants
-@with_fields(Options)
+@builder("replace-one", options=Options)
 def gauss_psgd(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     preset: str = "practical",
     max_norm: float | None = None,
-    neighboring_relation: str = "replace-one",
     **options: Any,
 ) -> Plan:
     """Return the plan of Gauss-PSGD with Ada-DP-SPIDER that meets (epsilon, delta).
@@ -195,29 +188,21 @@ def gauss_psgd(
     they leave constants open. Theorem 1 is proved for oracles with fresh noise of one size in every
     step, which ``drift=0`` is; for Ada-DP-SPIDER its guarantee is empirical (see the errata).
     """
-    target = Target(epsilon, delta, neighboring_relation)
-    return planned(constants, (n, dimension, max_norm), target, preset, Options(**options))
+    return planned(given, max_norm, preset, Options(**options))
 
 
 def planned(
-    constants: Constants,
-    sizes: tuple[int, int, float | None],
-    target: Target,
-    preset: str,
-    options: Options,
-    silos: int = 1,
+    given: Given, max_norm: float | None, preset: str, options: Options, silos: int = 1
 ) -> Plan:
-    """Return the plan of Gauss-PSGD for estimates that are means over so many silos.
-
-    ``sizes`` are n, the dimension and the bound on gradients, None for that of the constants.
-    """
+    """Return the plan of Gauss-PSGD for estimates that are means over so many silos."""
+    target = given.target
     replaced_in_place(target.relation)
     _validate.choice(RESETS, reset=options.reset)
     E = _validate.count(passes=options.passes)
-    multiplier = repeated(single_release(*target), E)
+    multiplier = repeated(given.single, E)
     at = None
     if _validate.choice(PRESETS, preset=preset) == "theory":
-        at = _of_theorem(constants, sizes, options, multiplier, silos)
+        at = _of_theorem(given, max_norm, options, multiplier, silos)
         options = dataclasses.replace(
             options,
             learning_rate=at.eta,
@@ -229,18 +214,7 @@ def planned(
             escape_steps=math.ceil(at.steps),
             escape_rounds=math.ceil(at.rounds),
         )
-    errors = errors_of(
-        constants,
-        n=sizes[0],
-        dimension=sizes[1],
-        max_norm=sizes[2],
-        multiplier=multiplier,
-        learning_rate=options.learning_rate,
-        batches=(options.batch_size, options.difference_batch_size),
-        drift=options.drift,
-        period=options.period,
-        silos=silos,
-    )
+    errors = errors_of(given, max_norm, multiplier, options, silos)
     horizon = E * (errors.n // (errors.b2 if errors.kappa else errors.b1))
     steps = options.steps
     horizon = _validate.count(steps=steps) if steps is not None else max(1, horizon)
@@ -252,28 +226,24 @@ def planned(
         "passes": E,
         "steps": horizon,
         "preset": preset,
-        **settled(errors, constants, options, horizon, at),
+        **settled(errors, given.constants, options, horizon, at),
     }
-    return target.plan("gauss_psgd", errors.n, pool_queries(errors, E), parameters)
+    return given.plan("gauss_psgd", pool_queries(errors, E), parameters)
 
 
 def _of_theorem(
-    constants: Constants,
-    sizes: tuple[int, int, float | None],
-    options: Options,
-    multiplier: float,
-    silos: int,
+    given: Given, max_norm: float | None, options: Options, multiplier: float, silos: int
 ) -> FixedPoint:
     """Return the settings of the theorem; refuse options in place of them."""
-    given = dataclasses.asdict(options)
-    practical_only("theory", **{name: given[name] for name in _OF_PRACTICE})
-    n = _validate.count(n=sizes[0])
+    chosen = dataclasses.asdict(options)
+    practical_only("theory", **{name: chosen[name] for name in _OF_PRACTICE})
+    n = given.n
     problem: dict[str, Any] = {
-        "G": known(constants, "lipschitz", "max_norm", sizes[2]),
-        "M": known(constants, "smoothness"),
-        "rho": known(constants, "hessian_lipschitz"),
-        "U": known(constants, "gap"),
-        "d": _validate.count(dimension=sizes[1]),
+        "G": given.known("lipschitz", "max_norm", max_norm),
+        "M": given.known("smoothness"),
+        "rho": given.known("hessian_lipschitz"),
+        "U": given.known("gap"),
+        "d": given.dimension,
     }
     try:
         return solved(**problem, m=silos, z=multiplier, n=float(n))
@@ -285,34 +255,24 @@ def _of_theorem(
 
 
 def errors_of(
-    constants: Constants,
-    *,
-    n: int,
-    dimension: int,
-    multiplier: float,
-    max_norm: float | None = None,
-    learning_rate: float | None = None,
-    batches: tuple[int | None, int | None] = (None, None),
-    drift: float | None = None,
-    period: int | None = None,
-    silos: int = 1,
+    given: Given, max_norm: float | None, multiplier: float, options: Options, silos: int = 1
 ) -> Errors:
     """Return step size, batches and drift, chosen where they were not given, with their error.
 
     Parameters
     ----------
-    constants, n, dimension, max_norm, learning_rate, drift, period
-        As in :func:`gauss_psgd`.
+    given, max_norm
+        Arguments of the builder.
     multiplier
         Noise multiplier of an answer.
-    batches
-        Records behind a fresh gradient and behind a difference, each None where it is to be chosen.
+    options
+        Of which ``learning_rate``, both batch sizes, ``drift`` and ``period`` are read.
     silos
         Number of silos whose answers are averaged, at least 1.
     """
-    n, d = _validate.count(n=n), _validate.count(dimension=dimension)
-    G, M = known(constants, "lipschitz", "max_norm", max_norm), known(constants, "smoothness")
-    eta = positive_or(_STEP / M, learning_rate=learning_rate)
+    n, d = given.n, given.dimension
+    G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
+    eta = positive_or(_STEP / M, learning_rate=options.learning_rate)
     if eta * M > 1:
         raise ValueError(f"learning_rate must be at most 1 / M = {1 / M:.6g}, got {eta!r}.")
     root = math.sqrt(d / silos)
@@ -320,21 +280,26 @@ def errors_of(
     difference = max(n * _DIFFERENCE, multiplier * M * eta * root / FEEDBACK)
     names = ("batch_size", "difference_batch_size")
     b1, b2 = (
-        min(n, math.ceil(chosen)) if given is None else _validate.count(**{name: given})
-        for name, given, chosen in zip(names, batches, (refresh, difference), strict=True)
+        min(n, math.ceil(chosen)) if size is None else _validate.count(**{name: size})
+        for name, size, chosen in zip(
+            names,
+            (options.batch_size, options.difference_batch_size),
+            (refresh, difference),
+            strict=True,
+        )
     )
     for name, size in zip(names, (b1, b2), strict=True):
         if size > n:
             raise ValueError(f"{name} must be at most the pool's n={n} records, got {size}.")
     errors = Errors(n=n, d=d, m=silos, G=G, M=M, z=multiplier, eta=eta, b1=b1, b2=b2, kappa=0.0)
-    if period is not None:
+    if options.period is not None:
         # A path of p - 1 differences, each at most eta G long.
-        kappa = (_validate.count(period=period) - 1) * (eta * G) ** 2
+        kappa = (_validate.count(period=options.period) - 1) * (eta * G) ** 2
         return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=False)
-    if drift is None:
+    if options.drift is None:
         kappa = max(_DRIFT * errors.balanced_kappa, 10 * errors.own_drift)
     else:
-        kappa = _validate.non_negative(drift=drift)
+        kappa = _validate.non_negative(drift=options.drift)
     return _checked(dataclasses.replace(errors, kappa=kappa), adaptive=True)
 
 

@@ -33,9 +33,8 @@ import math
 from dataclasses import dataclass
 
 from dpcal import _validate
-from dpcal.calibrate.constants import Constants, public_constants
 from dpcal.calibrate.plan import Parameter, Plan
-from dpcal.calibrate.plans.common import Target, gradients, known, repeated, single_release
+from dpcal.calibrate.plans.common import Given, Target, builder, gradients, repeated, single_release
 from dpcal.calibrate.query import Query
 
 __all__ = ["METHODS", "select_point"]
@@ -50,14 +49,10 @@ _SCORED = {
 }
 
 
-@public_constants
+@builder("replace-one")
 def select_point(
-    constants: Constants,
+    given: Given,
     *,
-    n: int,
-    dimension: int,
-    epsilon: float,
-    delta: float,
     candidates: int,
     accuracy: float,
     method: str = "gaussian",
@@ -66,7 +61,6 @@ def select_point(
     max_norm: float | None = None,
     failure_probability: float = 0.1,
     thresholds: str = "explicit",
-    neighboring_relation: str = "replace-one",
 ) -> Plan:
     """Return the plan of a private test of candidates that meets (epsilon, delta).
 
@@ -123,23 +117,23 @@ def select_point(
             f"silos must be 1 for method={method!r}, got {m}: thresholds on local scores say "
             "nothing of the mean over silos. Use method='gaussian'."
         )
-    d = _validate.count(dimension=dimension)
+    d = given.dimension
     test = _Test(
-        n=_validate.count(n=n),
+        n=given.n,
         d=d,
         m=m,
         T=T,
-        G=known(constants, "lipschitz", "max_norm", max_norm),
-        M=known(constants, "smoothness"),
-        rho=known(constants, "hessian_lipschitz"),
+        G=given.known("lipschitz", "max_norm", max_norm),
+        M=given.known("smoothness"),
+        rho=given.known("hessian_lipschitz"),
         root_of_rank=math.sqrt(d if rank is None else min(d, _validate.count(rank=rank))),
         alpha=_validate.positive(accuracy=accuracy),
         omega=_validate.probability(failure_probability=failure_probability),
     )
-    target = Target(epsilon, delta, neighboring_relation)
+    target = given.target
     queries, slack = test.settled(method, target)
     if _validate.choice(THRESHOLDS, thresholds=thresholds) == "printed":
-        slack = test.printed_slack(_validate.positive(epsilon=epsilon), delta)
+        slack = test.printed_slack(_validate.positive(epsilon=target.epsilon), target.delta)
     parameters: dict[str, Parameter] = {
         "method": method,
         "thresholds": thresholds,
@@ -151,7 +145,7 @@ def select_point(
         "hessian_norm": test.M,
         **test.outcome(slack),
     }
-    return target.plan("select_point", test.n, queries, parameters)
+    return given.plan("select_point", queries, parameters)
 
 
 @dataclass(frozen=True, kw_only=True)

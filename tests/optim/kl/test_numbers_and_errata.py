@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 from dpcal import calibrate
 from dpcal.calibrate import Constants
 from dpcal.calibrate.plans.adaptive_gd import _norms
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import multipliers, schedule
 from dpcal.calibrate.plans.proximal_point import (
@@ -81,7 +82,8 @@ def test_spider_noise_by_hand(kappa, k, level, steps, noise):
 )
 def test_proximal_counts_by_hand(kappa, stages, printed_stages, points):
     constants = Constants(lipschitz=1.0, smoothness=math.inf, gap=0.5)
-    problem = Problem.of(constants, n=10**4, dimension=10, gamma=1.0, kappa=kappa, **HALF)
+    given = Given.of(constants, n=10**4, dimension=10, **HALF)
+    problem = Problem.of(given, gamma=1.0, kappa=kappa)
     assert _stage_count(problem, 0.5) == stages
     # The points of the inner solver for the printed number of stages; the first is its start.
     assert _inner_steps(problem, printed_stages) + 1 == pytest.approx(points, rel=2e-6)
@@ -313,7 +315,7 @@ def test_attacks_show_no_more_than_claimed_and_catch_a_broken_variant(name):
 def test_the_printed_number_of_norms():
     # n sqrt(rho) / 2 when a record is replaced, 2 n sqrt(rho) when one is added.
     constants = Constants(lipschitz=1.0, smoothness=1.0)
-    given = {"n": 10_000, "dimension": 3, "gamma": 1.0, "epsilon": 1.0, "delta": 1e-5}
+    given = {"n": 10_000, "dimension": 3, "epsilon": 1.0, "delta": 1e-5}
     for relation, factor in (("replace-one", 0.5), ("add-or-remove-one", 2.0)):
-        problem = Problem.of(constants, neighboring_relation=relation, **given)
+        problem = Problem.of(Given.of(constants, neighboring_relation=relation, **given), gamma=1.0)
         assert _norms(problem) == math.floor(factor * 10_000 * math.sqrt(problem.rho))

@@ -14,6 +14,7 @@ from scipy import stats
 from benchmarks.problems.kl import Ripples, balanced
 from dpcal import calibrate
 from dpcal.calibrate import Constants
+from dpcal.calibrate.plans.common import Given
 from dpcal.calibrate.plans.kl_problem import Problem
 from dpcal.calibrate.plans.kl_spider import schedule
 from dpcal.calibrate.plans.proximal_point import (
@@ -360,9 +361,8 @@ def test_the_inner_error_stays_below_its_bound():
     # The bound of every stage at once holds with probability 0.95: here 100 single stages.
     weight, S = 0.05, 300
     objective = Logistic(X, Y, fit_intercept=False)
-    problem = Problem.of(
-        Constants(lipschitz=1.0, smoothness=0.25), n=N, dimension=4, gamma=1.0, **TARGET
-    )
+    known = Constants(lipschitz=1.0, smoothness=0.25)
+    problem = Problem.of(Given.of(known, n=N, dimension=4, **TARGET), gamma=1.0)
     tau = _inner_error(problem, 1, S) / weight
     plan = plan_for(
         calibrate.proximal_point,

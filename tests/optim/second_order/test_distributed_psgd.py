@@ -13,7 +13,8 @@ from scipy import stats
 
 from benchmarks.problems.kl import PowerNorm
 from dpcal import calibrate, optim, report
-from dpcal.calibrate.plans.second_order.gauss_psgd import errors_of
+from dpcal.calibrate.plans.common import Given
+from dpcal.calibrate.plans.second_order.gauss_psgd import Options, errors_of
 from dpcal.cli import main
 from dpcal.errors import LedgerMismatch, VacuousSchedule
 from dpcal.optim.boundary.store import read_ledger
@@ -160,15 +161,9 @@ def test_the_error_over_silos_at_fixed_size_and_at_fixed_total(m):
     constants = records(0, 10).constants
 
     def errors(n, silos):
-        return errors_of(
-            constants,
-            n=n,
-            dimension=D,
-            multiplier=multiplier,
-            batches=(n // 20, n // 1000),
-            drift=0.02,
-            silos=silos,
-        )
+        given = Given.of(constants, n=n, dimension=D, epsilon=1.0, delta=1e-6)
+        sizes = {"batch_size": n // 20, "difference_batch_size": n // 1000}
+        return errors_of(given, None, multiplier, Options(**sizes, drift=0.02), silos)
 
     one = errors(100_000, 1)
     assert errors(100_000, m).size == pytest.approx(one.size / math.sqrt(m))
