@@ -1,7 +1,7 @@
-"""How much noise would other accountants ask for? One target, several accountants.
+"""How much noise do other accountants need for one target?
 
-An accountant with looser bounds asks for more noise than the target needs; a run with that noise
-then has a smaller epsilon than was asked for, and pays for it in utility.
+An accountant with looser bounds needs more noise than the target does; a run with that noise then
+has a smaller epsilon than the target, and pays for it in utility.
 
 >>> from dpcal.accountants import events
 >>> def event(noise_multiplier):
@@ -44,7 +44,7 @@ _NEAR = 0.01
 
 @dataclass(frozen=True)
 class Needed:
-    """The noise that one accountant asks for.
+    """The noise that one accountant needs.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Needed:
 
 @dataclass(frozen=True)
 class Needs:
-    """The noise that several accountants ask for; ``str()`` is a table."""
+    """The noise that several accountants need; ``str()`` is a table."""
 
     epsilon: float
     delta: float
@@ -111,7 +111,7 @@ def compare(
     neighboring_relation: str = "add-or-remove-one",
     accountants: tuple[str, ...] = ACCOUNTANTS,
 ) -> Needs:
-    """Ask several accountants for the noise that a target needs.
+    """Return the noise that each of several accountants needs for a target.
 
     Parameters
     ----------
@@ -121,10 +121,8 @@ def compare(
         Target, > 0.
     delta
         Target, in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     accountants
-        Which ones to ask, out of ``"characteristic"``, ``"renyi"``, ``"pld"`` (searched by
+        Any of ``"characteristic"``, ``"renyi"``, ``"pld"`` (searched by
         ``dp_accounting.calibrate_dp_mechanism``) and ``"prv"``.
 
     Returns

@@ -2,7 +2,9 @@
 
 Every solver computes the characteristic accountant's *upper* bound of log delta at the target
 epsilon, so that its answer meets the target; the derivative along the free parameter comes from the
-same contour nodes, and Newton's steps are safeguarded by bisection.
+same contour nodes, and Newton's steps are safeguarded by bisection. Every solver takes the target
+as keywords ``epsilon`` >= 0, ``delta`` in (0, 1) and ``neighboring_relation``, which is
+``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
 >>> from dpcal.accountants import events
 >>> def event(noise_multiplier):
@@ -193,10 +195,6 @@ def noise_multiplier(
     event_of_sigma
         Maps a noise multiplier > 0 to an event whose epsilon falls as it grows. The best of many
         runs (``RepeatAndSelectDpEvent``) may be in it, and takes seconds.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
 
     Returns
     -------
@@ -205,10 +203,8 @@ def noise_multiplier(
         the accountant's upper bound. It is looser beyond some 10^4, where sigma is up to 1e-4 too
         large.
 
-    Raises
-    ------
-    TargetUnreachable
-        If no value between 1e-5 and 1e9 separates meeting the target from missing it.
+    It raises TargetUnreachable if no value between 1e-5 and 1e9 separates meeting the target from
+    missing it.
     """
     target = _Target(epsilon, delta, neighboring_relation)
     return _noise_multiplier(event_of_sigma, target, None)
@@ -232,21 +228,12 @@ def noise_multipliers(
         Maps a noise multiplier > 0 to an event whose epsilon falls as it grows; or one such
         function for each target, where the event changes along the grid.
     epsilon, delta
-        Targets, numbers or arrays of shape (k,): epsilon >= 0, delta in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+        Numbers, or arrays of shape (k,).
 
     Returns
     -------
     ndarray, shape (k,)
         The noise multipliers, in the order of the targets.
-
-    Raises
-    ------
-    ValueError
-        If the lengths do not agree.
-    TargetUnreachable
-        If one of the targets is.
 
     >>> from dpcal.accountants import events
     >>> def event(noise_multiplier):
@@ -279,7 +266,7 @@ def noise_multipliers(
 
 
 def _places(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A coordinate along a grid of targets in which their answers are smooth."""
+    """Return a coordinate along a grid of targets in which their answers are smooth."""
     with np.errstate(divide="ignore", invalid="ignore"):
         for values in (np.log(epsilons), np.log(-np.log(deltas))):
             if len(values) > 1 and np.isfinite(values).all() and np.abs(np.diff(values)).min() > 0:
@@ -290,7 +277,7 @@ def _places(epsilons: NDArray[np.float64], deltas: NDArray[np.float64]) -> NDArr
 def _extrapolated(
     places: NDArray[np.float64], values: NDArray[np.float64], at: float
 ) -> float | None:
-    """The polynomial through the values (Neville's scheme), unless it runs away."""
+    """Return the polynomial through the values (Neville's scheme), unless it runs away."""
     if not len(values):
         return None
     table = values.copy()
@@ -359,9 +346,9 @@ def _by_epsilon(event_of_sigma: EventOf, target: _Target) -> float:
 
 
 def _near_root(excess: Excess, start: float) -> float | None:
-    """A point that meets the target, a Newton step shorter than the width from the root; or None.
+    """Return a point that meets the target, less than the width from the root, or None.
 
-    Every step aims a little past the root, at the side that meets the target.
+    Every step of Newton's method aims a little past the root, at the side that meets the target.
     """
     x = start
     for _ in range(5):
@@ -386,19 +373,12 @@ def sampling_probability(
 ) -> float:
     """Return the largest sampling probability that meets (epsilon, delta), to a relative 1e-6.
 
+    It raises TargetUnreachable if even a probability of 1e-12 misses the target.
+
     Parameters
     ----------
     event_of_probability
         Maps a sampling probability in (0, 1] to an event whose epsilon grows with it.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-
-    Raises
-    ------
-    TargetUnreachable
-        If even a probability of 1e-12 misses the target.
 
     >>> from dpcal.accountants import events
     >>> def event(q):
@@ -452,21 +432,14 @@ def steps(
 ) -> int:
     """Return the largest number of steps that meets (epsilon, delta).
 
+    It raises TargetUnreachable if one step already misses the target.
+
     Parameters
     ----------
     event_of_steps
         Maps a whole number >= 1 to an event whose epsilon grows with it.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     at_most
         Returned if even that many meet the target.
-
-    Raises
-    ------
-    TargetUnreachable
-        If one step already misses the target.
 
     >>> from dpcal.accountants import events
     >>> def event(count):
@@ -488,21 +461,14 @@ def batch_size(
 ) -> int:
     """Return the largest (expected) batch size in [1, n] that meets (epsilon, delta).
 
+    It raises TargetUnreachable if a batch of one record already misses the target.
+
     Parameters
     ----------
     event_of_batch_size
         Maps a whole number in [1, n] to an event whose epsilon grows with it.
     n
         Number of records, >= 1.
-    epsilon, delta
-        Target: epsilon >= 0, delta in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
-
-    Raises
-    ------
-    TargetUnreachable
-        If a batch of one record already misses the target.
 
     >>> from dpcal.accountants import events
     >>> def event(batch_size):

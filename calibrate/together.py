@@ -130,13 +130,8 @@ def noise_left(
 
     Parameters
     ----------
-    runs
-        Pairs of an event and a delta in (0, 1), the share that a run with correlated noise takes of
-        the whole.
-    delta
-        Of everything, in (0, 1).
-    neighboring_relation
-        ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
+    runs, delta, neighboring_relation
+        As in :func:`price_together`.
     epsilon
         Of everything, >= 0.
 

@@ -183,14 +183,9 @@ def builder(
     ``neighboring_relation`` and ``public``. It refuses constants that were measured on records,
     unless ``public=True``.
 
-    Parameters
-    ----------
-    relation
-        The neighboring relation when omitted.
-    sizes
-        The keyword of the dimension.
-    options
-        A record whose fields are keywords of the builder too, for the function's ``**options``.
+    ``relation`` is the neighboring relation when omitted and ``sizes`` the keyword of the
+    dimension. The fields of the record ``options`` are keywords of the builder too, which the
+    function gets as ``**options``.
     """
 
     def made(build: Callable[..., Plan]) -> Callable[..., Plan]:
@@ -256,16 +251,8 @@ def known(
 ) -> float:
     """Return the value that was given for an argument, or else the constant in its place.
 
-    Parameters
-    ----------
-    constants
-        Of the problem.
-    field
-        Name of the constant, which must be a finite number > 0 where nothing was given.
-    argument
-        Name of the argument that may be given instead; None where only the constant will do.
-    given
-        Its value > 0, or None.
+    The constant is called ``field``, and must be a finite number > 0 where nothing was given. The
+    ``argument`` may be given instead, a number > 0; it is None where only the constant will do.
     """
     if argument is not None and given is not None:
         return _validate.positive(**{argument: given})
@@ -326,12 +313,8 @@ def gradients(max_norm: float, noise_multiplier: float, count: int, **fields: An
 def differences(of: Query, per_distance: float, **fields: Any) -> Query:
     """Return the query ``"difference"`` beside a query for gradients; other fields may be given.
 
-    Parameters
-    ----------
-    of
-        The query for gradients, whose fields hold unless they are given.
-    per_distance
-        Bound on a record's change per unit of distance, capped at twice the bound on gradients.
+    The fields of the query for gradients hold unless they are given. A record's change is bounded
+    per unit of distance, and capped at 2 C, with C the bound on gradients.
     """
     kind = {"name": "difference", "kind": "gradient difference", "proportional": True}
     bounds = {"max_norm": per_distance, "cap": 2 * of.max_norm}
@@ -344,18 +327,9 @@ def sampler_for(relation: str) -> str:
 
 
 def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) -> dict[str, Any]:
-    """Return the keywords of a query about samples of a size; all records where it is n.
+    """Return the keywords of a query about samples of a size in [1, n]; all records where it is n.
 
-    Parameters
-    ----------
-    size
-        Expected number of records, in [1, n].
-    n
-        Number of records.
-    relation
-        The neighboring relation.
-    sampler
-        ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
+    The sampler is ``"fixed-size"`` or ``"poisson"``; None for that of the relation.
     """
     if _validate.count(batch_size=size) > n:
         raise ValueError(f"batch_size must be at most n={n}, got {size}.")
@@ -372,14 +346,8 @@ def sampling_of(size: int, n: int, relation: str, sampler: str | None = None) ->
 def informative_from(accuracy: Callable[[float], float], trivial: float, n: int) -> int:
     """Return the number of records, to two digits, from which a theorem promises something.
 
-    Parameters
-    ----------
-    accuracy
-        What the theorem promises, as a function of the number of records.
-    trivial
-        What holds without an optimizer: the promise says something where it is smaller.
-    n
-        A number of records at which it is not smaller.
+    ``accuracy`` is the promise as a function of the number of records. It says something where it
+    is below ``trivial``, which holds without an optimizer; at n it is not.
     """
 
     def meets(size: float) -> bool:
@@ -408,20 +376,9 @@ def promise(
 ) -> dict[str, Parameter]:
     """Return what a plan records of its theorem's accuracy, and warn where that says nothing.
 
-    Parameters
-    ----------
-    name
-        Of the optimizer.
-    value
-        The accuracy that is promised at n.
-    trivial
-        Name and value of a bound that holds without an optimizer.
-    accuracy
-        About what is promised at other numbers of records.
-    n
-        Number of records.
-    kind
-        ``"guarantee"`` or ``"order"``: :attr:`dpcal.calibrate.Plan.accuracy_kind`.
+    The optimizer ``name`` promises ``value`` at n records and about ``accuracy`` at others;
+    ``trivial`` is the name and value of a bound that holds without an optimizer. See
+    :attr:`dpcal.calibrate.Plan.accuracy_kind` for ``kind``.
     """
     meaning, bound = trivial
     record: dict[str, Parameter] = {"accuracy": value, "accuracy_kind": kind}

@@ -130,12 +130,7 @@ class Releases:
     def queries(self, multipliers: tuple[float, float], bounds: Bounds) -> tuple[Query, ...]:
         """Return ``"warm start"``, ``"refresh"`` and ``"difference"``, as far as they are asked.
 
-        Parameters
-        ----------
-        multipliers
-            Noise multipliers of a refresh and of a difference, in units of the bounds.
-        bounds
-            Bounds to which contributions are clipped.
+        Multipliers are those of a refresh and of a difference, in units of the bounds.
         """
         refresh = gradients(
             bounds.gradient,
@@ -175,16 +170,9 @@ class Releases:
     def split(self, variances: tuple[float, float]) -> tuple[float, float]:
         """Return the ratio of noises with the least variance of an estimate, at one price.
 
-        Parameters
-        ----------
-        variances
-            a1 and a2 > 0: an estimate errs by ``a1 z1^2 + a2 z2^2`` at the end of a period.
-
-        Returns
-        -------
-        tuple
-            z1 and z2 up to a common factor: ``z1^2 : z2^2 = sqrt(c1 / a1) : sqrt(c2 / a2)``, c1
-            and c2 being counts times squared sampling rates, which are the prices at large noise.
+        An estimate errs by ``a1 z1^2 + a2 z2^2`` at the end of a period, a1 and a2 > 0 being the
+        variances. Then ``z1^2 : z2^2 = sqrt(c1 / a1) : sqrt(c2 / a2)``, with c1 and c2 the counts
+        times squared sampling rates, which are the prices at large noise.
         """
         costs = (
             (self.refreshes + self.warm_start) * (self.refresh_size / self.n) ** 2,
@@ -215,19 +203,8 @@ def settled_counts(
 ) -> tuple[Releases, float, float]:
     """Alternate between a theorem's counts and their exact noise scale until both settle.
 
-    Parameters
-    ----------
-    counts_at
-        The counts as a function of the theorem's rate variable, sqrt(d) scale / n.
-    target
-        epsilon, delta and the neighboring relation.
-    n, d
-        Records and dimension.
-
-    Returns
-    -------
-    tuple
-        Counts, noise scale and rate variable.
+    ``counts_at`` is a function of the theorem's rate variable, sqrt(d) scale / n. Returned are
+    counts, noise scale and rate variable.
     """
     scale = math.sqrt(2) * single_release(*target)
     rate = math.sqrt(d) * scale / n

@@ -228,12 +228,7 @@ class Setting:
     def errors(self, releases: Releases, bounds: Bounds, length: float) -> tuple[float, float]:
         """Return a1 and a2: an estimate's coordinate errs by ``a1 z1^2 + a2 z2^2`` in mean square.
 
-        Parameters
-        ----------
-        releases, bounds
-            Counts and sizes, and bounds on contributions.
-        length
-            How far x moves in an outer step.
+        ``length`` is the distance that x moves in an outer step.
         """
         refresh = (bounds.gradient / releases.refresh_size) ** 2
         difference = bounds.difference / releases.batch_size
@@ -251,23 +246,11 @@ class Setting:
     ) -> dict[str, Parameter]:
         """Return what a plan records of its chances, and warn where noise spoils them.
 
-        Parameters
-        ----------
-        floor
-            Root mean square of the noise in the estimated gradient in x.
-        alpha
-            The accuracy.
-        rate, movement
-            eta_H and Dbar of an escape.
-        descent
-            What all steps together are sure to descend.
-
-        Warns
-        -----
-        VacuousSchedule
-            If noise alone keeps a phase from lasting, alpha is not below the bound on gradients,
-            the steps are too few and too short for the gap, or there is a dual number for each
-            record.
+        ``floor`` is the root mean square of the noise in the estimated gradient in x, ``alpha`` the
+        accuracy, ``rate`` and ``movement`` are eta_H and Dbar of an escape, and ``descent`` is what
+        all steps together are sure to descend. A VacuousSchedule warns if noise alone keeps a phase
+        from lasting, alpha is not below the bound on gradients, the steps are too few and too short
+        for the gap, or there is a dual number for each record.
         """
         quiet = math.sqrt(movement) / rate
         certifiable, vacuous = floor < min(quiet, alpha), alpha >= self.C

@@ -259,16 +259,7 @@ def errors_of(
 ) -> Errors:
     """Return step size, batches and drift, chosen where they were not given, with their error.
 
-    Parameters
-    ----------
-    given, max_norm
-        Arguments of the builder.
-    multiplier
-        Noise multiplier of an answer.
-    options
-        Of which ``learning_rate``, both batch sizes, ``drift`` and ``period`` are read.
-    silos
-        Number of silos whose answers are averaged, at least 1.
+    ``multiplier`` is the noise multiplier of an answer; those of ``silos`` silos are averaged.
     """
     n, d = given.n, given.dimension
     G, M = given.known("lipschitz", "max_norm", max_norm), given.known("smoothness")
@@ -329,18 +320,8 @@ def settled(
 ) -> dict[str, Parameter]:
     """Return threshold, radius, steps and rounds of an escape, and what is claimed with them.
 
-    Parameters
-    ----------
-    errors
-        Of an estimate.
-    constants
-        ``hessian_lipschitz``, where radius or steps are to be chosen.
-    options
-        Threshold, radius, steps and rounds of an escape, and the failure probability.
-    horizon
-        Gradients that a run may take.
-    theorem
-        Where the settings are those of the theorem at this number of records.
+    A run takes ``horizon`` gradients at most. ``theorem`` holds the settings of the theorem at this
+    number of records, if they are used.
     """
     rounds = _validate.count(escape_rounds=options.escape_rounds)
     chi, R, Gamma = options.threshold, options.escape_radius, options.escape_steps
