@@ -104,10 +104,12 @@ def add_relation(
     parser: ArgumentParser, *, default: str | None = RELATIONS[0], note: str = "%(default)s"
 ) -> None:
     """Declare the neighboring relation, and what it is when it is not given."""
-    add_options(
-        parser,
-        f"--neighboring-relation RELATION={default}  {', '.join(RELATIONS)} (default: {note})",
-        neighboring_relation=RELATIONS,
+    parser.add_argument(
+        "--neighboring-relation",
+        choices=RELATIONS,
+        default=default,
+        metavar="RELATION",
+        help=f"{', '.join(RELATIONS)} (default: {note})",
     )
 
 
