@@ -38,7 +38,7 @@ from dpcal.optim.objectives.base import Objective
 from dpcal.optim.result import Result
 
 __all__ = [
-    "Optimizer",
+    "Algorithm",
     "Settings",
     "algorithm",
     "checked_plan",
@@ -79,8 +79,8 @@ _R_co = TypeVar("_R_co", bound=Result, covariant=True)
 _R = TypeVar("_R", bound=Result)
 
 
-class Optimizer(Protocol[_R_co]):
-    """An optimizer: :func:`run` documents its keywords, and its own text its options."""
+class Algorithm(Protocol[_R_co]):
+    """An optimizer: its keywords are those of :func:`dpcal.optim.run`, and its own options."""
 
     __name__: str
 
@@ -107,12 +107,12 @@ class _Enter(Protocol):
     """A decorator of loops: the optimizer returns a Result, or the loop's own kind of it."""
 
     @overload
-    def __call__(self, loop: Callable[..., Vector | None]) -> Optimizer[Result]: ...
+    def __call__(self, loop: Callable[..., Vector | None]) -> Algorithm[Result]: ...
 
     @overload
-    def __call__(self, loop: Callable[..., _R]) -> Optimizer[_R]: ...
+    def __call__(self, loop: Callable[..., _R]) -> Algorithm[_R]: ...
 
-    def __call__(self, loop: Callable[..., Any]) -> Optimizer[Any]:
+    def __call__(self, loop: Callable[..., Any]) -> Algorithm[Any]:
         """Return the optimizer."""
         ...
 
@@ -138,7 +138,7 @@ def algorithm(
         Whether the user may choose where to start, and a ball.
     """
 
-    def enter(loop: Callable[..., Any]) -> Optimizer[Any]:
+    def enter(loop: Callable[..., Any]) -> Algorithm[Any]:
         checks = loop if settings == Settings.as_given else settings
         signature = _signature(checks, loop, initial=initial, radius=radius)
         own = list(_keywords(checks))
@@ -149,7 +149,7 @@ def algorithm(
 
         optimizer.__doc__ = f"{inspect.getdoc(loop) or ''}\n\n{_SEE_ALSO}"
         optimizer.__signature__ = signature  # type: ignore[attr-defined]  # for ``help``
-        return cast(Optimizer[Any], optimizer)
+        return cast(Algorithm[Any], optimizer)
 
     return cast(_Enter, enter)
 

@@ -150,6 +150,7 @@ def distributed_psgd(
     checked_plan(plan, "distributed_psgd", "gauss_psgd")
     if store is not None and not isinstance(objective, Objective):
         raise ValueError("store is for one objective: give each silo a store of its own.")
+    Settings.of(plan, reset=reset)  # refuses what is wrong before a silo opens its file
     silos: list[Answerer | Objective] = (
         [Silo(objective, store=store)] if isinstance(objective, Objective) else list(objective)
     )
