@@ -269,7 +269,7 @@ def test_a_forked_process_asks_nothing_on_its_parents_row(make):
 
     def asks():
         nonlocal oracle
-        with contextlib.suppress(LedgerMismatch):
+        with contextlib.suppress(NoiseReused):
             oracle.gradient(ORIGIN, "gradient")
             return 1
         del oracle
