@@ -30,13 +30,13 @@ from typing import Any
 import sympy
 
 from dpcal import _validate
+from dpcal._roots import Sides, Stop, bisect
 from dpcal.calibrate.constants import Constants
 from dpcal.calibrate.papers.claims.language import Schedule, nearest
 from dpcal.calibrate.plan import Plan
 from dpcal.calibrate.plans.adaptive_gd import adaptive_gd
 from dpcal.calibrate.plans.common import (
     Given,
-    Target,
     informative_from,
     promise,
     rounded_down,
@@ -53,7 +53,6 @@ from dpcal.calibrate.plans.second_order.gauss_psgd import gauss_psgd as gauss_ps
 from dpcal.calibrate.plans.second_order.select_point import select_point
 from dpcal.calibrate.plans.spiderboost import spiderboost as spiderboost_plan
 from dpcal.calibrate.plans.tree_spider import tree_spider
-from dpcal.calibrate.query import Query
 
 __all__ = ["ALGORITHMS", "PLANNERS", "algorithm_plan", "plan_from", "settle"]
 
@@ -115,26 +114,6 @@ def settle(schedule: Schedule, names: Sequence[str], values: dict[str, Any]) -> 
 def _inputs(n: int, **positives: Any) -> dict[str, Any]:
     values = {name: _validate.positive(**{name: value}) for name, value in positives.items()}
     return {"n": _validate.count(n=n), **values}
-
-
-def _assembled(
-    optimizer: str,
-    values: Mapping[str, Any],
-    keep: Sequence[str],
-    queries: tuple[Query, ...],
-    target: Target,
-    record: Mapping[str, Any],
-) -> Plan:
-    epsilon, delta, relation = target
-    return Plan(
-        optimizer=optimizer,
-        n=values["n"],
-        queries=queries,
-        epsilon=float(epsilon),
-        delta=float(delta),
-        neighboring_relation=relation,
-        parameters={**{name: values[name] for name in keep}, **record},
-    )
 
 
 def spiderboost(
@@ -349,22 +328,23 @@ def gauss_psgd(
     return dataclasses.replace(plan, parameters={**plan.parameters, **theorem})
 
 
+_ERRORS = ("e1", "e2", "e3", "e4")
+
+
 def _gauss_settings(schedule: Schedule, values: dict[str, Any]) -> dict[str, Any]:
     """Cross max(e1, e2) and max(e3, e4) in kappa, then settle the batch sizes."""
 
     def gap(log_kappa: float) -> float:
-        trial = settle(schedule, ["e1", "e2", "e3", "e4"], {**values, "kappa": math.exp(log_kappa)})
+        trial = settle(schedule, _ERRORS, {**values, "kappa": math.exp(log_kappa)})
         return max(math.log(trial["e1"]), math.log(trial["e2"])) - max(
             math.log(trial["e3"]), math.log(trial["e4"])
         )
 
-    low, high = -200.0, 200.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if gap(middle) > 0 else (low, middle)
-    values["kappa"] = math.exp(high)
-    settle(schedule, ["e1", "e2", "e3", "e4"], values)
-    values["alpha"] = max(values[name] for name in ("e1", "e2", "e3", "e4"))
+    ends = Sides(miss=-200.0, meet=200.0)
+    crossing = bisect(lambda log_kappa: gap(log_kappa) <= 0, ends, Stop(evaluations=60))
+    values["kappa"] = math.exp(crossing.meet)
+    settle(schedule, _ERRORS, values)
+    values["alpha"] = max(values[name] for name in _ERRORS)
     values["chi"] = values["alpha"]
     values["eta"] = math.sqrt(values["rho"] * values["alpha"]) / values["M"] ** 2
     values["b1"] = values["n"] * values["kappa"] / (2 * values["U"] * values["eta"])
