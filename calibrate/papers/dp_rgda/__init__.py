@@ -28,12 +28,10 @@ SCHEDULE = Schedule(
     claims=CLAIMS,
     errata=ERRATA,
     notes=(
-        "ER-05 prices the release that the text has, one Poisson-sampled increment; before, "
-        "an unsampled one.",
-        "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides any more: both sides "
-        "were the same, or a hypothesis.",
-        "ER-27 is OPEN, before REFUTED: no condition on the noise floor is printed that could "
-        "be refuted.",
-        "ER-76: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
+        "ER-05 prices the release that the text has: one Poisson-sampled increment.",
+        "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides: both sides would be the "
+        "same, or a hypothesis.",
+        "ER-27 is OPEN: no condition on the noise floor is printed that could be refuted.",
+        "ER-76: its corrected side repeats a definition (DEFINITION).",
     ),
 )

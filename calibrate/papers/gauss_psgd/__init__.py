@@ -30,8 +30,7 @@ SCHEDULE = Schedule(
     claims=CLAIMS,
     errata=ERRATA,
     notes=(
-        "E11 has no corrected side any more: it was true for any noise; claim C7 has the "
-        "exact composition.",
-        "E16: its corrected side repeats a definition, and says so (DEFINITION, before PROVED).",
+        "E11 has no corrected side: claim C7 has the exact composition.",
+        "E16: its corrected side repeats a definition (DEFINITION).",
     ),
 )

@@ -28,10 +28,9 @@ SCHEDULE = Schedule(
     claims=CLAIMS,
     errata=ERRATA,
     notes=(
-        "E06 and E11 are LOOSE, before REFUTED: the noise of Theorem F.12 is enough, and "
-        "larger than needed.",
-        "E21 and E26 are claims (I18.redundant, I32.small) and no errata: a redundant term "
+        "E06 and E11 are LOOSE: the noise of Theorem F.12 is enough, and larger than needed.",
+        "E21 and E26 are claims (I18.redundant, I32.small) instead of errata: a redundant term "
         "and large widths are printed nowhere as something else.",
-        "E22 is OPEN, before REFUTED: an assumption is missing, and no formula is wrong.",
+        "E22 is OPEN: an assumption is missing, and all formulas are right.",
     ),
 )

@@ -29,11 +29,9 @@ SCHEDULE = Schedule(
     claims=CLAIMS,
     errata=ERRATA,
     notes=(
-        "EP13 and EP15 are not mistakes: what is printed holds, and could hold with half the "
-        "noise or twice the budget. They were called REFUTED before; they are LOOSE.",
-        "EP11 has no corrected side any more: that one draw has the variance of one draw says "
-        "nothing.",
-        "EP2, EU7 and EU20: their corrected sides repeat a definition, and say so "
-        "(DEFINITION, before PROVED).",
+        "EP13 and EP15 are LOOSE: the printed bounds hold, and would hold with half the noise or "
+        "twice the budget.",
+        "EP11 has no corrected side: that one draw has the variance of one draw says nothing.",
+        "EP2, EU7 and EU20: their corrected sides repeat a definition (DEFINITION).",
     ),
 )

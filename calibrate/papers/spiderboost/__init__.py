@@ -30,10 +30,9 @@ SCHEDULE = Schedule(
     claims=CLAIMS,
     errata=ERRATA,
     notes=(
-        "E10 and E23 have no corrected sides any more: u/u = 1, and a product in another "
-        "order, say nothing.",
-        "E8 and E18: their corrected sides repeat a definition, and say so (DEFINITION, "
-        "before PROVED).",
-        "E38 spoke of the rounds of Algorithm 1; it speaks of those of Algorithm 3.",
+        "E10 and E23 have no corrected sides: u/u = 1, and a product in another order, say "
+        "nothing.",
+        "E8 and E18: their corrected sides repeat a definition (DEFINITION).",
+        "E38 speaks of the rounds of Algorithm 3.",
     ),
 )
