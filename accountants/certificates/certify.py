@@ -83,7 +83,7 @@ class _Sides:
     Attributes
     ----------
     width
-        Relative width that is aimed at where none is asked for.
+        Relative width that is aimed at by default.
     share
         Share of the width by which an epsilon is first moved outward.
     further
@@ -237,7 +237,7 @@ def certify(
 
 
 def _methods(certificate: Certificate) -> str:
-    """The arguments for either side, in words."""
+    """Return the arguments for either side, in words."""
     items = [each for item in certificate.proofs for each in item.directions]
     lower = max(items, key=lambda item: item.lower).lower_method
     upper = max(certificate.proofs[-1].directions, key=lambda item: item.upper).upper_method
@@ -252,7 +252,7 @@ class _Search:
         self.sides = sides
 
     def enough(self, event: DpEvent, epsilon: float, width: float) -> Decimal | None:
-        """Return a delta at which an upper bound alone is close; None where both are asked for."""
+        """Return a delta at which an upper bound alone is close; None for both bounds."""
         if self.sides == "both":
             return None
         relation = self.composition.neighboring_relation
@@ -310,7 +310,7 @@ class _Search:
         floor: Decimal,
         enough: Decimal | None,
     ) -> DirectionBounds:
-        """The best of each side, as soon as they are close, or the upper one is below ``floor``."""
+        """Return the best bounds, as soon as they are close or the upper one is below ``floor``."""
         lower, upper = Decimal(0), Decimal(1)
         for_lower: Argument | None = None
         for_upper: Argument | None = None
@@ -338,7 +338,7 @@ class _Search:
         return DirectionBounds(direction.name, lower, upper, arguments)
 
     def _work(self, direction: Direction, bits: int, candidate: Proof) -> float:
-        """Units of work of re-proving what a candidate proves."""
+        """Return the units of work of re-proving a candidate."""
         _, given = direction.finite
         parts = [(enclosed(loss, self.rounded), times) for loss, times in given.parts]
         return work(candidate, parts, bits)
@@ -346,7 +346,7 @@ class _Search:
     def _bounds(
         self, direction: Direction, epsilon: float, bits: int, candidate: Proof
     ) -> tuple[Decimal, Decimal]:
-        """The bounds that a candidate proves, rounded outward by a hundredth of their distance."""
+        """Return the proved bounds, rounded outward by a hundredth of their distance."""
         ends = enclose(
             candidate,
             direction.parts,
@@ -369,7 +369,7 @@ def _settled(
     proved: Callable[[float], DeltaBounds],
     sides: _Sides = _SIDES["both"],
 ) -> DeltaBounds | None:
-    """The first bounds that settle a target, further and further from the start."""
+    """Return the first bounds that settle a target, further and further from the start."""
     for _ in range(_LIMITS.moves):
         side = start + margin
         if side <= 0 < -margin:
@@ -391,7 +391,7 @@ Candidates = Iterator[tuple[int, Proof]]
 def _candidates(
     direction: Direction, epsilon: float, width: float, negligible: bool, sides: str
 ) -> Candidates:
-    """Precisions and proofs to try for one or both sides, the most promising first.
+    """Yield precisions and proofs to try for one or both sides, the most promising first.
 
     ``negligible`` says that another direction has a larger delta, so that a short proof of an upper
     bound may do.
@@ -437,7 +437,7 @@ def _candidates(
 
 
 def _bits_of_sum(direction: Direction, epsilon: float, width: float) -> int:
-    """Precision of a sum that is as small as delta, with the digits that a power costs."""
+    """Return the bits of a sum that is as small as delta, with the digits that a power costs."""
     uses = sum(times for _, times in direction.parts)
     size = max(log_delta_bounds(direction, epsilon).upper, _BITS.least_log_delta)
     bits = _BITS.sums + 2 * math.ceil(-size / math.log(2))
@@ -452,7 +452,7 @@ def _bits_of_contour(proof: ContourProof, parts: Parts, *, width: float, cut: bo
 
 
 def _bits_lost(parts: Parts, chosen: ContourProof) -> int:
-    """By how much terms on the shifted lines may exceed their sum, in bits."""
+    """Return by how many bits terms on the shifted lines may exceed their sum."""
     lost = 0.0
     for (loss, _), item in zip(parts, chosen.sums, strict=True):
         if isinstance(loss, SampledGaussian) and isinstance(item, ShiftedLattice):

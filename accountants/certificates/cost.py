@@ -71,27 +71,27 @@ def work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]], bits: int) 
 
 
 def _of_law(loss: EnclosedLoss, grid: proofs.Grid) -> float:
-    """Work of building a law on one side of the loss."""
+    """Return the work of building a law on one side of the loss."""
     functions = _FUNCTIONS_OF_VALUE + _FUNCTIONS_OF_COMPONENT * loss.components
     return _FUNCTION * functions * loss.values(grid)
 
 
 def _values(loss: EnclosedLoss, item: proofs.Substitute) -> int:
-    """How many terms a transform is a sum of."""
+    """Return the number of terms of a transform."""
     if isinstance(item, proofs.Grid):
         return loss.values(item)
     return item.points + 1 if isinstance(item, proofs.ShiftedLattice) else 1
 
 
 def _of_transform(loss: EnclosedLoss, item: proofs.Substitute) -> float:
-    """Work of building a transform and of summing it at a few real points."""
+    """Return the work of building a transform and of summing it at a few real points."""
     building = _of_law(loss, item) if isinstance(item, proofs.Grid) else 0.0
     return building + _FUNCTION * _FUNCTIONS_OF_TRANSFORM * _values(loss, item)
 
 
 @singledispatch
 def _work(proof: proofs.Proof, parts: list[tuple[EnclosedLoss, int]]) -> float:
-    """Work at 128 bits of an argument with a closed form in each part."""
+    """Return the work at 128 bits of an argument with a closed form in each part."""
     return _FUNCTION * _FUNCTIONS_OF_VALUE * len(parts)
 
 

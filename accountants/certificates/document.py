@@ -269,7 +269,7 @@ class Certificate:
         ----------
         document
             JSON text, or the values parsed from it. An entry ``"about"`` holds words for readers;
-            it is no part of the claim, and is passed over.
+            it does not belong to the claim, and is ignored.
 
         Raises
         ------

@@ -40,7 +40,7 @@ _BITS = 256
 # Weights are multiples of 2 to minus this power, so that their sums are doubles. Each is rounded
 # up by 1e-16 at most, which a delta of 1e-12 over 1,000 steps does not show.
 _GRID = 53
-# Draws of one record that are told apart: a record that is drawn more often gains nothing from
+# Draws of one record that are counted: a record that is drawn more often gains nothing from
 # sampling.
 _MOST_DRAWS = 64
 
@@ -64,7 +64,7 @@ def dominating_draws(
     steps
         Number of steps >= 1.
     failure
-        Probability in (0, 1), per step, at most, of more draws than are told apart.
+        Largest probability in (0, 1), per step, of more draws than are counted.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def dominating_draws(
 
 
 def _law(size: int, batch: int, failure: float) -> tuple[list[Ball], Ball]:
-    """The chances of 0, 1, ... draws, and a bound on that of more: at most ``failure``."""
+    """Return the chances of 0, 1, ... draws, and a bound on that of more: at most ``failure``."""
     chances = [(1 - balls.arb(1) / size) ** batch]
     for k in range(1, min(batch, _MOST_DRAWS) + 2):
         following = chances[-1] * (batch - k + 1) / (k * (size - 1))
@@ -124,6 +124,6 @@ def _law(size: int, batch: int, failure: float) -> tuple[list[Ball], Ball]:
 
 
 def _upper(ball: Ball) -> Fraction:
-    """The upper end of a ball, exactly."""
+    """Return the upper end of a ball, exactly."""
     mantissa, exponent = (int(part) for part in ball.upper().man_exp())
     return Fraction(mantissa) * Fraction(2) ** exponent

@@ -286,7 +286,7 @@ class _Laplace(EnclosedLoss):
         return 2 * max(grid.points, 1) + 2
 
     def _law(self, grid: Grid, dominating: bool) -> Law:
-        # The intervals always cover (-a, a), however few are asked for: no mass may be lost.
+        # The intervals always cover (-a, a), however few are requested: no mass may be lost.
         count = max(grid.points, 1)
         ends = [self.a * (2 * balls.arb(j) / count - 1) for j in range(count + 1)]
         half = balls.arb(1) / 2

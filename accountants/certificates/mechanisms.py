@@ -187,7 +187,7 @@ MECHANISM = Shape(
 
 
 def _event_document(event: DpEvent) -> dict[str, Any]:
-    """The class of an event and its parameters, as JSON values."""
+    """Return the class of an event and its parameters, as JSON values."""
     values = {item.name: getattr(event, item.name) for item in attr.fields(type(event))}
     return {
         "type": type(event).__name__,
@@ -199,5 +199,5 @@ def _event_document(event: DpEvent) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number, or several, as JSON has them: NumPy's scalars become Python's."""
+    """Return numbers as JSON values: NumPy's scalars become Python's."""
     return json.loads(json.dumps(value, default=lambda other: other.item()))

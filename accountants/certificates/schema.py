@@ -81,7 +81,7 @@ def parse(document: str) -> Any:
     Raises
     ------
     CertificateRejected
-        If the text is too long, is no JSON, or has an object with two entries of one name.
+        If the text is too long, is not JSON, or has an object with two entries of one name.
     """
     if len(document) > _MOST_CHARACTERS:
         raise CertificateRejected(

@@ -99,7 +99,7 @@ def _composition(certificate: Certificate) -> Composition:
 
 
 def _refused(error: Exception) -> CertificateRejected:
-    """The rejection of mechanisms that no theorem or no proof covers."""
+    """Return the rejection of mechanisms that no theorem or no proof covers."""
     reason = str(error).rstrip(".")
     return CertificateRejected(f"The certificate's mechanisms are refused: {reason}.")
 

@@ -4,7 +4,7 @@ The papers leave universal constants open. A plan keeps the ratios that a theore
 calibrates one common scale to (epsilon, delta) exactly; accuracies follow from that scale.
 
 A planner takes a schedule, which is data, and returns a plan. Where an optimizer has a plan builder
-of its own, the planner names the paper's constants and asks it.
+of its own, the planner calls it with the paper's constants.
 
 >>> from dpcal.calibrate.papers.registry import load
 >>> plan = load("spiderboost").plan(n=100_000, d=20, epsilon=1.0, delta=1e-6, L0=1, L1=1, F0=1)

@@ -1,7 +1,7 @@
 """Check a verdict again: what the kernel proves or refutes, and what is only tried.
 
-The kernel accepts proofs and refutations. Points that were tried and prices of accountants are no
-proofs: they are checked here, and carry the status SAMPLED (a price above the claim: REFUTED).
+The kernel accepts proofs. Counterexamples, tried points and prices of accountants are checked here;
+points and prices have the status SAMPLED (a price above the claim: REFUTED).
 
 >>> from dpcal.calibrate.papers.claims.claims import Bound
 >>> from dpcal.calibrate.papers.claims.language import standalone

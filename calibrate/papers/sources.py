@@ -46,7 +46,7 @@ def find(name: str) -> Schedule:
     Raises
     ------
     ValueError
-        If nothing is found there, or what is found is no schedule; the sentence names the claim
+        If nothing is found there, or it is not a schedule; the sentence names the claim
         where one is at fault.
     """
     if name in PAPERS:

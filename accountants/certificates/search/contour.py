@@ -166,7 +166,7 @@ def pieces_of(
 def _choose_aliases(
     total: Total, epsilon: float, c: float, peak_width: float, log_floor: float
 ) -> tuple[float, float, float]:
-    """The largest step whose aliases stay below exp(log_floor), and the tilts that prove it."""
+    """Return the largest step with aliases below exp(log_floor), and the tilts that prove it."""
     below = np.append(0.0, (c - peak_width * _DISTANCES)[c > peak_width * _DISTANCES])
     above = c + peak_width * _DISTANCES
 
@@ -211,7 +211,7 @@ class _Rest:
 def _choose_nodes(
     pieces: list[Piece], c: float, step: float, log_floor: float
 ) -> tuple[int, tuple[Substitute, ...]]:
-    """About the fewest nodes beyond which the rest stays below exp(log_floor), and its tails."""
+    """Return about the fewest nodes with a rest below exp(log_floor), and its tails."""
     rest = _Rest(pieces, c, step)
 
     def is_short(nodes: float) -> bool:
@@ -227,7 +227,7 @@ def _choose_nodes(
 
 
 def _products(nodes: int, sums: Sequence[Substitute]) -> float:
-    """Nodes times points of all parts."""
+    """Return nodes times points of all parts."""
     return nodes * sum((item.points if item else 0) + _POINTS_OF_NODE for item in sums)
 
 

@@ -74,7 +74,7 @@ def choose_sum(parts: Parts, epsilon: float, *, width: float) -> SumProof:
 
 
 def _degree(loss: PrivacyLoss, grid: Grid) -> int:
-    """How many equally spaced values the loss has on a grid, less one; 0 if they are not."""
+    """Return the number of equally spaced values on a grid less one; 0 for other values."""
     if isinstance(loss, LatticeLoss):
         return len(loss.multiples) - 1
     return grid.points if isinstance(loss, DiscreteGaussian) else 0

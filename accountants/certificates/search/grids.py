@@ -117,12 +117,12 @@ def limited_grid(step: float, first: float, last: float) -> Grid:
 
 @singledispatch
 def choose_grid(loss: Any, aim: Accuracy) -> Grid:
-    """Return a grid on which the finite laws about a loss are as close as an aim asks for.
+    """Return a grid whose finite laws bound a loss as closely as required.
 
     Raises
     ------
     OutOfReach
-        If no grid of affordable size is.
+        If no grid of affordable size exists.
     """
     sigma = float(loss.noise_multiplier)
     low, high = range_of_means(loss)

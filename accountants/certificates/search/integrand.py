@@ -56,7 +56,7 @@ class Integrand:
         return float(max(0.0, (np.asarray(bounds) - values).max()))
 
     def _range(self, growth: float) -> tuple[float, float]:
-        """Where phi w^p may not be left out, given by how much it grows on the line."""
+        """Return the range in which phi w^p counts, for its growth on the line."""
         reaches = [
             self.sigma * math.sqrt(2 * (self.digits + growth + min(excess, 1e300)))
             for excess in (self.convex, self.flat)

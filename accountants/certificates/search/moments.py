@@ -48,7 +48,7 @@ _LEAST_LOG_DELTA = -1e6
 
 
 def _log_bound(total: Total, c: float, epsilon: float) -> float:
-    """Logarithm of the Chernoff bound on delta(epsilon) at tilt c; infinite out of reach."""
+    """Return the logarithm of the Chernoff bound at tilt c; infinite out of reach."""
     try:
         return float(total.cumulants([c])[0, 0] + log_chernoff(c) - c * epsilon)
     except OutOfReach:
@@ -114,7 +114,7 @@ def choose_cut_chernoff(parts: Parts, epsilon: float) -> ChernoffProof:
 
 
 def _cut_at(parts: Parts, epsilon: float, share: float) -> tuple[float, ChernoffProof]:
-    """About the bound if losses above a share of epsilon count as infinite, and its proof."""
+    """Return about the bound if losses above a share of epsilon are infinite, and its proof."""
     grids: dict[PrivacyLoss, Grid] = {}
     beyond = 0.0
     for loss, times in parts:

@@ -1,4 +1,4 @@
-"""Which test tells two neighbors apart best? A lower bound on delta, chosen in floats.
+"""Which test distinguishes two neighbors best? A lower bound on delta, chosen in floats.
 
 >>> from dpcal.accountants.losses.gaussian import Gaussian
 >>> proof = choose_threshold(((Gaussian(1.0), 1),), 1.0)

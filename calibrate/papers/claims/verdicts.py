@@ -1,4 +1,4 @@
-"""What is known about a claim: a status, how it was decided, and the evidence.
+"""Verdicts on claims: a status, a method, and the evidence.
 
 >>> verdict = Verdict("OPEN", "none", "needs data")
 >>> Verdict.from_json(verdict.to_json()) == verdict
@@ -19,14 +19,14 @@ STATUSES = ("PROVED", "REFUTED", "LOOSE", "SAMPLED", "OPEN", "DEFINITION")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known about a claim, and why.
+    """A verdict on a claim.
 
     Parameters
     ----------
     status
         ``"PROVED"``: the checker accepted a proof. ``"REFUTED"``: false at an exact point of the
         paper's domain, or by its order of growth. ``"LOOSE"``: proved, and so is a smaller bound.
-        ``"SAMPLED"``: true where it was tried, and no more is said. ``"OPEN"``: not decided.
+        ``"SAMPLED"``: true at the points or cases that were tried. ``"OPEN"``: not decided.
         ``"DEFINITION"``: proved, and true by the definition that it repeats on purpose.
     method
         How it was decided.

@@ -2,7 +2,7 @@
 
 It takes the goals from the claim, knows the rules of ``rules.py`` and nothing of the search that
 found the proofs, and is total: for any document it answers with a sentence, within a time limit.
-Counterexamples, points that were tried and prices of accountants are no proofs; see
+Counterexamples, tried points and prices of accountants are not proofs; see
 :mod:`dpcal.calibrate.papers.recheck`.
 
 >>> from dpcal.calibrate.papers.claims.claims import Bound

@@ -79,7 +79,7 @@ class Ring:
     Parameters
     ----------
     positive
-        Function that tells whether a term is known to be positive.
+        Function that returns whether a term is known to be positive.
     deadline
         Value of ``time.thread_time()`` after which every operation gives up.
     """

@@ -146,7 +146,7 @@ def encode(term: Term) -> list[Any]:
 
 
 def decode(document: Any, depth: int = 0) -> Term:
-    """Return the term of :func:`encode`; an Undecided tells what is wrong with a document."""
+    """Return the term of :func:`encode`; a document that is not a term raises Undecided."""
     if depth > DEEPEST or not isinstance(document, list) or not document:
         raise Undecided(
             f"a term must be a short list that starts with a name, got {document!r:.60}."

@@ -216,7 +216,7 @@ def _scalings(context: Context, small: Term, large: Term) -> list[Term]:
 
 
 def solve(columns: Sequence[Sequence[Exponent]], goal: Sequence[Exponent]) -> list[Any] | None:
-    """Solve ``sum_k x_k column_k = goal`` exactly; None when there is no or no unique solution."""
+    """Solve ``sum_k x_k column_k = goal`` exactly; None without a unique solution."""
     width = len(columns)
     rows = [[column[i] for column in columns] + [goal[i]] for i in range(len(goal))]
     pivots = 0

@@ -46,7 +46,7 @@ from dpcal.calibrate.papers.search.engine import Search
 __all__ = ["by_constant", "conjugated", "terms_of", "ways"]
 
 Proof = dict[str, Any]
-MOST_LOGARITHMS = 12  # powers of log(t) that are tried, each asked for by one term of the left side
+MOST_LOGARITHMS = 12  # powers of log(t) that are tried
 
 
 Show = Callable[[Step], Term]
@@ -214,7 +214,7 @@ class _Rate:
         require(all(sign > 0 for _, sign in rows), "a sum of positive terms")
         inner = [self.bound(row, above) for row, _ in rows]
         require(all(b.power[0] == "num" for b in inner), "numeric powers to compare")
-        # Of equal orders, one that is no bound but the term itself needs no proof.
+        # Among equal orders, the term itself is preferred to a bound: it needs no proof.
         top = max(inner, key=lambda b: (b.power[1], b.logs, b.itself))
         if above:
             ends = [(b, *self.against(b, top)) for b in inner]
