@@ -3,6 +3,7 @@
 :func:`load` returns a paper's schedule, :func:`audit` proves or refutes its claims, and
 :func:`plan_of` solves its corrected settings to a calibrated plan.
 
+>>> from dpcal.calibrate.papers import load
 >>> load("kan").claim("I36").formula()
 '8*r*T*Lam/(32*r**2*T*Lam) = 1/(4*r)'
 """
