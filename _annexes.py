@@ -16,5 +16,6 @@ __getattr__, __dir__ = _lazy.attributes(
         "Correlation": "dpcal.calibrate.correlated.correlation",
         "NoiseStream": "dpcal.optim.boundary.streams",
         "STATISTICAL": "dpcal.accountants.correlated.table",
+        "pricing": "dpcal.accountants.correlated.pricing",
     },
 )

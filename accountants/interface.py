@@ -18,12 +18,11 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from dpcal import _validate
+from dpcal import _annexes, _validate
 from dpcal.accountants import characteristic, pld, prv, renyi
 from dpcal.accountants.answers import Bounds, Delta, Epsilon, LogDelta
 from dpcal.accountants.directions import Composition, Direction
@@ -57,10 +56,10 @@ ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 # Accountants of other packages take a whole composition, and options; ours take one direction.
 _BACKENDS = {"pld": pld, "prv": prv}
 _OWN = {"characteristic": characteristic, "renyi": renyi}
-# Events of whole runs, which are priced as one: for each, the module whose functions ``epsilon``
+# Events of whole runs, which are priced as one: for each, the annex whose functions ``epsilon``
 # and ``delta`` price it. Such a module imports this one, so it is loaded by the first question.
 _WHOLE_RUNS: dict[type[DpEvent], str] = {
-    CorrelatedGaussianDpEvent: "dpcal.accountants.correlated.pricing",
+    CorrelatedGaussianDpEvent: "pricing",
 }
 
 
@@ -233,7 +232,7 @@ def _whole_run(event: DpEvent, accountant: str) -> tuple[Any, DpEvent] | None:
     run, times = found[0] if len(found) == 1 else (None, 0)
     if times != 1 or type(run) not in _WHOLE_RUNS:
         return None
-    return import_module(_WHOLE_RUNS[type(run)]), run
+    return getattr(_annexes, _WHOLE_RUNS[type(run)]), run
 
 
 def epsilon(

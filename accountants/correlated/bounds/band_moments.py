@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from dpcal._ext import tilted as kernels
-from dpcal.accountants.correlated.bounds.base import Bound, Proof
+from dpcal.accountants.correlated.bounds.base import Bound, Proof, least_until_rising
 from dpcal.accountants.correlated.mechanism import Mechanism
 from dpcal.accountants.participations import Automaton
 
@@ -114,11 +114,5 @@ class BandMoments(Bound):
 
     def _least(self, value: Callable[[int], float]) -> tuple[float, int]:
         """The least value, which falls and then rises in the order."""
-        best, worse = (math.inf, 2), 0
-        for order in self.orders:
-            found = value(order)
-            worse = 0 if found < best[0] else worse + 1
-            best = min(best, (found, order))
-            if worse == 2:
-                break
-        return best
+        found = least_until_rising((value(order), order) for order in self.orders)
+        return found or (math.inf, 2)

@@ -22,13 +22,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 from dpcal._roots import NoBracket, Stop, bisect, bracket
 
 __all__ = ["Bound", "Curve", "Least", "Proof", "Worst", "largest_exponent", "least_epsilon"]
+__all__ += ["least_until_rising"]
+
+Tried = TypeVar("Tried")
 
 # Relative width of the interval in which an epsilon is found; the upper end is returned.
 _WIDTH = 1e-9
@@ -166,6 +169,22 @@ def least_epsilon(bound: Callable[[float], float], delta: float, start: float = 
     except NoBracket:
         return math.inf
     return bisect(meets, sides, Stop(relative=_WIDTH, evaluations=_HALVINGS)).meet
+
+
+def least_until_rising(tried: Iterable[tuple[float, Tried]]) -> tuple[float, Tried] | None:
+    """Return the pair of the least value, of pairs until two in a row are no better; None of none.
+
+    Values fall and then rise.
+    """
+    best, worse = None, 0
+    for value, each in tried:
+        if best is None or value < best[0]:
+            best, worse = (value, each), 0
+            continue
+        worse += 1
+        if worse == 2:
+            break
+    return best
 
 
 def largest_exponent(meets: Callable[[int], bool], most: int) -> int:

@@ -14,7 +14,7 @@ without the patterns whose state exceeds a cap. Their probability is part of del
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -25,7 +25,12 @@ from scipy.special import gammaln
 
 from dpcal._ext import tilted as kernels
 from dpcal._roots import Sides, Stop, bisect
-from dpcal.accountants.correlated.bounds.base import Bound, Proof, largest_exponent
+from dpcal.accountants.correlated.bounds.base import (
+    Bound,
+    Proof,
+    largest_exponent,
+    least_until_rising,
+)
 from dpcal.accountants.correlated.mechanism import Mechanism
 
 __all__ = ["CappedMoments", "state_cap"]
@@ -204,16 +209,15 @@ class CappedMoments(Bound):
 
     def _best(self, first: int, value: Callable[[_Key], float]) -> _Key:
         """The moment with the least value, over tails from one on until values only grow."""
-        best, best_key, since = math.inf, _Key(first, _ORDERS[0], _SHARED[0]), 0
-        near: _Key | None = None
-        for k in range(first, _SMALLEST):
-            found, near = self._least(k, value, near)
-            since = 0 if found < best else since + 1
-            if found < best:
-                best, best_key = found, near
-            if since == 2:
-                break
-        return best_key
+
+        def tried() -> Iterator[tuple[float, _Key]]:
+            near: _Key | None = None
+            for k in range(first, _SMALLEST):
+                found, near = self._least(k, value, near)
+                yield found, near
+
+        best = least_until_rising(tried())
+        return _Key(first, _ORDERS[0], _SHARED[0]) if best is None else best[1]
 
     def log_delta(self, epsilon: float) -> Proof:
         """Return a bound on the logarithm of delta at an epsilon >= 0."""

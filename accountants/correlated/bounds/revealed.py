@@ -60,17 +60,21 @@ def worst_norms(mechanism: Mechanism) -> Floats:
     """
     column = mechanism.column
     if column is not None and (np.diff(column) <= 0).all():
-        # Row t of C applied to the first k rounds is the sum of the column from t - k + 1 to t.
-        sums = np.concatenate([[0.0], np.cumsum(column)])
-        T = mechanism.steps
-        norms = np.empty(T)
-        for k in range(1, T + 1):
-            rows = sums[1:] - np.concatenate([np.zeros(k), sums[1 : T - k + 1]])
-            norms[k - 1] = math.sqrt(float(rows @ rows))
-        norms = norms / mechanism.sigma
+        norms = _of_first_rounds(column, np.arange(1, mechanism.steps + 1)) / mechanism.sigma
     else:
         norms = _row_norms(mechanism.gram)
     return np.asarray(np.concatenate([[0.0], norms]) * (1 + _MARGIN))
+
+
+def _of_first_rounds(column: Floats, counts: NDArray[np.intp]) -> Floats:
+    """Norms ||C y|| of participations in the first k rounds, for numbers k, of a Toeplitz C."""
+    # Row t of C applied to the first k rounds is the sum of the column from t - k + 1 to t.
+    sums, T = np.cumsum(column), len(column)
+    norms = np.empty(len(counts))
+    for place, k in enumerate(counts):
+        rows = sums - np.concatenate([np.zeros(k), sums[: T - k]])
+        norms[place] = math.sqrt(float(rows @ rows))
+    return norms
 
 
 def _row_norms(gram: Floats) -> Floats:
@@ -205,12 +209,7 @@ def _rounded_counts(unit: Mechanism, law: Automaton) -> tuple[Floats, Floats]:
     below = np.concatenate([[0.0], binom.cdf(counts, T, rate)])
     above = np.concatenate([[1.0], binom.sf(counts, T, rate)])
     weights = np.where(below[:-1] < 0.5, np.diff(below), -np.diff(above)) * (1 + _MARGIN)
-    sums = np.concatenate([[0.0], np.cumsum(unit.column)])
-    norms = []
-    for k in counts.astype(int):
-        rows = sums[1:] - np.concatenate([np.zeros(k), sums[1 : T - k + 1]])
-        norms.append(math.sqrt(float(rows @ rows)))
-    return weights, np.array(norms) * (1 + _MARGIN)
+    return weights, _of_first_rounds(unit.column, counts.astype(int)) * (1 + _MARGIN)
 
 
 def norms_law(mechanism: Mechanism, law: Automaton) -> tuple[Floats, Floats]:

@@ -32,6 +32,7 @@ True
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +41,7 @@ from numpy.typing import NDArray
 
 from dpcal._ext import tilted as kernels
 from dpcal.accountants.correlated.bounds.band_moments import largest_order, log_binomials
+from dpcal.accountants.correlated.bounds.base import least_until_rising
 from dpcal.accountants.correlated.draws.estimators import (
     Floats,
     OfSetting,
@@ -235,22 +237,18 @@ def best_moment(
 
     From a coarse polygon; None where no order has a table and a finite range.
     """
-    best: tuple[float, PowerMoment] | None = None
-    worse = 0
-    for order in range(2, HIGHEST_ORDER + 1):
-        if not has_table(mechanism, law, order):
-            break
-        tried = PowerMoment(mechanism, law, order, _FEW_CELLS)
-        if math.isinf(tried.log_moment):
-            # Larger orders have larger moments.
-            break
-        value = tried.reach(delta or 0.5) if epsilon is None else tried.largest(epsilon)
-        if best is not None and value >= best[0]:
-            worse += 1
-            if worse == 2:
-                break
-            continue
-        best, worse = (value, tried), 0
+
+    def tried() -> Iterator[tuple[float, PowerMoment]]:
+        for order in range(2, HIGHEST_ORDER + 1):
+            if not has_table(mechanism, law, order):
+                return
+            moment = PowerMoment(mechanism, law, order, _FEW_CELLS)
+            if math.isinf(moment.log_moment):
+                # Larger orders have larger moments.
+                return
+            yield moment.reach(delta or 0.5) if epsilon is None else moment.largest(epsilon), moment
+
+    best = least_until_rising(tried())
     return None if best is None else best[1]
 
 
