@@ -569,7 +569,7 @@ def test_the_command_line_trains_and_verifies(tmp_path, capsys, words):
         (["--noise", "tree", "--bands", "3"], "--bands is for"),
         (["--sampler", "full"], "--sampler goes with --noise"),
         (["--optimizer", "correlated_dpsgd"], "needs --noise"),
-        (["--noise", "tree", "--optimizer", "noisy_gd"], "--noise is not for --optimizer noisy_gd"),
+        (["--noise", "tree", "--optimizer", "noisy_gd"], "is not for --optimizer noisy_gd"),
     ],
 )
 def test_the_command_line_refuses_in_a_sentence(tmp_path, capsys, words, sentence):
