@@ -109,10 +109,9 @@ def _replay(options: Namespace) -> int:
 
 def _optimizer(plan: Plan) -> Callable[[Any], Any]:
     """Return a run of the plan's optimizer on a logistic regression."""
-    optimizer = dpcal.optim.registry.find(plan.optimizer).optimizer()
 
     def train(table: Any) -> Any:
-        return optimizer(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
+        return dpcal.optim.run(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
 
     return train
 

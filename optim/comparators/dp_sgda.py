@@ -76,14 +76,8 @@ def dp_sgda(
 
     Parameters
     ----------
-    objective
-        A :class:`dpcal.optim.minimax.MinimaxObjective` over the plan's number of records, or an
-        oracle about one.
-    initial, initial_dual
-        Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
-        on the records.
-    dual_set
-        Set of y; the problem's own when omitted.
+    objective, initial, initial_dual, dual_set
+        Those of :func:`dpcal.optim.dp_rgda`.
     output
         ``"tail"`` returns the mean of the last half of the iterates, ``"last"`` the last one; both
         are as private.
