@@ -178,10 +178,7 @@ def _by_search(
     delta: float,
     neighboring_relation: str,
 ) -> float:
-    """Newton's method in log sigma on log epsilon, whose slope there is about -1.
-
-    It starts from ``near``.
-    """
+    """Return the noise multiplier, by Newton's method on logarithms; the slope is about -1."""
     upper_at = _upper_bound(event_of_sigma, accountant, delta, neighboring_relation)
     before: list[tuple[float, float]] = []
     refusals: list[BackendRefused] = []
@@ -229,7 +226,7 @@ def _by_dp_accounting(
     delta: float,
     neighboring_relation: str,
 ) -> float:
-    """Search of dp-accounting, with its PLD accountant; then a check by our own use of its PLD.
+    """Return the noise multiplier that dp-accounting finds with its PLD, and check it with ours.
 
     It searches first around ``near``, where that is known: from zero, it first prices what has
     little noise, which takes it long.

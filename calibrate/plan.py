@@ -166,7 +166,7 @@ class Plan:
 
     @property
     def event(self) -> events.DpEvent:
-        """The ``DpEvent`` of asking every query as often as it may be asked."""
+        """The ``DpEvent`` of every query, answered as often as it may be."""
         return self.under()[0]
 
     def under(self, neighboring_relation: str | None = None) -> tuple[events.DpEvent, str]:

@@ -515,7 +515,7 @@ class Query:
 
     @property
     def share(self) -> Fraction:
-        """What ``count`` answers of an adaptive query spend of the budget, rounded up; else 0.
+        """Share of the budget that ``count`` answers of an adaptive query spend, rounded up; or 0.
 
         It is ``count * (budget / noise_multiplier)^2``. Shares are multiples of powers of two, so
         their sums are exact, whatever the order.
@@ -524,7 +524,7 @@ class Query:
 
     @property
     def share_of_one(self) -> float:
-        """What one answer of an adaptive query spends of the budget, rounded up; else 0."""
+        """Share of the budget that one answer of an adaptive query spends, rounded up; or 0."""
         if self.budget is None:
             return 0.0
         ratio = self.budget / self.noise_multiplier

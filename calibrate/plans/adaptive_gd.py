@@ -120,7 +120,7 @@ def _queries(problem: Problem, count: int, z_norm: float) -> tuple[Query, ...]:
 
 
 def _norms(problem: Problem) -> int:
-    """How many norms the budget pays for at the printed noise, L0 / (sqrt(n) rho^(1/4))."""
+    """Return the number of norms that the budget pays for at L0 / (sqrt(n) rho^(1/4))."""
     return max(1, math.floor(problem.n / (math.sqrt(problem.rho) * problem.z**2)))
 
 

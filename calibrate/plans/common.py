@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,8 @@ __all__ = [
     "sampler_for",
     "sampling_of",
     "single_release",
+    "warn_caller",
+    "warn_no_step",
 ]
 
 PRESETS = ("practical", "theory")
@@ -385,19 +388,21 @@ def promise(
     if value < bound:
         return {**record, "vacuous": False}
     start = informative_from(accuracy, bound, n)
-    warnings.warn(
+    warn_caller(
         f"the theorem of {name} is vacuous at n={n}: {_SAYS[kind]} {value:.3g}, no better than the "
-        f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}.",
-        VacuousSchedule,
-        stacklevel=4,
+        f"{meaning} {bound:.3g}; it is informative from about n={start:.2g}."
     )
     return {**record, "vacuous": True, "informative_from_n": start}
 
 
 def warn_no_step(name: str, n: int, why: str) -> None:
-    """Warn, for the caller of a builder, of a run that spends its budget and takes no step."""
-    warnings.warn(
-        f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.",
-        VacuousSchedule,
-        stacklevel=4,
-    )
+    """Warn of a run that spends its budget and takes no step."""
+    warn_caller(f"{name} takes no step at n={n} but by chance, and spends its budget: {why}.")
+
+
+def warn_caller(sentence: str) -> None:
+    """Warn of a vacuous schedule at the line outside of this package that led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("dpcal."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, VacuousSchedule, stacklevel=level)

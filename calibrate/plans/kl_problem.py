@@ -93,7 +93,7 @@ class Problem:
 
     @property
     def sensitivity(self) -> float:
-        """D0, how far one record moves the mean gradient."""
+        """D0, the distance by which one record moves the mean gradient."""
         return self.moved * self.L0 / self.n
 
     @property

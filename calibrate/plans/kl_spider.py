@@ -170,7 +170,7 @@ def schedule(plan: Plan) -> list[Round]:
 
 
 def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
-    """Lines 8 to 13 of Algorithm 1: levels, steps, lengths, and how the budget is split."""
+    """Return levels, steps, lengths and shares of the budget: lines 8 to 13 of Algorithm 1."""
     kappa, c, gamma = (number(p, name) for name in ("kappa", "contraction", "gamma"))
     L0, L1, per_distance = (number(p, name) for name in ("lipschitz", "smoothness", "per_distance"))
     work = (c - 1) / number(p, "descent") * gamma**2 * L1
@@ -198,7 +198,7 @@ def _rounds(p: Mapping[str, Parameter]) -> list[Round]:
 
 
 def _queries(problem: Problem, per_distance: float, rounds: list[Round]) -> tuple[Query, ...]:
-    """Two adaptive queries on one budget: noise differs from round to round."""
+    """Return two adaptive queries on one budget: noise differs from round to round."""
     gradient = gradients(problem.L0, problem.z, max(1, len(rounds)), budget=problem.z)
     count = sum(each.steps - 1 for each in rounds)
     if not count:
@@ -239,7 +239,7 @@ def _common(problem: Problem, per_distance: float) -> dict[str, Parameter]:
 
 
 def _theory(problem: Problem, per_distance: float) -> dict[str, Parameter]:
-    """Algorithm 1, lines 1 to 6, corrected."""
+    """Return the settings of Algorithm 1, lines 1 to 6, corrected."""
     K, c, floor = _levels(problem) or (0, 2.0, problem.F0)
     return {
         "preset": "theory",

@@ -143,7 +143,7 @@ def _common(p: Problem, Ltil: float) -> dict[str, Parameter]:
 
 
 def _theory(problem: Problem, Ltil: float) -> dict[str, Parameter]:
-    """Algorithm 2, lines 1 to 4, corrected."""
+    """Return the settings of Algorithm 2, lines 1 to 4, corrected."""
     T, S, floor = _levels(problem, Ltil) or (0, 1, problem.F0)
 
     def accuracy(p: Problem) -> float:
@@ -188,7 +188,7 @@ def _inner_error(p: Problem, T: int, S: int) -> float:
 
 
 def _practical(p: Problem, Ltil: float, S: int) -> dict[str, Parameter]:
-    """Choose the number of stages by what they would reach."""
+    """Return the number of stages with the least predicted risk, and its settings."""
 
     def settled(T: int) -> dict[str, Parameter]:
         # Squared noise of a mean over d coordinates, per inner step, for T S releases in all.

@@ -172,7 +172,7 @@ class _Problem:
 
     @property
     def tolerated(self) -> float:
-        """What the condition allows, (1 - h) / h^2."""
+        """Bound of the condition, (1 - h) / h^2."""
         h = self.eta * self.L1
         return (1 - h) / h**2
 
@@ -190,7 +190,7 @@ class _Problem:
         return math.sqrt(2 * self.F0 / (self.eta * choice.counts.steps) + fresh)
 
     def promised(self, size: float) -> float:
-        """About what Theorem 9 gives at another size, where 3/5 of the budget is for gradients."""
+        """Return about the bound of Theorem 9 at another size; gradients get 3/5 of the budget."""
         a = 1.5 * self.a * self.n / size
         F0 = self.F0 or 0.0
         steps = max((F0 * self.L1 / self.C**2) ** (1 / 3) * a ** (-4 / 3), 1 / a)
@@ -284,7 +284,7 @@ def _counts_of_theorem(p: _Problem) -> Releases:
 
 
 def check_enough_records(n: int, rate: float, cap: float, condition: str, name: str) -> None:
-    """Refuse a rate variable above 1, or above 1 / cap, and say how many records would do.
+    """Refuse a rate variable above 1, or above 1 / cap, with the number of records that suffices.
 
     The rate falls as 1 / n. ``condition`` and ``name`` are both conditions and the rate's name, in
     the paper's letters.

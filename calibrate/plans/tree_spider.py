@@ -162,7 +162,7 @@ class _Problem:
         return dataclasses.replace(self, n=math.ceil(size))
 
     def rounds(self, depth: int, batch: int) -> int:
-        """How many rounds the records are enough for; a round takes b (D / 2 + 1)."""
+        """Return the number of rounds that n records allow; a round takes b (D / 2 + 1)."""
         return 2 * self.n // (batch * (depth + 2))
 
     def error(self, depth: int, batch: int, rounds: int, beta: float) -> float:

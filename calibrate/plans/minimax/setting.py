@@ -11,15 +11,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from dpcal import _validate
 from dpcal.calibrate.plan import Parameter
-from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only
+from dpcal.calibrate.plans.common import Given, Target, positive_or, practical_only, warn_caller
 from dpcal.calibrate.plans.variance_reduction import Bounds, Releases
-from dpcal.errors import VacuousSchedule
 
 __all__ = ["Options", "Setting"]
 
@@ -204,7 +202,7 @@ class Setting:
 
     @property
     def spread(self) -> float:
-        """How far (x, y) moves for a unit of x, as y follows its best response."""
+        """Distance that (x, y) moves for a unit of x, as y follows its best response."""
         return math.sqrt(1 + self.kappa**2)
 
     @property
@@ -218,7 +216,7 @@ class Setting:
         return self.rho * (1 + self.kappa) ** 2 * self.spread
 
     def known_gap(self, argument: str) -> float:
-        """Return the gap, or say what else may be given."""
+        """Return the gap, or refuse with the argument that may be given instead."""
         if self.gap is None or not 0 < self.gap < math.inf:
             raise ValueError(
                 f"{argument} must be given where constants.gap is no number > 0, got {self.gap!r}."
@@ -278,5 +276,5 @@ class Setting:
                 f"sake of a few records in it, whose gradients are clipped to {self.C:.3g}."
             )
         if sentences:
-            warnings.warn(" ".join(sentences), VacuousSchedule, stacklevel=5)
+            warn_caller(" ".join(sentences))
         return {"noise_floor": floor, "certifiable": certifiable, "vacuous": vacuous}

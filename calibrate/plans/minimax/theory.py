@@ -208,7 +208,7 @@ def _parameters(
     multipliers: tuple[float, float],
     alpha: float,
 ) -> dict[str, Parameter]:
-    """Steps of descent, and the escape of Lemma 6, corrected, at its caps."""
+    """Return steps of descent, and the escape of Lemma 6, corrected, at its caps."""
     length, rate = alpha / (2 * setting.L_Phi), 1 / setting.L_Phi
     iota = math.log(8 * math.sqrt(setting.d1) / _FAILURE)
     curvature = math.sqrt(setting.value_hessian_lipschitz * alpha)

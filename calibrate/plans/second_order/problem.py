@@ -73,14 +73,14 @@ class Errors:
         return math.hypot(self.spread, math.sqrt(self.d) * self.noise)
 
     def level(self, calls: float, failure_probability: float) -> float:
-        """What no error of so many estimates exceeds, but with half the failure probability."""
+        """Return a bound on all errors of estimates, but for half the failure probability."""
         sampled = math.sqrt(2 * math.log(8 * calls / failure_probability))
         drawn = math.sqrt(self.d) + math.sqrt(2 * math.log(4 * calls / failure_probability))
         return self.spread * sampled + self.noise * drawn
 
     @property
     def feedback(self) -> float:
-        """By which factor the noise of a difference exceeds the estimate that led to it."""
+        """Factor by which the noise of a difference exceeds the estimate that led to it."""
         return self.z * self.M * self.eta * math.sqrt(self.d / self.m) / self.b2
 
     @property

@@ -41,7 +41,7 @@ __all__ = ["METHODS", "select_point"]
 
 METHODS = ("gaussian", "gaussian-score", "above-threshold", "report-noisy-max")
 THRESHOLDS = ("explicit", "printed")
-# Kind of query behind each method that asks for scores.
+# Kind of query behind each method that takes scores.
 _SCORED = {
     "gaussian-score": "saddle score",
     "above-threshold": "above threshold",
@@ -170,12 +170,12 @@ class _Test:
 
     @property
     def tail(self) -> float:
-        """What a standard normal variable exceeds with probability at most beta."""
+        """Number that a standard normal variable exceeds with probability at most beta."""
         return math.sqrt(2 * math.log(1 / self.beta))
 
     @property
     def sampling(self) -> tuple[float, float]:
-        """How far means over the records are from those of the population."""
+        """Distances of means over the records from those of the population."""
         N, L = self.m * self.n, math.log(2 * self.d / self.beta)
         gradient = self.G / math.sqrt(N) * (1 + self.tail)
         return gradient, self.M * math.sqrt(2 * L / N) + 4 * self.M * L / (3 * N)
@@ -235,7 +235,7 @@ class _Test:
         return gradient, hessian
 
     def outcome(self, slack: tuple[float, float]) -> dict[str, Parameter]:
-        """Return thresholds, and what is claimed of a point that passes."""
+        """Return the thresholds, and the claim about a point that passes."""
         e_g, e_H = slack
         root = math.sqrt(self.rho * self.alpha)
         return {
