@@ -30,5 +30,6 @@ class Answers:
         *,
         rows: NDArray[np.intp],
         max_norm: float,
+        standard_deviation: float,
         size: float,
     ) -> float | None: ...

@@ -246,8 +246,8 @@ cdef class Answers:
                 )
         return answer
 
-    def norm(self, w, *, rows, double max_norm, double size):
-        """Return the norm of a sum of clipped gradients and of the regulariser; keep the sum.
+    def norm(self, w, *, rows, double max_norm, double standard_deviation, double size):
+        """Return a noisy norm of the mean of clipped gradients and the regulariser; keep the sum.
 
         Parameters
         ----------
@@ -257,13 +257,15 @@ cdef class Answers:
             Row numbers in [0, n), dtype intp.
         max_norm
             Bound > 0 on each record's contribution.
+        standard_deviation
+            Of the noise on the norm of the sum.
         size
-            What the regulariser's gradient is multiplied with: the public divisor of the answer.
+            Public divisor > 0.
 
         Returns
         -------
         float or None
-            Without noise. None where the norm is not finite, or an argument is of another kind.
+            None if the norm is not finite, or an argument is of another kind: nothing was drawn.
         """
         cdef Py_ssize_t d = self.kernel.dimension, j
         cdef const double* to = plain(w, d)
@@ -274,7 +276,12 @@ cdef class Answers:
         for j in range(d):
             entry = self.total[j] + size * (self.strengths[j] * to[j])
             squares += entry * entry
-        return sqrt(squares) if isfinite(squares) else None
+        if not isfinite(squares):
+            return None
+        entry = sqrt(squares)
+        with self.lock:
+            add_normals(self.bits, standard_deviation, &entry, 1)
+        return entry / size
 
     cdef bint sum_at(self, const double* to, const double* origin, rows, double max_norm) except -1:
         """Set ``total`` to a clipped sum; false if it is not finite, or an argument is no array."""

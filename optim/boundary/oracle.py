@@ -59,7 +59,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcal import _validate
-from dpcal._ext.answers import copied, distance
+from dpcal._ext.answers import Answers, copied, distance
 from dpcal.calibrate.plan import Plan, Query
 from dpcal.optim import boundary, budget
 from dpcal.optim.boundary import observers
@@ -304,18 +304,21 @@ class PrivateOracle(Admitted):
         size = asked.expected_batch_size(self.plan.n)
         with self._lock:
             self._admission.spend(asked, 1)
-            norm = self._norm(w, self._batches.sample(asked), asked.max_norm, size)
-            return float(self._noisy_mean(norm, asked, asked.max_norm)[0])
-
-    def _norm(self, w: Vector, rows: Rows, bound: float, size: float) -> Any:
-        """Return the norm of a sum of clipped gradients and of the regulariser, without noise."""
-        if self._answers is not None:
-            norm = self._answers.norm(w, rows=rows, max_norm=bound, size=size)
-            if norm is not None:
-                return np.array([norm])
-        offset = size * self.objective.regularizer_gradient(w)
-        total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
-        return self._mechanism.norm(total, offset, bound)
+            rows, bound = self._batches.sample(asked), asked.max_norm
+            if asked.correlation is None and (answers := self._compiled_answers()) is not None:
+                mean = answers.norm(
+                    w,
+                    rows=rows,
+                    max_norm=bound,
+                    standard_deviation=asked.noise_multiplier * bound,
+                    size=size,
+                )
+                if mean is not None:
+                    return mean
+            offset = size * self.objective.regularizer_gradient(w)
+            total = self._mechanism.gradient_sum(self.objective, w, rows, bound)
+            norm = self._mechanism.norm(total, offset, bound)
+            return float(self._noisy_mean(norm, asked, bound)[0])
 
     def scalar(self, w: ArrayLike, query: str, *, noise_multiplier: float | None = None) -> float:
         """Return a noisy mean of losses, each clipped to ``[-max_norm, max_norm]``.
@@ -419,13 +422,17 @@ class PrivateOracle(Admitted):
         """Return the difference of the regulariser's gradients, which no record enters."""
         return self.objective.regularizer_gradient(w) - self.objective.regularizer_gradient(v)
 
+    def _compiled_answers(self) -> Answers | None:
+        """Return compiled answers, with the run's stream of noise; None without such code."""
+        if self._answers is not None and self._answers.noise is None:
+            self._answers.noise = self._streams.noise
+        return self._answers
+
     def _compiled(self, query: Query, bound: float, rows: Rows, *at: Vector) -> Vector | None:
         """Return an answer from compiled code; or None, with nothing drawn, without such code."""
-        answers = self._answers
+        answers = self._compiled_answers()
         if answers is None:
             return None
-        if answers.noise is None:
-            answers.noise = self._streams.noise
         row = None if query.correlation is None else self._batches.rounds[query.name].noise
         return answers.answer(
             *at,

@@ -70,7 +70,7 @@ def projected_descent(
 
 
 def _loops(run: Run, query: str) -> Loops | None:
-    """Return the compiled loops if they take these steps faster: on samples, not on all records."""
-    sampled = run.oracle.plan.query(query).sampler == "poisson"
-    fits = sampled and run.projects_around_origin and Loops.fit(run.oracle, query)
+    """Return the compiled loops if they take these steps: on all records or Poisson samples."""
+    independent = run.oracle.plan.query(query).sampler in ("full", "poisson")
+    fits = independent and run.projects_around_origin and Loops.fit(run.oracle, query)
     return Loops(run.oracle) if fits else None
