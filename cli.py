@@ -65,10 +65,6 @@ class _Parser(argparse.ArgumentParser):
         return f"; {', '.join(meant)}" if meant else ""
 
 
-class _Words(argparse.RawDescriptionHelpFormatter):
-    """Help whose examples keep their lines."""
-
-
 def _examples(name: str, module: Any) -> str:
     """The examples of a command, a line each."""
     lines = [f"  dpcal {name} {example}" for example in module.EXAMPLES]
@@ -83,7 +79,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         "run whose claim anyone can check.",
         epilog="examples:\n  dpcal calibrate --sampling-probability 0.01 --steps 10000 "
         "--epsilon 2 --delta 1e-6\n  dpcal COMMAND --help",
-        formatter_class=_Words,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
@@ -99,7 +95,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=_examples(name, module),
-            formatter_class=_Words,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         module.add_arguments(options)

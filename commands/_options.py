@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ __all__ = [
     "add_accountant",
     "add_backends",
     "add_file",
+    "add_help_all",
     "add_options",
     "add_output",
     "add_relation",
@@ -236,3 +237,35 @@ def required(options: Namespace, *names: str) -> None:
     missing = [f"--{name.replace('_', '-')}" for name in names if getattr(options, name) is None]
     if missing:
         raise ValueError(f"{options.command} needs {' and '.join(missing)}.")
+
+
+class _HelpAll(Action):
+    """Print every option, and end."""
+
+    def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, SUPPRESS, nargs=0, default=SUPPRESS, **options)
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        vars(parser)["screen"] = None
+        parser.print_help()
+        parser.exit()
+
+
+def add_help_all(parser: ArgumentParser, *, screen: str) -> None:
+    """Show a text as the help of a command, and every option where ``--help-all`` asks for it.
+
+    Parameters
+    ----------
+    parser
+        Of a command, whose ``format_help`` returns its attribute ``screen`` where it is a text.
+    screen
+        The help on one screen: at most 24 lines of 80 characters.
+    """
+    parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
+    vars(parser)["screen"] = screen

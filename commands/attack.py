@@ -109,11 +109,7 @@ def _replay(options: Namespace) -> int:
 
 def _optimizer(plan: Plan) -> Callable[[Any], Any]:
     """Return a run of the plan's optimizer on a logistic regression."""
-
-    def train(table: Any) -> Any:
-        return dpcal.optim.run(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
-
-    return train
+    return lambda table: dpcal.run(dpcal.optim.Logistic(*table, fit_intercept=False), plan)
 
 
 def _function(place: str) -> Callable[[Any], Any]:

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import dpcal
 from dpcal.commands._options import add_accountant, add_relation, add_targets, number, required
 from dpcal.commands._output import answer, present
-from dpcal.commands.checking.mechanism import Mechanism, add_run
+from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.progress import stage
-from dpcal.commands.checking.solving import noise_of
 
 if TYPE_CHECKING:
     from dpcal.accountants.events import DpEvent

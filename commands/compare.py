@@ -17,9 +17,8 @@ from dpcal.commands._options import (
     required,
 )
 from dpcal.commands._output import at_most, present
-from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run
+from dpcal.commands.checking.mechanism import SAMPLERS, Mechanism, add_run, noise_of
 from dpcal.commands.checking.progress import stage
-from dpcal.commands.checking.solving import noise_of
 from dpcal.errors import DisagreementWarning, DpcalError
 
 EXAMPLES = (

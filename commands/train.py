@@ -7,13 +7,13 @@ from argparse import ArgumentParser, Namespace
 
 from dpcal.commands import training
 from dpcal.commands._options import (
+    add_help_all,
     add_options,
     add_output,
     add_relation,
     add_table,
     add_target,
 )
-from dpcal.commands.training.help import add_help_all
 from dpcal.commands.training.tuning import add_correlated_noise, add_minimax, add_tuning
 
 EXAMPLES = (

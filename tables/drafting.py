@@ -122,20 +122,12 @@ def _column(name: str, seen: _Seen, marks: list[str], *, is_target: bool) -> tup
             f"more than {_MOST_CATEGORIES} texts: give the categories that are public, or use "
             'type = "person" if it tells whose row it is'
         )
-    if missing:
-        return Column(
-            name=name,
-            type="category",
-            categories=(*texts, _NO_CATEGORY),
-            missing="impute",
-            impute=_NO_CATEGORY,
-            unknown="ignore",
-            copied=("categories",),
-        ), comment
     return Column(
         name=name,
         type="category",
-        categories=tuple(texts),
+        categories=(*texts, _NO_CATEGORY) if missing else tuple(texts),
+        missing="impute" if missing else "refuse",
+        impute=_NO_CATEGORY if missing else None,
         unknown="ignore",
         copied=("categories",),
     ), comment
@@ -145,15 +137,13 @@ def _number(name: str, seen: _Seen, missing: bool) -> Column:
     low, high = _outward(seen.low, -1), _outward(seen.high, 1)
     if not low < high:
         low, high = low - 1, high + 1
-    if not missing:
-        return Column(name=name, type="number", range=(low, high), copied=("range",))
     return Column(
         name=name,
         type="number",
         range=(low, high),
-        missing="impute",
-        impute=low / 2 + high / 2,
-        copied=("range", "impute"),
+        missing="impute" if missing else "refuse",
+        impute=low / 2 + high / 2 if missing else None,
+        copied=("range", "impute") if missing else ("range",),
     )
 
 

@@ -117,8 +117,7 @@ class Model:
         Parameters
         ----------
         table
-            A data frame (polars, pandas), a mapping from names to columns, a list of rows as
-            mappings, or the path of a file.
+            That of :meth:`decision`.
 
         Returns
         -------
@@ -149,8 +148,7 @@ class Model:
         Parameters
         ----------
         table
-            A data frame (polars, pandas), a mapping from names to columns, a list of rows as
-            mappings, or the path of a file.
+            That of :meth:`decision`.
 
         Raises
         ------

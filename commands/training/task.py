@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcal.optim import Logistic, Result, Squared
+from dpcal.optim import Logistic, Result, Squared, run
 from dpcal.optim.boundary.access import Store
-from dpcal.optim.registry import find
 
 if TYPE_CHECKING:
     from dpcal.calibrate import Plan
@@ -144,11 +143,10 @@ def train(
             scores.append((progress.step, task.score(progress.w)))
         return stopping.asked
 
-    optimizer = find(plan.optimizer).optimizer()
     how = averaging(plan.optimizer)
     options = task.options | ({} if how == "none" else {"output": how})
     with stopping:
-        result = optimizer(task.asked, plan, seed=seed, store=store, callback=follow, **options)
+        result = run(task.asked, plan, seed=seed, store=store, callback=follow, **options)
     return Run(result=result, scores=scores, interrupted=stopping.asked)
 
 
