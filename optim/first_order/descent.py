@@ -3,15 +3,10 @@
 Noisy gradient descent, DP-SGD and DP-SGD with correlated noise take the same steps: a noisy
 gradient, a move against it, a projection onto a ball. Samples and noise are the query's.
 
->>> import numpy as np
->>> from dpcal.calibrate import Plan, Query
+>>> from dpcal import calibrate
 >>> from dpcal.optim import PrivateOracle, Squared
->>> from dpcal.optim.driver import Run
->>> query = Query(name="gradient", kind="gradient", sampler="full",
-...               max_norm=1.0, noise_multiplier=0.5, count=3)
->>> plan = Plan(optimizer="noisy_gd", n=2, queries=(query,), epsilon=9.0, delta=1e-2)
->>> oracle = PrivateOracle(Squared([[0.0], [1.0]], [0.0, 1.0]), plan, seed=0)
->>> run = Run(oracle, steps=3)
+>>> plan = calibrate.dpsgd(n=2, batch_size=2, steps=3, epsilon=9.0, delta=1e-2)
+>>> run = Run(PrivateOracle(Squared([[0.0], [1.0]], [0.0, 1.0]), plan, seed=0), steps=3)
 >>> last = projected_descent(run, "gradient", np.full(3, 0.1))
 >>> bool((last == run.w).all()), run.step
 (True, 3)

@@ -1,19 +1,14 @@
 """DP-SGD (Abadi et al. 2016, Algorithm 1): noisy gradient steps on Poisson samples of the records.
 
 >>> import numpy as np
->>> from dpcal.calibrate import Plan, Query
+>>> from dpcal import calibrate
 >>> from dpcal.optim import Logistic, dpsgd
->>> rng = np.random.default_rng(0)
->>> X = rng.standard_normal((1_000, 3))
+>>> X = np.random.default_rng(0).standard_normal((1_000, 3))
 >>> y = X @ [1.0, -2.0, 0.5] > 0
->>> query = Query(name="gradient", kind="gradient", sampler="poisson", sampling_probability=0.1,
-...               max_norm=1.0, noise_multiplier=2.0, count=200)
->>> plan = Plan(optimizer="dpsgd", n=1_000, queries=(query,), epsilon=4.0, delta=1e-6)
+>>> plan = calibrate.dpsgd(n=1_000, batch_size=100, steps=200, epsilon=4.0, delta=1e-6)
 >>> objective = Logistic(X, y)
 >>> result = dpsgd(objective, plan, seed=0)
->>> bool((objective.predict(X, result.w) == y).mean() > 0.9)
-True
->>> bool(result.epsilon(1e-6) <= plan.epsilon), result.message
+>>> bool((objective.predict(X, result.w) == y).mean() > 0.9), result.message
 (True, 'took all 200 planned steps')
 """
 

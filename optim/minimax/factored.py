@@ -1,8 +1,7 @@
 """Minimax problems about linear models, whose gradients are a number times a record.
 
 One record's pair of gradients is ``c_i x_i`` in the weights of a linear model, and a few numbers
-e_i besides: in further primal parameters, and in y. Sums of clipped pairs are compiled; see
-:mod:`dpcal._ext.pairs`.
+e_i in further primal parameters and in y. Sums of clipped pairs are compiled.
 
 >>> import numpy as np
 >>> from dpcal.optim.minimax import FairClassification

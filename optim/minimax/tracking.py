@@ -45,21 +45,16 @@ class Tracking:
 
     Parameters
     ----------
-    period
-        q: outer steps from one refresh to the next, at least 1.
-    inner_steps
-        K: estimates of an outer step, at least 1.
-    ascent_rate
-        lambda: step size > 0 of y.
+    period, inner_steps, ascent_rate
+        q >= 1, outer steps from one refresh to the next; K >= 1, estimates of an outer step; and
+        lambda > 0, the step size of y.
     select
         Which of the K triples (y, v, u) is kept: ``"last"``, or the one with the smallest gradient
         mapping, ``"argmin"``. Under noise the mapping's norm grows with k, so that argmin keeps the
         first and y stays where it was.
-    dual_set
-        Set of y.
-    literal
-        Whether an outer step that refreshes adds the difference in x once more, as the paper
-        prints; for audits.
+    dual_set, literal
+        Set of y; and whether an outer step that refreshes adds the difference in x once more, as
+        the paper prints, for audits.
     """
 
     period: int

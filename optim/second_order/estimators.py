@@ -4,23 +4,16 @@ An estimator holds released values only, so that it may be put back to an earlie
 that it used stay used.
 
 >>> import numpy as np
->>> from dpcal.calibrate.query import Query
->>> from dpcal.calibrate import Plan
->>> from dpcal.optim import PrivateOracle
+>>> from dpcal import calibrate, optim
 >>> from dpcal.optim.problems import Trigonometric
->>> part = dict(sampler="fixed-size", composition="disjoint", partition="pool", count=100,
-...             noise_multiplier=8.0)
->>> refresh = Query(name="refresh", kind="gradient", batch_size=500, max_norm=2.0, **part)
->>> change = Query(name="difference", kind="gradient difference", batch_size=50, max_norm=1.0,
-...                proportional=True, **part)
->>> plan = Plan(optimizer="gauss_psgd", n=2_000, queries=(refresh, change), epsilon=1.0, delta=1e-6,
-...             neighboring_relation="replace-one")
->>> objective = Trigonometric.drawn(2_000, 4, seed=0)
->>> spider = Spider(PrivateOracle(objective, plan, seed=0), drift=0.1)
+>>> objective = Trigonometric.drawn(20_000, 4, seed=0)
+>>> plan = calibrate.gauss_psgd(objective.constants, n=20_000, dimension=4, epsilon=4.0, delta=1e-6,
+...                             batch_size=1_000, difference_batch_size=100, drift=0.1)
+>>> spider = Spider(optim.PrivateOracle(objective, plan, seed=0), drift=0.1)
 >>> for step in range(8):
 ...     estimate = spider.query(np.full(4, 0.1 * step))
 >>> spider.calls, spider.fresh_calls, spider.records_left
-(8, 3, (250,))
+(8, 3, (16500,))
 """
 
 from __future__ import annotations
