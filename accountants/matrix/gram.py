@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,19 +32,35 @@ __all__ = ["best_gram", "may_overlap"]
 
 Array = NDArray[np.float64]
 
-# Largest slope of the logarithm of the value at which the search ends.
-_SLOPE = 1e-9
-# Change of the logarithm of the value over ten steps below which the search ends.
-_CHANGE = 1e-12
-# Steps of the search at most, so that it ends.
-_MOST_STEPS = 2000
-# Pairs of steps and slopes from which curvature is read.
-_MEMORY = 20
-# Part of what its slope promises by which a step must lower the value; otherwise the step is
-# halved.
+
+@dataclass(frozen=True)
+class _Limits:
+    """Where the descent ends.
+
+    Attributes
+    ----------
+    slope
+        Largest slope of the logarithm of the value.
+    change
+        Change of the logarithm of the value over ten steps.
+    steps
+        Steps at most.
+    halvings
+        Halvings of one step at most: after 60 of them it is below a rounding of any step.
+    memory
+        Pairs of steps and slopes from which curvature is read.
+    """
+
+    slope: float = 1e-9
+    change: float = 1e-12
+    steps: int = 2000
+    halvings: int = 60
+    memory: int = 20
+
+
+_LIMITS = _Limits()
+# Part of what its slope promises by which a step must lower the value; otherwise it is halved.
 _ARMIJO = 1e-4
-# Halvings of one step at most: after 60 of them it is below a rounding of any step.
-_HALVINGS = 60
 
 
 def may_overlap(steps: int, schema: Participation) -> NDArray[np.bool_]:
@@ -136,15 +153,15 @@ def _descend(of: Callable[[Array], tuple[float, Array] | None], start: Array) ->
     none.
     """
     point, (value, slope) = start, _known(of(start))
-    past: deque[tuple[Array, Array]] = deque(maxlen=_MEMORY)
+    past: deque[tuple[Array, Array]] = deque(maxlen=_LIMITS.memory)
     values = deque([value], maxlen=10)
-    for _ in range(_MOST_STEPS):
-        if not slope.size or np.abs(slope).max() < _SLOPE:
+    for _ in range(_LIMITS.steps):
+        if not slope.size or np.abs(slope).max() < _LIMITS.slope:
             break
         step = -_curved(slope, past)
         size = 1.0 if past else min(1.0, 0.1 / float(np.abs(step).max()))
         found = None
-        for _ in range(_HALVINGS):
+        for _ in range(_LIMITS.halvings):
             found = of(point + size * step)
             if found is not None and found[0] <= value + _ARMIJO * size * float(slope @ step):
                 break
@@ -155,7 +172,7 @@ def _descend(of: Callable[[Array], tuple[float, Array] | None], start: Array) ->
             past.append((size * step, found[1] - slope))
         point, (value, slope) = point + size * step, found
         values.append(value)
-        if len(values) == values.maxlen and values[0] - value < _CHANGE:
+        if len(values) == values.maxlen and values[0] - value < _LIMITS.change:
             break
     return point
 

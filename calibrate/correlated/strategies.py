@@ -184,8 +184,6 @@ class SampledBatches:
                 event, epsilon=epsilon, delta=delta, neighboring_relation=relation
             )
             return Calibrated(sigma, "composition of sampled Gaussians", "exact")
-        if relation == "replace-one":
-            raise UnsupportedEvent("No theorem prices a replaced record on these batches.")
         options = Options(
             statistics=self.statistics,
             draws=self.draws,

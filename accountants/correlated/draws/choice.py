@@ -164,7 +164,7 @@ def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
     rate = float(setting.law.rates.max())
     if rate >= 0.5:
         return Direct(setting, "remove")
-    best: tuple[float, Estimator] = (0.0, Direct(setting, "remove"))
+    tried: list[tuple[float, Estimator]] = [(0.0, Direct(setting, "remove"))]
     level = goal.epsilon
     if question.mechanism.decay is not None:
         start = Counts(setting, (1 - 1.5 * rate, 1.4 * rate, 0.1 * rate), 0.1)
@@ -175,13 +175,17 @@ def _importance(question: Question, setting: Setting, goal: Goal) -> Estimator:
         counts = start.fitted(level_of, rng)
         pilot = Sample(counts, counts.draw(2 * _PILOT, rng), 0)
         level = goal.level_of(pilot)
-        best = (_effective(pilot, level), counts)
+        tried = [(_effective(pilot, level), counts)]
     for scale in (1.0, 2.0, 4.0, 8.0):
         shift = ShiftRemove(setting, scale)
         pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
         at = goal.level_of(pilot) if level is None else level
-        best = max(best, (2 * _effective(pilot, at), shift), key=lambda item: item[0])
-    return best[1]
+        tried.append((2 * _effective(pilot, at), shift))
+    return _most_effective(tried)
+
+
+def _most_effective(tried: list[tuple[float, Estimator]]) -> Estimator:
+    return max(tried, key=lambda each: each[0])[1]
 
 
 def _effective(pilot: Sample, level: float) -> float:
@@ -222,12 +226,11 @@ def adding(question: Question, goal: Goal, level: float, *, proved: bool) -> Est
 def _shifted(question: Question, setting: Setting, level: float, goal: Goal) -> Estimator:
     """The shift with the most effective draws in a pilot, near what the pilot is to decide."""
     rng = question.options.pilot()
-    best: tuple[float, Estimator] = (0.0, Direct(setting, "add"))
+    tried: list[tuple[float, Estimator]] = [(0.0, Direct(setting, "add"))]
     # Moved by this, the linear part of log L reaches the level in the mean.
     reach = level / ShiftAdd(setting, 1.0, 1.0).half_space[2] ** 2
     for part in (0.2, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.4):
         shift = ShiftAdd(setting, 1.0, max(part * reach, 1e-3), proved=False)
         pilot = Sample(shift, shift.draw(_PILOT, rng), 0)
-        effective = _effective(pilot, goal.level_of(pilot))
-        best = max(best, (effective, shift), key=lambda item: item[0])
-    return best[1]
+        tried.append((_effective(pilot, goal.level_of(pilot)), shift))
+    return _most_effective(tried)
