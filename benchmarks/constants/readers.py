@@ -4,15 +4,9 @@ import ast
 import importlib.util
 from pathlib import Path
 
-PACKAGES = (
-    "accountants",
-    "calibrate/comparison.py",
-    "calibrate/correlated",
-    "calibrate/noise.py",
-    "calibrate/plans",
-    "calibrate/query.py",
-    "calibrate/risk.py",
-)
+# The prover of claims has its own tests, and its constants change no bound and no plan.
+LEFT_OUT = "calibrate/papers"
+PACKAGES = ("accountants", "calibrate")
 
 
 def sources():
@@ -21,7 +15,9 @@ def sources():
     found = {}
     for package in PACKAGES:
         start = root / package
-        for path in sorted(start.rglob("*.py")) if start.is_dir() else [start]:
+        for path in sorted(start.rglob("*.py")):
+            if path.is_relative_to(root / LEFT_OUT):
+                continue
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(("dpcal", *parts)).removesuffix(".__init__")
             found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
