@@ -179,7 +179,7 @@ class _Adapter(privacy_accountant.PrivacyAccountant):  # type: ignore[misc]
         if not composition.private:
             return 1.0
         if target_epsilon == math.inf:
-            # Only losses that may be infinite leave something.
+            # Only losses that may be infinite have a delta there.
             lowest = min(item.finite[0] for item in composition.directions)
             return exp_up(math.log(-math.expm1(lowest))) if lowest < 0 else 0.0
         return self._account.delta(target_epsilon, accountant=self._accountant).upper

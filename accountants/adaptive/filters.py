@@ -130,8 +130,7 @@ def _gdp_budget(epsilon: float, log_delta: float) -> float:
         value, error = log_gaussian_delta(epsilon, mu)
         return max(value + error, -1e300) - log_delta
 
-    # Chernoff's bound proves this mu, so that it is an answer even if ``excess`` has no digits
-    # there.
+    # Chernoff's bound proves this mu, also where ``excess`` has no digits left.
     low = 2 * epsilon / (math.sqrt(-2 * log_delta) + math.sqrt(2 * (epsilon - log_delta)))
     low *= 1 - 8 * UNIT
     if not excess(low) <= 0:
@@ -298,7 +297,7 @@ class PrivacyFilter:
         return self._budget - self._spent
 
     def cost(self, event: events.DpEvent, count: int = 1) -> float:
-        """Return what ``count`` >= 1 runs of ``event`` cost, in the filter's unit, rounded up.
+        """Return the cost of ``count`` >= 1 runs of ``event``, in the filter's unit, rounded up.
 
         Raises
         ------

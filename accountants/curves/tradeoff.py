@@ -70,7 +70,7 @@ _FEWEST_POINTS = 33
 _MOST_POINTS = 256
 # Relative width of the interval for mu that is narrow enough.
 _GDP_WIDTH = 5e-4
-# A mu beyond this is reported as infinite: no privacy worth a number is left.
+# A mu beyond this is reported as infinite: hardly any privacy is left.
 _LARGEST_MU = 1e9
 # A pair whose exp(-epsilon) is below this does not raise the curve by anything visible.
 _NO_LINE = 1e-300

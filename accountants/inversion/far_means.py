@@ -80,7 +80,7 @@ def _either_side(loss: PrivacyLoss, most: float) -> tuple[PrivacyLoss, PrivacyLo
     kept = len(ordered)
     while kept > 1 and math.fsum(weight for _, weight in ordered[kept - 1 :]) <= most:
         kept -= 1
-    # One mean alone, which is that of Q, would have no loss at all.
+    # With one mean alone, which is that of Q, the loss would be 0.
     kept = max(kept, 2)
     if kept >= len(ordered):
         return loss, loss

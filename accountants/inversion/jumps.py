@@ -174,7 +174,7 @@ class JumpLine(Line):
             for row, (_, times) in zip(rows, pieces, strict=True)
             if isinstance(row, tuple)
         ]
-        # If a second jump is out of the question, odds need not be in the range of doubles.
+        # Where a second jump is below rounding, odds need not be in the range of doubles.
         rare = max(value + math.log(times * len(log_odds)) for value, times in log_odds) < _RARE
         self._scale = max(value for value, _ in log_odds) if rare else 0.0
         if max(value for value, _ in log_odds) - self._scale > _CERTAIN:

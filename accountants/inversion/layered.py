@@ -89,7 +89,7 @@ def invert_in_layers(layers: Layers, epsilon: float, size: float, spread: float 
         except OutOfReach:
             break
         bounded = rest = layers.below(index)
-        # Among losses much smaller than what may come, jumps are rare: no contour is short.
+        # If the largest loss is many standard deviations of the rest, no contour is short.
         level = layers.level(index)
         _, variance = (rest.subset or rest).at_zero
         rare = level > _RARE_JUMPS * math.sqrt(max(variance, 0.0))

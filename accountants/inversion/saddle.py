@@ -94,7 +94,7 @@ def increasing_root(
     tolerance: float = COARSE,
     evaluations: int = SADDLE.evaluations,
 ) -> float:
-    """Return root in (low, high) of an increasing function, by safeguarded Newton steps.
+    """Return the root in (low, high) of an increasing function, by safeguarded Newton steps.
 
     ``equation`` returns value and derivative, or raises :class:`OutOfReach` beyond some point. So
     does this function after ``evaluations`` of the equation.

@@ -40,7 +40,7 @@ def _first_tilt(guess: float) -> float:
 
 
 def _evaluations(measure: Measure) -> int:
-    """Return how often a law may be evaluated in search of its saddle."""
+    """Return the number of evaluations of a law in search of its saddle."""
     many = isinstance(measure, Product) and len(measure.pieces) > MANY_LOSSES
     return SADDLE.of_many if many else SADDLE.evaluations
 

@@ -118,7 +118,7 @@ class GaussianMixtures(PrivacyLoss):
                 if j == len(below):
                     break
                 q += below[j][1]
-        # Weights that sum to 1 only up to rounding leave a rest that any gap bounds.
+        # Weights sum to 1 up to rounding; the rest counts with the largest gap.
         rest = max(0.0, 1 - sum(mass for mass, _ in pairs)) + 8 * UNIT
         return [*pairs, (rest, max(self.numerator)[0] - min(self.denominator)[0])]
 

@@ -314,7 +314,7 @@ class IntervalTilt(QuadratureTilt):
         return bool(self._near + self._far < 1.0)
 
     def sum_rounding(self, t: Reals) -> tuple[Reals, Reals]:
-        """Return what a closed form has: an error relative to psi - 1, and that of the mean."""
+        """Return the errors of a closed form: one relative to psi - 1, and that of the mean."""
         return np.zeros_like(t), 8 * self.amplification + self.mean_rounding * t
 
     def absolute(self, t: Reals) -> Reals:

@@ -84,7 +84,7 @@ def spaced(low: float, high: float, step: float, *, most: int) -> Reals:
 
 
 def growth_of(on_line: Reals, on_edge: Reals) -> float:
-    """Return by how much a sum grows from the real line to an edge, from the logs of its terms."""
+    """Return the growth of a sum from the real line to an edge, from the logs of its terms."""
     peak = on_line.max()
     return float(np.exp(np.minimum(on_edge - peak, 700.0)).sum() / np.exp(on_line - peak).sum())
 
@@ -112,7 +112,7 @@ def relevant(
     *,
     least: float = math.inf,
 ) -> NDArray[np.bool_]:
-    """Return which points have weights that are not negligible, also in the variance.
+    """Return a mask of the points whose weights count, also in the variance.
 
     Parameters
     ----------

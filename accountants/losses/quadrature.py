@@ -188,7 +188,7 @@ class QuadratureTilt(Tilt):
         return np.minimum(0.5 * phases**2, 2.0) @ errors, np.minimum(phases, 2.0) @ errors
 
     def growth(self, t: Reals) -> Reals:
-        """Return what the terms of first order add up to at points with large phases.
+        """Return the sum of the terms of first order at points with large phases.
 
         Every term exp(i s) - 1 - i s of the sum is at most s^2 / 2, which the sum itself is the
         size of, and 2 + s; the terms i s of points with s > 1 cancel only in the sum.

@@ -31,7 +31,7 @@ Reals = NDArray[np.float64]
 # Number of intervals into which the density of a Laplace loss is cut. Ten steps at q = 0.1 and
 # scale 1 cost 2e-7 of epsilon by rounding up.
 _INTERVALS = 1024
-# Losses, in nats, from which on q exp(l) is so large that 1 - q beside it is a correction to it.
+# Losses, in nats, from which on 1 - q is a small correction to q exp(l).
 _LARGE = 500.0
 
 Pair = tuple[PrivacyLoss, PrivacyLoss]

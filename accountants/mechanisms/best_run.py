@@ -318,7 +318,7 @@ def log_inverse_gamma(mean: float, shape: float) -> float:
         below = y if shape == 0 else -math.expm1(-shape * y) / shape
         return math.log(math.expm1(y)) - math.log(below) - math.log(mean)
 
-    # Closer to a single run than this, its digits are lost.
+    # A mean that is closer to 1 than this has no digits of its difference left.
     if excess(1e-12) >= 0:
         return 2e-12
     high = bracket(lambda y: excess(y) >= 0, miss=0.0, start=1.0).meet

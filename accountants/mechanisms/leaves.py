@@ -78,7 +78,7 @@ def composed(
     neighboring_relation: str,
     pairs_of: Callable[[events.DpEvent, str], Pairs],
 ) -> Composition:
-    """Return what an event composes in each direction, equal losses gathered.
+    """Return the losses of an event in each direction, equal losses gathered.
 
     Parameters
     ----------

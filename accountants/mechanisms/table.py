@@ -118,7 +118,7 @@ def _gaussian_noise(event: events.DpEvent) -> float | None:
 
 
 def _sampled_noise(event: Any, relation: str) -> float:
-    """Return noise multiplier of the Gaussians that are asked on one sample."""
+    """Return the noise multiplier of the Gaussian answers about one sample."""
     sigma = _gaussian_noise(event.event)
     if sigma is None:
         reason = "Only Gaussian mechanisms and compositions of them are priced on samples."
