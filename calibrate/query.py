@@ -218,8 +218,9 @@ class Query:
     Parameters
     ----------
     name
-        How the optimizer refers to it; unique in its plan.
+        Its name for the optimizer, unique in its plan.
     kind
+        May be given with hyphens in place of spaces.
         ``"gradient"``, ``"gradient difference"`` (between two parameter vectors), ``"gradient
         norm"`` (the norm of the sum, a number), ``"scalar"`` (a sum of losses), ``"one pass"`` (the
         mean iterate of one pass of gradient descent over disjoint records, one at a time),

@@ -196,7 +196,10 @@ def builder(
 
         @functools.wraps(build)
         def checked(*constants: Constants, **keywords: Any) -> Plan:
-            given = signature.bind(*constants, **keywords)
+            try:
+                given = signature.bind(*constants, **keywords)
+            except TypeError as error:
+                raise TypeError(f"{build.__name__}() {error}.") from None
             given.apply_defaults()
             known_of, public = given.args[0], given.kwargs["public"]
             if known_of.measured and not public:

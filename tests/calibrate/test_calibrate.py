@@ -283,3 +283,18 @@ def test_the_price_of_a_plan_is_asked_both_ways():
     ledger.record(plan.queries[0], plan.queries[0].count)
     assert ledger.epsilon(1e-6) == plan.price(1e-6)
     assert ledger.delta(1.0) == plan.price(epsilon=1.0)
+
+
+def test_a_builder_refuses_keywords_that_it_does_not_take():
+    constants = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0)
+    target = {"n": 100, "dimension": 2, "epsilon": 1.0, "delta": 1e-5}
+    with pytest.raises(TypeError, match=r"gauss_psgd\(\) got an unexpected keyword .*'step'"):
+        calibrate.gauss_psgd(constants, step=3, **target)
+    with pytest.raises(TypeError, match=r"noisy_gd\(\) missing a required argument: 'dimension'"):
+        calibrate.noisy_gd(constants, n=100, epsilon=1.0, delta=1e-5)
+    measured = calibrate.Constants(lipschitz=1.0, smoothness=1.0, gap=1.0, measured=True)
+    with pytest.raises(ValueError, match="constants must be known without a look"):
+        calibrate.noisy_gd(measured, **target)
+    assert calibrate.noisy_gd(measured, public=True, **target) == calibrate.noisy_gd(
+        constants, **target
+    )
