@@ -1,13 +1,13 @@
-"""What do a run's answers say of each canary? Log-likelihood ratios, by how records are sampled.
+"""How do a run's answers bear on each canary? Log-likelihood ratios, by how records are sampled.
 
 A canary adds its sign (or nothing) to one coordinate of each answer that it is in, in units of the
-bound; the noise of that coordinate has standard deviation z in the same units. How much the answers
-say of it depends on who is known to be in a batch:
+bound; the noise of that coordinate has standard deviation z in the same units. The evidence of the
+answers depends on what is known of the batches:
 
 ====================== ============================================== ==========================
-answers about          who looks knows                                log-likelihood ratio
+answers about          the attacker knows                             log-likelihood ratio
 ====================== ============================================== ==========================
-all records            that everybody is in each answer               exact
+all records            that all records are in each answer            exact
 Poisson samples        the sampling probability                       exact
 batches of a fixed     the share b / n, and not what other records    of one record by itself:
 size                   tell of the batch                              less than all that is told
@@ -53,14 +53,14 @@ _SEPARATED = ("product", "convolved", "separated")
 
 
 class Evidence(Protocol):
-    """Adds up what the answers to one query say of each canary."""
+    """Adds up the evidence of the answers to one query about each canary."""
 
     def add(self, x: Vector, rows: Rows) -> None:
-        """Take an answer: each canary's coordinate, in units of the bound, and who was summed."""
+        """Take an answer: each canary's coordinate, in units of the bound, and the batch."""
         ...
 
     def log_ratios(self) -> Vector:
-        """Return log P(answers | canary is there) / P(answers | it is not), shape (n,)."""
+        """Return log P(answers | canary included) / P(answers | excluded), shape (n,)."""
         ...
 
 

@@ -40,11 +40,11 @@ class Neighbours:
     Parameters
     ----------
     label
-        In what they differ.
+        Kind of the difference.
     first, second
         (X, y), or (X, None).
     row
-        Which row differs.
+        Number of the row that differs.
     """
 
     label: str
@@ -96,7 +96,7 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
     y
         Shape (n,), or None.
     row
-        Which row differs, in [0, n).
+        Number of the row that differs, in [0, n).
 
     Yields
     ------
@@ -118,7 +118,7 @@ def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Ite
 
 
 def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
-    """Return labels of which one is another than it was, where there is another."""
+    """Return labels of which one was changed to another label, if there is another."""
     if labels is None:
         return None
     changed = labels.copy()
@@ -146,7 +146,7 @@ def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vec
 
 
 class _Without(Objective):
-    """An objective in which one record says nothing."""
+    """An objective in which one record contributes nothing."""
 
     def __init__(self, objective: Objective, row: int) -> None:
         self._inner, self._row = objective, row
@@ -158,7 +158,7 @@ class _Without(Objective):
 
     @property
     def constants(self) -> Any:
-        """Those of the whole objective."""
+        """Constants of the whole objective."""
         return getattr(self._inner, "constants", None)
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:

@@ -52,7 +52,7 @@ __all__ = ["replay", "replay_table"]
 # differ by up to m 2^-53 of that; a mistake moves a sum by a share of C itself.
 _ROUNDING = 1e-12
 
-# How deep results are compared: attributes of attributes. Deeper ones are parts of other packages.
+# Depth to which results are compared, in attributes of attributes: deeper ones are other packages'.
 _DEPTH = 6
 
 
@@ -70,15 +70,14 @@ def replay(
     Parameters
     ----------
     run
-        Called with a data set; trains, with any number of oracles that it opens itself, and returns
-        what would be released: a :class:`dpcal.optim.Result`, an estimator, an array, ... All its
-        randomness must come from its oracles, or from seeds of its own.
+        Function of a data set that trains, with any number of oracles that it opens itself, and
+        returns what would be released: a :class:`dpcal.optim.Result`, an estimator, an array, ...
+        All its randomness must come from its oracles, or from seeds of its own.
     data, neighbour
-        Data sets that differ in one record, in whatever form ``run`` takes them.
+        Data sets that differ in one record, as ``run`` takes them.
     silent
-        Whether the record says nothing in one of the data sets, as by
-        :func:`dpcal.optim.attacks.without`: then a sum may differ by one bound. Otherwise both have
-        a record in its place, and it may differ by two.
+        Whether the record contributes nothing in one of the data sets, as by
+        :func:`dpcal.optim.attacks.without`: then a sum may differ by one bound, otherwise by two.
     price
         Whether plans are priced, which may take seconds for correlated noise.
     seed
@@ -87,7 +86,7 @@ def replay(
     Returns
     -------
     Replay
-        What was found. The recorded run is not released, and costs nothing.
+        The outcome. The recorded run is not released, and costs nothing.
 
     Raises
     ------

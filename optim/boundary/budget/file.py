@@ -67,7 +67,7 @@ class Snapshot:
     version
         A number that every change of the book increases.
     facts
-        What the book is about, by name.
+        Facts about the book, by name.
     totals, records, runs
         Rows of the tables, in the order in which they were written.
     """
@@ -85,7 +85,7 @@ class BookFile:
     Parameters
     ----------
     path
-        Of the file. Nothing is opened before it is needed.
+        Path of the file, which is opened when it is needed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -103,7 +103,7 @@ class BookFile:
         FileExistsError
             If there is a file.
         """
-        # Built beside its place, so that no reader ever sees half of a book.
+        # Built beside its place, so that a reader sees a whole book or none.
         beside = BookFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
         try:
             with self._named():
@@ -126,7 +126,7 @@ class BookFile:
                     os.unlink(f"{beside.path}{leftover}")
 
     def snapshot(self) -> Snapshot:
-        """Return all that is in the book, of one moment.
+        """Return the content of the book at one moment.
 
         Raises
         ------

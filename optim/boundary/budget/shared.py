@@ -1,4 +1,4 @@
-"""What may several runs cost together, in this process or in all that share a file?
+"""What may several runs cost together, in one process or in all processes that share a file?
 
 >>> import tempfile
 >>> from dpcal.optim.budget import charge
@@ -34,9 +34,7 @@ class BookedBudget(Budget):
     book
         The book, whose total and neighboring relation are the budget's.
     score_share
-        In (0, 1]: while the budget is in use, ``score`` of an estimator of :mod:`dpcal.estimators`
-        is a noisy answer about the records that it is given, with this share of the estimator's
-        epsilon, and is paid from the budget too.
+        See :class:`dpcal.optim.budget.Budget`.
 
     Attributes
     ----------
@@ -68,21 +66,7 @@ class BookedBudget(Budget):
     def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
         """Refuse a run that the book does not allow, and write nothing.
 
-        Parameters
-        ----------
-        event, neighboring_relation
-            What a run would release, as an event, and the relation that its price is for.
-        label
-            What the run is called in a refusal.
-
-        Raises
-        ------
-        BudgetExceeded
-            If all runs together would cost more than the budget.
-        UnsupportedEvent
-            If the relation is not the budget's, or no theorem prices the event.
-        OSError
-            If the book cannot be read.
+        See :meth:`dpcal.optim.budget.Budget.check`; an OSError says that the book cannot be read.
         """
         self.book.check(self._charge(event, neighboring_relation, label))
 
@@ -127,7 +111,7 @@ def budget(
         are refused. When omitted, that of the first run, or of the book; estimators are for
         ``"replace-special"``, and so is a new book.
     score_share
-        In (0, 1]: which share of its epsilon an estimator's noisy ``score`` costs.
+        Share of an estimator's epsilon that its noisy ``score`` costs, in (0, 1].
     book
         Path of a :class:`dpcal.optim.BudgetBook`, made if there is none: charges are rows of this
         file, which other processes and ``dpcal budget`` share. They stay when this process ends.
