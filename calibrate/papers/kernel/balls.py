@@ -24,7 +24,6 @@ from dpcal.calibrate.papers.kernel.rings import exact
 
 __all__ = ["sign_at", "value"]
 
-BITS = 256
 _PAIRS = {"add": operator.add, "mul": operator.mul, "max": flint.arb.max, "min": flint.arb.min}
 
 
@@ -35,7 +34,7 @@ def _ball(number: Fraction) -> Any:
     return flint.arb(flint.fmpq(number.numerator, number.denominator))
 
 
-def value(term: t.Term, box: Box, bits: int = BITS) -> Any:
+def value(term: t.Term, box: Box, bits: int = 256) -> Any:
     """Return an enclosure of a term over a box.
 
     Raises
