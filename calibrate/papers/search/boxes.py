@@ -21,6 +21,7 @@ from dpcal.calibrate.papers.search.context import (
     enclosed_sign,
     is_outside,
 )
+from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
@@ -28,18 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["by_balls", "by_cut", "by_few_boxes", "by_simpler_balls"]
 
 Proof = dict[str, Any]
-FEW_BOXES, MOST_BOXES = 120, 2500
 
 
 def by_few_boxes(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Enclose the term over a few boxes, before slower strategies are tried."""
-    return by_balls(search, context, term, strict, depth, FEW_BOXES)
+    return by_balls(search, context, term, strict, depth, LIMITS.few_boxes)
 
 
 def by_balls(
-    search: Search, context: Context, term: Term, strict: bool, depth: int, most: int = MOST_BOXES
+    search: Search, context: Context, term: Term, strict: bool, depth: int, most: int = LIMITS.boxes
 ) -> Proof | None:
     """Enclose the term over the parts of a box that are cut as needed."""
     box = {name: context.box[name] for name in context.signs}
@@ -95,7 +95,7 @@ def _tree(search: Search, context: Context, term: Term, strict: bool, box: Any, 
 
 def by_cut(search: Search, context: Context, term: Term, strict: bool, depth: int) -> Proof | None:
     """Cut an unbounded range in two: a box, and what lies beyond it."""
-    if depth > 1:
+    if depth > LIMITS.depth_of_cuts:
         return None
     names = symbols(term)
     open_ended = [n for n in names if context.box[n][1] is None and context.box[n][0] is not None]

@@ -45,12 +45,12 @@ from dpcal.calibrate.papers.kernel.terms import (
 )
 from dpcal.calibrate.papers.search.context import Context, chosen_case
 from dpcal.calibrate.papers.search.identities import equals
+from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.slopes import by_slope
 
 __all__ = ["equals", "equation", "written"]
 
 Proof = dict[str, Any]
-DEEPEST = 20
 _WHOLE_HEADS = ("max", "min", "abs", "floor", "ceiling")
 
 
@@ -90,7 +90,7 @@ class Step:
     def __init__(self, context: Context, facts: Facts, depth: int = 0) -> None:
         self.context, self.facts, self.depth = context, facts, depth
         self.rows: list[Any] = []
-        if depth > DEEPEST:
+        if depth > LIMITS.depth_of_certificate:
             raise Undecided("a certificate that is less deep")
 
     def closed(self, step: Proof) -> Proof:

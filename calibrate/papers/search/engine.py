@@ -34,6 +34,7 @@ from dpcal.calibrate.papers.search.context import (
     chosen_case,
     is_plainly,
 )
+from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.moves import by_derivative, by_moving
 from dpcal.calibrate.papers.search.multipliers import by_multipliers
 from dpcal.calibrate.papers.search.products import (
@@ -92,7 +93,7 @@ class Search:
         self, context: Context, term: Term, strict: bool, depth: int = 0
     ) -> Proof | None:
         """Return a proof that a term is nonnegative, or positive; None when none is found."""
-        if depth > 7 or time.thread_time() > self.deadline:
+        if depth > LIMITS.depth or time.thread_time() > self.deadline:
             return None
         key = (id(context), term, strict)
         if key not in self._known or (self._known[key][1] is None and self._known[key][0] > depth):
@@ -132,7 +133,7 @@ class Search:
                     continue
             except Undecided:
                 pass
-            if depth > 5:
+            if depth > LIMITS.depth_of_domains:
                 return None
             proof = self.inequality(context, part, relation != ">=", depth + 1)
             if proof is None and relation == "!=":

@@ -45,10 +45,10 @@ from dpcal.calibrate.papers.kernel.terms import (
     symbols,
     times,
 )
+from dpcal.calibrate.papers.search.limits import LIMITS
 
 __all__ = ["equals"]
 
-MOST_RESTARTS = 40
 LARGEST_FACTORED = 10**24  # larger numbers are not split into primes; they stay whole
 
 Key = tuple[Any, ...]  # what a generator stands for
@@ -96,7 +96,7 @@ class Forms(Ring):
             if exponent[0] == "num":  # a guess that saves restarts
                 for key in map(symbol, symbols(base)):
                     self._finest[key] = math.lcm(self._finest.get(key, 1), exponent[1].denominator)
-        for _ in range(MOST_RESTARTS):
+        for _ in range(LIMITS.restarts):
             try:
                 self._start()
                 for base in self.bases:

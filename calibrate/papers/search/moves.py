@@ -29,6 +29,7 @@ from dpcal.calibrate.papers.kernel.terms import (
 from dpcal.calibrate.papers.search.context import (
     Context,
 )
+from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.products import by_factors, by_terms
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def by_moving(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Move the corner of the domain to the origin, one symbol at a time."""
-    if depth > 4:
+    if depth > LIMITS.depth_of_moves:
         return None
     for move in moves(context, _plain_symbols(term)):
         if time.thread_time() > search.deadline:
@@ -108,7 +109,7 @@ def by_derivative(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Start where the term is known to be nonnegative, and follow the sign of its slope."""
-    if depth > 4:
+    if depth > LIMITS.depth_of_moves:
         return None
     for name in sorted(symbols(term)):
         slope = difference(term, name)

@@ -30,13 +30,13 @@ from dpcal.calibrate.papers.kernel.terms import (
     times,
 )
 from dpcal.calibrate.papers.search.context import Context
+from dpcal.calibrate.papers.search.limits import LIMITS
 
 if TYPE_CHECKING:
     from dpcal.calibrate.papers.search.engine import Search
 
 __all__ = ["by_multipliers", "exponents_of", "solve"]
 
-MOST_RATIOS = 4
 Proof = dict[str, Any]
 
 
@@ -49,7 +49,7 @@ def by_multipliers(
     positives = [(m, v) for m, v in total.items() if v > 0]
     negatives = [(m, -v) for m, v in total.items() if v < 0]
     positives = [row for row in positives if context.holds(normal.term({row[0]: row[1]}), False)]
-    if not negatives or not positives or len(negatives) > 8:
+    if not negatives or not positives or len(negatives) > LIMITS.negatives:
         return None
     ratios = _ratios(context)
     for target in positives:
@@ -152,7 +152,7 @@ def _share(
     goal = exponents_of(context, quotient)
     bases = list(set(goal).union(*(powers for _, powers in ratios)))
     wanted = [goal.get(base, Fraction(0)) for base in bases]
-    for size in range(min(len(ratios), MOST_RATIOS) + 1):
+    for size in range(min(len(ratios), LIMITS.ratios) + 1):
         for subset in itertools.combinations(ratios, size):
             columns = [[powers.get(base, Fraction(0)) for base in bases] for _, powers in subset]
             solved = solve(columns, wanted)

@@ -26,6 +26,7 @@ from dpcal.calibrate.papers.kernel.terms import (
 from dpcal.calibrate.papers.search.context import (
     Context,
 )
+from dpcal.calibrate.papers.search.limits import LIMITS
 from dpcal.calibrate.papers.search.multipliers import solve
 
 if TYPE_CHECKING:
@@ -45,10 +46,6 @@ __all__ = [
 Proof = dict[str, Any]
 
 _NO_FACTS = Facts((), ())
-# The largest numerator and denominator in exponents of a term that is factored. Factoring makes
-# polynomials of the degree that these numbers have, and does not look at the clock: at 64 it takes
-# less than a second, with a denominator of half a million it does not end.
-LARGEST_DEGREE = 64
 
 
 def by_terms(
@@ -95,7 +92,7 @@ def by_factors(
     search: Search, context: Context, term: Term, strict: bool, depth: int
 ) -> Proof | None:
     """Factor the term as a quotient of polynomials, and decide the sign of each factor."""
-    if depth > 5:
+    if depth > LIMITS.depth_of_factors:
         return None
     expression = to_sympy(term, context.signs)
     if not _of_small_degree(expression):
@@ -120,7 +117,7 @@ def by_factors(
 def _of_small_degree(expression: Any) -> bool:
     exponents = [power.exp for power in expression.atoms(sympy.Pow)]
     numbers = {number for exponent in exponents for number in exponent.atoms(sympy.Rational)}
-    return all(max(abs(number.p), number.q) <= LARGEST_DEGREE for number in numbers)
+    return all(max(abs(number.p), number.q) <= LIMITS.degree for number in numbers)
 
 
 def _factor(search: Search, context: Context, part: Any, strict: bool, depth: int) -> Any:
@@ -217,7 +214,7 @@ def by_addends(
 ) -> Proof | None:
     """Prove a sum by its addends as they are written; one that is positive comes first."""
     parts = _addends(term)
-    if len(parts) < 2 or depth > 4:
+    if len(parts) < 2 or depth > LIMITS.depth_of_addends:
         return None
     rows: list[tuple[Term, Proof]] = []
     needed = strict

@@ -42,11 +42,11 @@ from dpcal.calibrate.papers.kernel.terms import (
 from dpcal.calibrate.papers.search.certificate import Step
 from dpcal.calibrate.papers.search.context import Context, context_of
 from dpcal.calibrate.papers.search.engine import Search
+from dpcal.calibrate.papers.search.limits import LIMITS
 
 __all__ = ["by_constant", "conjugated", "terms_of", "ways"]
 
 Proof = dict[str, Any]
-MOST_LOGARITHMS = 12  # powers of log(t) that are tried
 
 
 Show = Callable[[Step], Term]
@@ -92,7 +92,7 @@ def by_constant(
     t = symbol((claim.ranges().keys() - claim.domain.keys()).pop())
     table = {name: power(t, exponent) for name, exponent in claim.growth.items()}
     context, logs = context_of(claim), Fraction(0)
-    for _ in range(MOST_LOGARITHMS):
+    for _ in range(LIMITS.logarithms):
         one = _Rate(context, t, search, logs)
         rows = [substitute(row, table) for row in lefts]
         try:

@@ -1,0 +1,57 @@
+"""Limits of the search for a proof.
+
+>>> LIMITS.few_boxes < LIMITS.boxes
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["LIMITS"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far the search goes before it gives up.
+
+    Attributes
+    ----------
+    depth
+        Strategies inside of strategies; each adds 1 to 3 to the depth.
+    depth_of_domains, depth_of_factors, depth_of_moves, depth_of_addends, depth_of_cuts
+        Depth up to which the search proves that parts are defined, factors a term, moves a symbol
+        or follows its slope, proves addends apart, and cuts an unbounded range.
+    depth_of_certificate
+        Steps inside of steps of the written certificate.
+    few_boxes, boxes
+        Parts of a box, before and after the slower strategies.
+    ratios, negatives
+        Ratios below one in a product, and negative terms that are bounded by such products.
+    restarts
+        Changes of the denominators of roots in an identity.
+    degree
+        Largest numerator and denominator in exponents of a term that is factored. Factoring makes
+        polynomials of this degree and does not look at the clock: at 64 it takes less than a
+        second, with a denominator of half a million it does not end.
+    logarithms
+        Powers of log(t) that are tried in a rate.
+    """
+
+    depth: int = 7
+    depth_of_domains: int = 5
+    depth_of_factors: int = 5
+    depth_of_moves: int = 4
+    depth_of_addends: int = 4
+    depth_of_cuts: int = 1
+    depth_of_certificate: int = 20
+    few_boxes: int = 120
+    boxes: int = 2500
+    ratios: int = 4
+    negatives: int = 8
+    restarts: int = 40
+    degree: int = 64
+    logarithms: int = 12
+
+
+LIMITS = Limits()
