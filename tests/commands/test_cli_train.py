@@ -184,6 +184,45 @@ def test_extras_are_asked_for_before_a_record_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--l2", "-1"], "l2 must be"),
+        (["--test-fraction", "1"], "test_fraction must be"),
+        (["--delta", "2"], "delta must be"),
+        (["--optimizer", "kl_spider"], "needs gamma"),
+        (["--optimizer", "dp_sgda", "--problem", "robust"], "needs --loss squared"),
+        (
+            ["--optimizer", "dp_sgda", "--problem", "fair", "--group", "x"],
+            "--group must be a column",
+        ),
+        (["--noise", "lambda-cgd"], "needs --decay"),
+    ],
+)
+def test_options_are_checked_before_a_record_is_read(
+    trained, tmp_path, monkeypatch, capsys, words, sentence
+):
+    monkeypatch.setattr(fitting, "read", lambda *_: pytest.fail("a record was read"))
+    assert main(asked_for(trained, tmp_path / "report", *words)) == 2
+    assert sentence in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("without_pictures")
+def test_nothing_changes_the_options_on_the_way(trained, tmp_path, monkeypatch):
+    module = load("train")
+
+    def kept(options, run=module.run):
+        before = dict(vars(options))
+        status = run(options)
+        assert vars(options) == before
+        return status
+
+    monkeypatch.setattr(module, "run", kept)
+    words = ["--steps", "5", "--held-out", "none"]
+    assert main(asked_for(trained, tmp_path / "report", *words)) == 0
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_pictures")
 def test_a_run_that_diverged_leaves_what_it_spent(trained, tmp_path, capsys):
