@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ from scipy.linalg import toeplitz
 
 from dpcal import _validate
 from dpcal._ext import correlated as kernels
+from dpcal.accountants.matrix.base import Strategy
 
 __all__ = ["KINDS", "WIDEST_BAND", "Matrix", "Mechanism", "Shape", "Shaped"]
 
@@ -48,28 +49,6 @@ MOST_BUFFERS = 3
 
 # A dense matrix of this many rows takes 2 GB.
 _DENSE_STEPS = 2**14
-
-
-class Shaped(Protocol):
-    """The properties of a strategy that its price depends on.
-
-    :class:`dpcal.accountants.matrix.Strategy` has them, and :class:`Matrix`.
-    """
-
-    @property
-    def steps(self) -> int:
-        """Number T of rows of C."""
-
-    @property
-    def coefficients(self) -> Floats | None:
-        """First column of C, if C is known to be Toeplitz."""
-
-    @property
-    def series(self) -> tuple[Floats, Floats] | None:
-        """Decays and scales of geometric series that columns of C are made of, if they are few."""
-
-    def matrix(self) -> Floats:
-        """Return C, shape (T, T)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +100,9 @@ class Matrix:
         return np.asarray(self.C)
 
 
+Shaped = Strategy | Matrix
+
+
 @dataclass(frozen=True, eq=False)
 class Shape:
     """The matrix of correlated noise, whatever its standard deviation is.
@@ -155,6 +137,11 @@ class Shape:
     @classmethod
     def of(cls, strategy: Shaped) -> Shape:
         """Return the shape of a strategy."""
+        if not isinstance(strategy, Shaped):
+            raise TypeError(
+                "strategy must be a dpcal.accountants.matrix.Strategy, or your own C as a "
+                f"dpcal.accountants.correlated.Matrix, got {strategy!r}."
+            )
         if strategy.coefficients is not None:
             column: Floats | None = np.abs(strategy.coefficients)
             dense = None

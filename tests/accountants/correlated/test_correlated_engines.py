@@ -515,3 +515,12 @@ def test_signs():
     assert (found.matrix == np.abs(mixed)).all()
     with pytest.raises(ValueError, match="lower triangular"):
         correlated.Matrix(np.ones((2, 2)))
+
+
+def test_an_array_is_not_taken_for_a_strategy():
+    with pytest.raises(TypeError, match=r"correlated\.Matrix"):
+        Mechanism.of(np.eye(3), noise_multiplier=1.0)
+    found = Mechanism.of(correlated.Matrix(np.eye(3)), noise_multiplier=1.0)
+    assert (found.kind, found.steps) == ("diagonal", 3)
+    with pytest.raises(ValueError, match="decay must be the ratio"):
+        correlated.Matrix(np.eye(3), decay=0.5)
