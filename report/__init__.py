@@ -5,6 +5,7 @@ the ledgers; :func:`verify` recomputes it again from the file alone.
 
 >>> import tempfile
 >>> from pathlib import Path
+>>> from dpcal.report import replacing
 >>> parent = Path(tempfile.mkdtemp())
 >>> with replacing(parent / "report") as folder:
 ...     _ = (folder / "report.json").write_text('{"format": "dpcal-report"}')
