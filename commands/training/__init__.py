@@ -3,11 +3,13 @@
 The options of ``dpcal train`` go one way. ``fitting`` calls five steps; each is given what the step
 before it returned, and nothing is changed on the way:
 
-1. ``request``: options -> a frozen ``Request``, checked before a record is read, with the help
-   of ``minimax``, ``silos`` and ``constants``. No other module sees the options.
+1. ``request``: options -> a frozen ``Request``, checked before a record is read, with the help of
+   ``tuning``, ``minimax``, ``silos`` and ``constants``. The options enter seven files:
+   ``commands/train``, ``_options``, ``checking/progress``, ``fitting``, ``request``, ``tuning`` and
+   ``minimax``.
 2. ``data``: request -> records, coded by the schema and split, as a task.
 3. ``plans``: request and task -> a calibrated plan.
-4. ``task``: plan and task -> a run. It sees no request any more, and neither does what follows.
+4. ``task``: plan and task -> a run. From here on there is no request, only values of it.
 5. ``evaluation`` and ``documents``: run -> scores and the report.
 
 ``selection`` makes a smaller request, and shares steps 2 and 5.
