@@ -134,7 +134,7 @@ def is_finite(w):
 
 @cython.final
 cdef class Answers:
-    """Answers about the records of one kernel. Who calls holds a lock: the room is shared.
+    """Answers about the records of one kernel. Calls share scratch space: the caller holds a lock.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ cdef class Answers:
     Attributes
     ----------
     noise
-        Generator of noise; to be set before an answer with independent noise is asked for.
+        Generator of noise; to be set before an answer with independent noise.
     """
 
     cdef ClippedSum kernel
@@ -284,7 +284,7 @@ cdef class Answers:
         return entry / size
 
     cdef bint sum_at(self, const double* to, const double* origin, rows, double max_norm) except -1:
-        """Set ``total`` to a clipped sum; false if it is not finite, or an argument is no array."""
+        """Set ``total`` to a clipped sum; false if it is not finite, or not of arrays."""
         cdef Py_ssize_t d = self.kernel.dimension, i, count
         cdef const Py_ssize_t* index
         cdef double* total = &self.total[0]

@@ -346,7 +346,7 @@ cdef int put(object w, double* out, Py_ssize_t d) except -1:
 cdef class LinearClippedSum(ClippedSum):
     """Clipped gradient sums of a linear model.
 
-    The records are copied, padded with zeros to whole cache lines, and nobody else holds the copy:
+    The records are copied, padded with zeros to whole cache lines, and the copy is not shared:
     the norms that clipping relies on cannot come apart from the rows that they belong to.
 
     Parameters

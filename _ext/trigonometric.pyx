@@ -91,7 +91,7 @@ cdef class TrigonometricClippedSum(ClippedSum):
     """Clipped gradient sums of the losses ``sum_j (1 - cos(w_j + z_j))``.
 
     By the addition theorem a sum needs the sines and cosines of records, which are taken once, and
-    those of parameters, but none of both: gradients are ``cos(w) sin(z) + sin(w) cos(z)``, and
+    of parameters, but not of their sums: gradients are ``cos(w) sin(z) + sin(w) cos(z)``, and
     differences ``2 sin(h) (cos(m) cos(z) - sin(m) sin(z))``, with h half of w - v and m the middle.
 
     Parameters
