@@ -127,7 +127,12 @@ def compiled_modules():
 setup(
     packages=PACKAGES,
     package_dir={"dpcal": "."},
-    package_data={"": ["*.pyi"], "dpcal": ["py.typed"], "dpcal._ext": ["*.pxd", "*.h"]},
+    package_data={
+        "": ["*.pyi"],
+        "dpcal.calibrate.papers": ["*/*.txt"],
+        "dpcal": ["py.typed"],
+        "dpcal._ext": ["*.pxd", "*.h"],
+    },
     exclude_package_data={"dpcal": ["setup.py"]},
     ext_modules=compiled_modules(),
     cmdclass={"build_ext": BuildInParallel, "build_py": BuildPackageOnly},

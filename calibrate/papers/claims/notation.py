@@ -39,6 +39,7 @@ import difflib
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
+from importlib.resources import files
 from typing import Any
 
 from dpcal.calibrate.papers.claims.claims import (
@@ -60,7 +61,7 @@ from dpcal.calibrate.papers.claims.formulas import parse, show
 from dpcal.calibrate.papers.claims.ranges import assignments, top_level
 from dpcal.calibrate.papers.kernel.terms import Term, number, plus, times
 
-__all__ = ["claims_of", "indented", "line", "nearest", "read", "theorems_of"]
+__all__ = ["claims_of", "indented", "line", "nearest", "read", "text_of", "theorems_of"]
 
 Checks = Mapping[str, Claim]  # claims that are programs, by the names that lines give them
 
@@ -108,6 +109,11 @@ def theorems_of(text: str, checks: Checks | None = None) -> tuple[Claim, ...]:
             raise ValueError(f"theorem must end with a colon, got {source!r}.")
         found += claims_of(source[:-1], *read(rows, checks))
     return tuple(found)
+
+
+def text_of(package: str, name: str) -> str:
+    """Return the text ``name.txt`` beside a paper's modules."""
+    return files(package).joinpath(f"{name}.txt").read_text(encoding="utf-8")
 
 
 def indented(text: str, split: bool = False) -> list[str]:

@@ -8,9 +8,10 @@ log(4/delta1)``.
 'REFUTED'
 """
 
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.dp_rgda.claims import CLAIMS
-from dpcal.calibrate.papers.dp_rgda.errata import ERRATA
+from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
+from dpcal.calibrate.papers.dp_rgda.checks import CHECKS
 from dpcal.calibrate.papers.dp_rgda.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
@@ -25,8 +26,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=CLAIMS,
-    errata=ERRATA,
+    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
+    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "ER-05 prices the release that the text has: one Poisson-sampled increment.",
         "ER-08, ER-38, ER-39, ER-56 and ER-62 have no corrected sides: both sides would be the "

@@ -10,9 +10,10 @@ oracle alone equals alpha.
 ('REFUTED', 'by the power 1/42 more than claimed')
 """
 
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.gauss_psgd.claims import CLAIMS
-from dpcal.calibrate.papers.gauss_psgd.errata import ERRATA
+from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
+from dpcal.calibrate.papers.gauss_psgd.checks import CHECKS
 from dpcal.calibrate.papers.gauss_psgd.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
@@ -27,8 +28,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=CLAIMS,
-    errata=ERRATA,
+    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
+    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E11 has no corrected side: claim C7 has the exact composition.",
         "E16: its corrected side repeats a definition (DEFINITION).",

@@ -8,9 +8,10 @@ Noise ``Z_t - lambda Z_{t-1}`` on clipped batch sums; ``r = B/n`` is the samplin
 'REFUTED'
 """
 
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.kan.claims import CLAIMS
-from dpcal.calibrate.papers.kan.errata import ERRATA
+from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
+from dpcal.calibrate.papers.kan.checks import CHECKS
 from dpcal.calibrate.papers.kan.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
@@ -25,8 +26,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=CLAIMS,
-    errata=ERRATA,
+    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
+    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E06 and E11 are LOOSE: the noise of Theorem F.12 is enough, and larger than needed.",
         "E21 and E26 are claims (I18.redundant, I32.small) instead of errata: a redundant term "

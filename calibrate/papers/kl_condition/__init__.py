@@ -9,9 +9,10 @@ regularized loss (4).
 'REFUTED'
 """
 
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.kl_condition.claims import CLAIMS
-from dpcal.calibrate.papers.kl_condition.errata import ERRATA
+from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
+from dpcal.calibrate.papers.kl_condition.checks import CHECKS
 from dpcal.calibrate.papers.kl_condition.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
@@ -26,8 +27,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=CLAIMS,
-    errata=ERRATA,
+    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
+    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "EP13 and EP15 are LOOSE: the printed bounds hold, and would hold with half the noise or "
         "twice the budget.",

@@ -10,9 +10,10 @@ variable.
 'REFUTED'
 """
 
+from dpcal.calibrate.papers.claims.errata import errata_of
 from dpcal.calibrate.papers.claims.language import Schedule
-from dpcal.calibrate.papers.spiderboost.claims import CLAIMS
-from dpcal.calibrate.papers.spiderboost.errata import ERRATA
+from dpcal.calibrate.papers.claims.notation import text_of, theorems_of
+from dpcal.calibrate.papers.spiderboost.checks import CHECKS
 from dpcal.calibrate.papers.spiderboost.settings import QUANTITIES, SETTINGS
 
 __all__ = ["SCHEDULE"]
@@ -27,8 +28,8 @@ SCHEDULE = Schedule(
     ),
     quantities=QUANTITIES,
     settings=SETTINGS,
-    claims=CLAIMS,
-    errata=ERRATA,
+    claims=theorems_of(text_of(__name__, "claims"), CHECKS),
+    errata=errata_of(text_of(__name__, "errata"), checks=CHECKS),
     notes=(
         "E10 and E23 have no corrected sides: u/u = 1, and a product in another order, say "
         "nothing.",
