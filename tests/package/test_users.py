@@ -10,7 +10,7 @@ from _patients import write_patients
 
 pytestmark = pytest.mark.slow
 
-EXTRAS = ("polars", "_polars_runtime_32", "matplotlib", "tqdm", "sklearn")
+EXTRAS = ("polars", "_polars_runtime_32", "matplotlib", "sklearn")
 
 
 @pytest.fixture(scope="module")
