@@ -24,14 +24,16 @@ from collections import defaultdict
 
 import pytest
 from _installed import installed, wheel
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 __all__ = ["drawn_again", "installed", "replays", "wheel"]
 
 for _library in ("OPENBLAS", "OMP", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-settings.register_profile("repeatable", derandomize=True)
+settings.register_profile(
+    "repeatable", derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("repeatable")
 
 
