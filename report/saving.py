@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dpcal.optim import Result
-from dpcal.optim.silos import ONE_OF_A_SILO
+from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report.composition import composed_reports
 from dpcal.report.files import FORMAT, check_replaceable, write_report
 from dpcal.report.statement import privacy_statement, released, software

@@ -36,8 +36,8 @@ from dpcal.accountants.answers import Delta, Epsilon
 from dpcal.accountants.correlated.answers import CorrelatedDelta, CorrelatedEpsilon
 from dpcal.accountants.correlated.bounds.base import Bound, Proof
 from dpcal.accountants.correlated.bounds.proved import Compositions, compositions
-from dpcal.accountants.correlated.draws.choice import Goal
-from dpcal.accountants.correlated.draws.evidence import Evidence, Reading, collected
+from dpcal.accountants.correlated.choice import Goal
+from dpcal.accountants.correlated.evidence import Evidence, Reading, collected
 from dpcal.accountants.correlated.mechanism import Mechanism, Shaped
 from dpcal.accountants.correlated.question import Options, Question
 from dpcal.accountants.correlated.table import (

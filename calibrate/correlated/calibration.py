@@ -31,9 +31,9 @@ from dpcal import _validate
 from dpcal.accountants import events
 from dpcal.accountants.correlated import CorrelatedDelta, Mechanism, Sampler
 from dpcal.accountants.correlated.bounds.proved import compositions
-from dpcal.accountants.correlated.draws.choice import Goal, least_reach, removing
+from dpcal.accountants.correlated.choice import Goal, least_reach, removing
 from dpcal.accountants.correlated.draws.confidence import largest_range
-from dpcal.accountants.correlated.draws.evidence import collected, expected_epsilon
+from dpcal.accountants.correlated.evidence import collected, expected_epsilon
 from dpcal.accountants.correlated.mechanism import Shape
 from dpcal.accountants.correlated.pricing import DELTA, answer, provenance
 from dpcal.accountants.correlated.question import Options, Question

@@ -30,7 +30,7 @@ from dpcal.commands.training.request import Request
 from dpcal.commands.training.summary import summary
 from dpcal.commands.training.task import Run, Task, averaging, train
 from dpcal.optim import BudgetBook, Ledger, Result
-from dpcal.optim.silos import ONE_OF_A_SILO
+from dpcal.optim.boundary.ledger import ONE_OF_A_SILO
 from dpcal.report import (
     check_replaceable,
     composed_by_silo,

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import dpcal
 from dpcal import _validate
 from dpcal.calibrate import Constants
 from dpcal.commands.training.task import Task
 from dpcal.commands.training.tuning import PROBLEMS
-from dpcal.optim import minimax
 from dpcal.optim.registry import Optimizer
 from dpcal.tables import REACH, Column
 
@@ -143,12 +143,14 @@ class Problem:
             infinite = math.inf
             return Constants(lipschitz=infinite, smoothness=infinite, strong_concavity=concavity)
         if self.name == "auc":
-            return minimax.AUCMaximization.constants_for(row_norm=row_norm, positive_share=share)
+            return dpcal.optim.minimax.AUCMaximization.constants_for(
+                row_norm=row_norm, positive_share=share
+            )
         if self.name == "fair":
-            return minimax.FairClassification.constants_for(
+            return dpcal.optim.minimax.FairClassification.constants_for(
                 row_norm=row_norm, dual_l2=self.dual_l2, smallest_share=1 / self.groups(features)
             )
-        return minimax.CovariateShift.constants_for(
+        return dpcal.optim.minimax.CovariateShift.constants_for(
             row_norm=row_norm, target_bound=REACH, dual_l2=self.dual_l2
         )
 
@@ -165,12 +167,12 @@ class MinimaxTask(Task):
     groups: int
     group_of: tuple[NDArray[np.intp], NDArray[np.intp]] | None
 
-    def of(self, X: Vector, y: NDArray[Any]) -> minimax.MinimaxObjective:
+    def of(self, X: Vector, y: NDArray[Any]) -> dpcal.optim.minimax.MinimaxObjective:
         """Return the problem of the records that are trained on."""
         problem = self.problem
         shared: dict[str, Any] = {"primal_l2": self.l2}
         if problem.name == "auc":
-            return minimax.AUCMaximization(
+            return dpcal.optim.minimax.AUCMaximization(
                 X,
                 y,
                 positive_share=problem.positive_share,
@@ -180,8 +182,8 @@ class MinimaxTask(Task):
         shared |= {"dual_l2": problem.dual_l2, "fit_intercept": self.intercept}
         if problem.name == "robust":
             norm = REACH * math.sqrt(X.shape[1])
-            return minimax.CovariateShift(X, y, tilt_norm=norm, **shared)
-        return minimax.FairClassification(
+            return dpcal.optim.minimax.CovariateShift(X, y, tilt_norm=norm, **shared)
+        return dpcal.optim.minimax.FairClassification(
             X,
             y,
             () if self.group_of is None else self.group_of[0],

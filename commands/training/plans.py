@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import dpcal
 from dpcal import _validate
-from dpcal.accountants import matrix
-from dpcal.accountants.matrix import Strategy
 from dpcal.calibrate import Plan
 from dpcal.commands._output import warnings_printed
 from dpcal.commands.training.request import Request
@@ -17,12 +16,13 @@ from dpcal.commands.training.task import Task
 
 __all__ = ["calibrated", "default_sizes"]
 
-STRATEGIES: Mapping[str, Callable[[int, int], Strategy]] = {
-    "banded": matrix.Banded.optimised,
-    "bisr": matrix.BISR,
-    "blt": matrix.BLT.optimised,
-    "square-root": lambda steps, bands: matrix.SquareRoot(steps),
-    "tree": lambda steps, bands: matrix.Tree(steps),
+# From numbers of steps and of bands to a strategy.
+STRATEGIES: Mapping[str, Callable[[int, int], dpcal.accountants.matrix.Strategy]] = {
+    "banded": lambda steps, bands: dpcal.accountants.matrix.Banded.optimised(steps, bands),
+    "bisr": lambda steps, bands: dpcal.accountants.matrix.BISR(steps, bands),
+    "blt": lambda steps, bands: dpcal.accountants.matrix.BLT.optimised(steps, bands),
+    "square-root": lambda steps, bands: dpcal.accountants.matrix.SquareRoot(steps),
+    "tree": lambda steps, bands: dpcal.accountants.matrix.Tree(steps),
 }
 
 
@@ -66,7 +66,9 @@ def _correlated(
     if steps is None:
         steps = math.ceil(_validate.positive(epochs=epochs) * n / chosen["batch_size"])
     if noise["noise"] == "lambda-cgd":
-        strategy: Strategy = matrix.LambdaCGD(steps, noise["decay"])
+        strategy: dpcal.accountants.matrix.Strategy = dpcal.accountants.matrix.LambdaCGD(
+            steps, noise["decay"]
+        )
     else:
         strategy = STRATEGIES[noise["noise"]](steps, min(noise["bands"] or 4, steps))
     return build(

@@ -27,7 +27,10 @@ from dpcal.accountants.events import DpEvent
 from dpcal.calibrate.plan import RELATIONS, Plan, Priced, Query, compose
 from dpcal.errors import BudgetExceeded, LedgerMismatch
 
-__all__ = ["Ledger", "check_ledger"]
+__all__ = ["ONE_OF_A_SILO", "Ledger", "check_ledger"]
+
+# The unit of a ledger of a silo: its neighbours differ there, and nowhere else.
+ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 
 
 class Ledger(Priced):

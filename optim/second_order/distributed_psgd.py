@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from dpcal.calibrate.plan import Plan
 from dpcal.optim.algorithms import checked_plan, step_size, takes_former_names
 from dpcal.optim.boundary.access import Store
-from dpcal.optim.boundary.ledger import Ledger, check_ledger
+from dpcal.optim.boundary.ledger import ONE_OF_A_SILO, Ledger, check_ledger
 from dpcal.optim.boundary.seeds import Seed
 from dpcal.optim.driver import Callback, Run
 from dpcal.optim.objectives.base import Objective
@@ -41,7 +41,7 @@ from dpcal.optim.second_order.gauss_psgd import (
     spider_of,
     walk,
 )
-from dpcal.optim.silos import ONE_OF_A_SILO, Silo, SiloOracle
+from dpcal.optim.silos import Silo, SiloOracle
 from dpcal.optim.silos.local import Answerer
 
 __all__ = ["DistributedResult", "distributed_psgd"]

@@ -36,10 +36,7 @@ from dpcal.optim.driver import RunOver
 from dpcal.optim.objectives.arrays import Vector
 from dpcal.optim.objectives.base import Objective
 
-__all__ = ["ONE_OF_A_SILO", "Answerer", "Description", "Silo", "SiloLost"]
-
-# Unit of the claim of several silos.
-ONE_OF_A_SILO = "one record of one silo, all other records fixed"
+__all__ = ["Answerer", "Description", "Silo", "SiloLost"]
 
 KINDS = ("gradient", "difference")
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from dpcal.accountants.correlated.bounds.base import Bound, Least, least_epsilon
 from dpcal.accountants.correlated.bounds.convexity import ConvexTail
 from dpcal.accountants.correlated.bounds.proved import Nothing
-from dpcal.accountants.correlated.draws.choice import Goal, adding, only_plain, removing
+from dpcal.accountants.correlated.choice import Goal, adding, only_plain, removing
 from dpcal.accountants.correlated.draws.confidence import draws_needed
 from dpcal.accountants.correlated.draws.estimators import Direct, Estimator
 from dpcal.accountants.correlated.draws.montecarlo import Sample
