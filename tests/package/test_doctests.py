@@ -7,6 +7,8 @@ import pytest
 from _modules import missing, paths
 from _tree import ROOT
 
+from dpcal.optim import registry
+
 MODULES = sorted(name for name in paths() if name != "dpcal.__main__")
 # Their examples take seconds each.
 SLOW = {
@@ -39,5 +41,6 @@ def test_module(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", marked(PAGES, lambda page: page.name))
-def test_page(page):
+def test_page(page, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTERED", dict(registry._ENTERED))
     assert doctest.testfile(str(page), module_relative=False).failed == 0

@@ -211,6 +211,7 @@ class Books(RuleBasedStateMachine):
             return
         with suppress(KeyboardInterrupt, BudgetExceeded):
             run(self.book, self.path(k), callback=interrupt_after(after), callback_every=1)
+        gc.collect()
         if self.path(k).exists():
             self.gone += read_ledger(self.path(k)).answers > 0
             self.path(k).unlink()
