@@ -25,7 +25,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.utils.validation import validate_data
 
 from dpcal import _validate
@@ -120,6 +120,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     _own_doc = __doc__
     _released: list[Ledger] = field(init=False)
+    _left_budget_of: int = field(init=False)
 
     # A seed for tests and studies alone: noise that can be drawn again protects nobody, which is
     # why there is no parameter ``random_state``.
@@ -205,7 +206,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if left is not None and left != os.getpid():
             raise BudgetExceeded(
                 "This estimator was sent here from a process with a budget in use, which cannot be "
-                "charged from here. Use n_jobs=1, or threads; or clone the estimator to fit it "
+                "charged from here. Use n_jobs=1, or threads; or make a new estimator to fit it "
                 "outside that budget."
             )
         name = plan.optimizer
@@ -216,6 +217,16 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy, which no other process than this one's budgets may fit either.
+
+        Meta-estimators clone what they were sent, inside their workers.
+        """
+        copy: Self = _clone_parametrized(self)
+        if "_left_budget_of" in self.__dict__:
+            copy._left_budget_of = self._left_budget_of
+        return copy
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())

@@ -5,8 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_backend
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 import dpcal
@@ -126,3 +129,41 @@ def test_another_relation_is_refused():
 def test_bad_budgets_are_sentences(settings, told):
     with pytest.raises(ValueError, match=told):
         dpcal.budget(**settings)
+
+
+X, Y = records()
+CLASSES = np.digitize(X[:, 0], [-0.3, 0.3])
+MODEL = LogisticRegression(classes=[0, 1])
+WORKED = {
+    "one against the rest": lambda: OneVsRestClassifier(MODEL, n_jobs=2).fit(X, CLASSES),
+    "bagging": lambda: BaggingClassifier(MODEL, n_estimators=4, n_jobs=2).fit(X, Y),
+    "folds of a wrapped model": lambda: cross_val_score(
+        OneVsRestClassifier(MODEL), X, Y, cv=KFold(3), n_jobs=2, error_score="raise"
+    ),
+    "folds of bags": lambda: cross_val_score(
+        BaggingClassifier(MODEL, n_estimators=2), X, Y, cv=KFold(3), n_jobs=2, error_score="raise"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*WORKED, "folds of a cached pipeline"])
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_fits_of_meta_estimators_in_workers_are_charged_or_refused(name, backend, tmp_path):
+    """A meta-estimator clones the estimator in its worker."""
+
+    def cached():
+        steps = StandardScaler(bounds=(-4, 4)), MODEL
+        pipeline = make_pipeline(*steps, memory=str(tmp_path))
+        return cross_val_score(pipeline, X, Y, cv=KFold(2), n_jobs=2, error_score="raise")
+
+    work = WORKED.get(name, cached)
+    with dpcal.budget(epsilon=90.0, delta=1e-6) as shared, parallel_backend(backend):
+        if backend == "threading":
+            work()
+            assert len(shared._charged) >= 3
+        else:
+            with pytest.raises(BudgetExceeded, match=r"another process|process with a budget"):
+                work()
+            assert shared.spent == 0
+    assert not [*tmp_path.rglob("output.pkl")] or backend == "threading"
