@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import SUPPRESS, Action, ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +14,25 @@ if TYPE_CHECKING:
     from dpcal.tables import Source
 
 __all__ = [
-    "add_accountant",
-    "add_backends",
-    "add_file",
+    "BACKENDS",
+    "REPORT",
+    "TABLE",
+    "TARGET",
+    "TARGETS",
+    "accountant",
     "add_help_all",
     "add_options",
-    "add_output",
-    "add_relation",
-    "add_table",
-    "add_target",
-    "add_targets",
     "backends",
+    "file_to_write",
     "names_of",
     "number",
+    "relation",
     "required",
     "source_of",
     "whole",
 ]
 
+ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
 RELATIONS = ("add-or-remove-one", "replace-one", "replace-special")
 
 
@@ -54,23 +55,31 @@ def whole(text: str) -> int:
     return int(value)
 
 
-_READERS: Mapping[str, Callable[[str], Any]] = {"number": number, "whole": whole, "path": Path}
-_WORD = re.compile(r"(?P<name>.*?)(?::(?P<kind>[a-z]+))?(?:=(?P<default>\S+?))?(?P<many>[+?]?)")
+# Readers of texts by kind, and the choices of options that several commands have.
+_GIVEN: Mapping[str, Any] = {
+    "number": number,
+    "whole": whole,
+    "path": Path,
+    "neighboring_relation": RELATIONS,
+    "accountant": ACCOUNTANTS,
+}
+_WORD = re.compile(r"(?P<name>.*?)(?::(?P<kind>[a-z]+))?(?:=(?P<default>\S+?))?(?P<many>[+?!]?)")
 
 
-def add_options(group: Any, text: str, **given: Any) -> None:
-    """Declare the options of a text, one an entry: its names, a word for its value, and its help.
+def add_options(parser: Any, *texts: str, **given: Any) -> None:
+    """Declare the options of texts, one an entry: its names, a word for its value, and its help.
 
     The help stands behind two blanks or more, and goes on in lines that begin with a blank. The
     word is ``NAME``, or ``NAME:kind`` for a number, a whole number or a path, or choices ``a|b``;
-    behind it may stand ``=default``, then ``+`` for values one or more and ``?`` for one at most. A
-    flag without a word is off unless it is given.
+    behind it may stand ``=default``, then ``+`` for values one or more, ``?`` for one at most, or
+    ``!`` if the option is needed. A flag without a word is off unless it is given; ``--no-it``
+    turns ``it`` off. ``[title]`` or ``[title | description]`` opens a group, to the text's end.
 
     Parameters
     ----------
-    group
+    parser
         A parser, or a group of one.
-    text
+    *texts
         The entries.
     **given
         Choices, by the name of an option, and further readers of texts, by kind.
@@ -80,51 +89,89 @@ def add_options(group: Any, text: str, **given: Any) -> None:
     >>> parser.parse_args([]).steps, parser.parse_args(["--steps", "1e4"]).steps
     (3, 10000)
     """
-    for entry in re.split(r"\n(?=\S)", text.strip("\n")):
-        head, meaning = re.split(r" {2,}|\n", entry, maxsplit=1)
-        names, how = head.split(), {"help": " ".join(meaning.split())}
-        if len(names) == 1 or names[-1].startswith("-"):
-            group.add_argument(*names, action="store_true", **how)
-            continue
-        found = _WORD.fullmatch(names.pop())
-        assert found is not None
-        listed = re.fullmatch(r"[a-z_-]+(\|[a-z_-]+)+", found["name"])
-        choices = given.get(names[-1].strip("-").replace("-", "_"))
-        group.add_argument(
-            *names,
-            type={**_READERS, **given}.get(found["kind"], str),
-            choices=found["name"].split("|") if listed else choices,
-            metavar=None if listed else found["name"] or None,
-            default=found["default"],
-            **({"nargs": found["many"]} if found["many"] else {}),
-            **how,
-        )
+    given = {**_GIVEN, **given}
+    for text in texts:
+        group = parser
+        for entry in re.split(r"\n(?=\S)", text.strip("\n")):
+            if entry.startswith("["):
+                group = parser.add_argument_group(*entry.strip("[]").split(" | "))
+            else:
+                _add_option(group, entry, given)
 
 
-def add_relation(
-    parser: ArgumentParser, *, default: str | None = RELATIONS[0], note: str = "%(default)s"
-) -> None:
-    """Declare the neighboring relation, and what it is when it is not given."""
-    parser.add_argument(
-        "--neighboring-relation",
-        choices=RELATIONS,
-        default=default,
-        metavar="RELATION",
-        help=f"{', '.join(RELATIONS)} (default: {note})",
+def _add_option(group: Any, entry: str, given: Mapping[str, Any]) -> None:
+    """Declare the option of one entry."""
+    head, meaning = re.split(r" {2,}|\n", entry, maxsplit=1)
+    names, how = head.split(), {"help": " ".join(meaning.split())}
+    if len(names) == 1 or names[-1].startswith("-"):
+        _, no, name = names[-1].partition("--no-")
+        off = {"dest": name, "action": "store_false"} if no else {"action": "store_true"}
+        group.add_argument(*names, **off, **how)
+        return
+    found = _WORD.fullmatch(names.pop())
+    assert found is not None
+    listed = re.fullmatch(r"[a-z_-]+(\|[a-z_-]+)+", found["name"])
+    choices = given.get(names[0].strip("-").replace("-", "_"))
+    many: dict[str, Any] = {"nargs": found["many"]} if found["many"] else {}
+    group.add_argument(
+        *names,
+        type=given.get(found["kind"], str),
+        choices=found["name"].split("|") if listed else choices,
+        metavar=None if listed else found["name"] or None,
+        default=found["default"],
+        **({"required": True} if found["many"] == "!" else many),
+        **how,
     )
 
 
-def add_table(group: Any) -> None:
-    """Declare the file of a table, and how its text is written."""
-    add_options(
-        group,
-        """
+TABLE = """
 table FILE:path?  text with a row of column names, also compressed, or parquet
 --separator S     of cells (default: found in the file)
 --encoding E      of text (default: UTF-8)
 --decimal-comma   numbers look like 3,14
-""",
-    )
+"""
+TARGET = """
+[target]
+--epsilon E:number!  >= 0
+--delta D:number!    in (0, 1)
+"""
+TARGETS = """
+[targets: one or more of either]
+--epsilon E:number+  >= 0
+--delta D:number+    in (0, 1)
+"""
+REPORT = """
+-o --output FOLDER:path=dpcal-report  report to write (default: %(default)s)
+--force                               replace an earlier report in that folder
+"""
+# The accuracy of other packages' accountants: of each backend, its names for it.
+ACCURACY = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error")}
+BACKENDS = """
+[accuracy of dp-accounting (pld) and prv-accountant (prv)]
+--pld-interval X:number     width of the grid of privacy losses, > 0
+--pld-tail-mass X:number    probability left out at each composition, > 0
+--prv-eps-error X:number    allowed error of epsilon, > 0
+--prv-delta-error X:number  allowed error of delta, > 0
+"""
+
+
+def relation(note: str = "%(default)s", *, default: str = "") -> str:
+    """Return the option of the neighboring relation, and what it is when it is not given."""
+    word = f"RELATION={default}" if default else "RELATION"
+    return f"--neighboring-relation {word}  {', '.join(RELATIONS)} (default: {note})"
+
+
+def accountant(what: str) -> str:
+    """Return the option of which accountant does what."""
+    return f"--accountant NAME=auto  {what}: {', '.join(ACCOUNTANTS)} (default: %(default)s)"
+
+
+def file_to_write(metavar: str) -> str:
+    """Return the options of a file to be written in place of the screen."""
+    return f"""
+-o --output {metavar}:path  file to write (default: the screen)
+--force                     replace an existing file
+"""
 
 
 def source_of(
@@ -135,7 +182,7 @@ def source_of(
     Parameters
     ----------
     options
-        Those of :func:`add_table`.
+        Those of ``TABLE``.
     table
         The file, where it is not ``options.table``.
     missing_values
@@ -150,78 +197,15 @@ def source_of(
     )
 
 
-def add_file(parser: ArgumentParser, *, metavar: str) -> None:
-    """Declare a file to be written in place of the screen."""
-    add_options(
-        parser,
-        f"""
--o --output {metavar}:path  file to write (default: the screen)
---force                     replace an existing file
-""",
-    )
-
-
-def add_target(parser: ArgumentParser, *, needed: bool) -> None:
-    """Declare epsilon and delta."""
-    group = parser.add_argument_group("target")
-    group.add_argument("--epsilon", type=number, metavar="E", required=needed, help=">= 0")
-    group.add_argument("--delta", type=number, metavar="D", required=needed, help="in (0, 1)")
-
-
-def add_targets(parser: ArgumentParser) -> None:
-    """Declare epsilons and deltas, one or more of either."""
-    group = parser.add_argument_group("targets: one or more of either")
-    add_options(group, "--epsilon E:number+  >= 0\n--delta D:number+  in (0, 1)")
-
-
-ACCOUNTANTS = ("auto", "characteristic", "renyi", "pld", "prv")
-
-
-def add_accountant(parser: ArgumentParser, what: str) -> None:
-    """Declare which accountant does what."""
-    add_options(
-        parser,
-        f"--accountant NAME=auto  {what}: {', '.join(ACCOUNTANTS)} (default: %(default)s)",
-        accountant=ACCOUNTANTS,
-    )
-
-
 def names_of(text: str) -> tuple[str, ...]:
     """Parse names with commas between them."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def add_output(parser: ArgumentParser) -> None:
-    """Declare the folder of a report."""
-    add_options(
-        parser,
-        """
--o --output FOLDER:path=dpcal-report  report to write (default: %(default)s)
---force  replace an earlier report in that folder
-""",
-    )
-
-
-BACKENDS = {"pld": ("interval", "tail_mass"), "prv": ("eps_error", "delta_error")}
-
-
-def add_backends(parser: ArgumentParser) -> None:
-    """Declare the accuracy of other packages' accountants."""
-    add_options(
-        parser.add_argument_group("accuracy of dp-accounting (pld) and prv-accountant (prv)"),
-        """
---pld-interval X:number     width of the grid of privacy losses, > 0
---pld-tail-mass X:number    probability left out at each composition, > 0
---prv-eps-error X:number    allowed error of epsilon, > 0
---prv-delta-error X:number  allowed error of delta, > 0
-""",
-    )
-
-
 def backends(options: Namespace) -> dict[str, dict[str, float]]:
-    """Return what was given of :func:`add_backends`, by backend and name."""
+    """Return what was given of ``BACKENDS``, by backend and name."""
     found: dict[str, dict[str, float]] = {}
-    for backend, names in BACKENDS.items():
+    for backend, names in ACCURACY.items():
         given = {name: getattr(options, f"{backend}_{name}") for name in names}
         found[backend] = {name: value for name, value in given.items() if value is not None}
         for name, value in found[backend].items():

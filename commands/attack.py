@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_options, add_relation, required
+from dpcal.commands._options import add_options, relation, required
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ _FEATURES = 5
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the attack, and what is attacked."""
-    parser.add_argument(
-        "attack",
-        choices=tuple(ATTACKS),
-        help="replay: on neighbouring tables; likelihood: all answers, many canaries; canaries: "
-        "one run, from outside",
+    add_options(
+        parser,
+        """
+attack replay|likelihood|canaries  replay: on neighbouring tables; likelihood: all answers, many
+    canaries; canaries: one run, from outside
+""",
     )
     parser.add_argument(
         "--run",
@@ -52,10 +53,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 --epsilon E:number     the claim
 --delta D:number       the claim's delta
 """,
-    )
-    add_relation(parser)
-    add_options(
-        parser,
+        relation(default="add-or-remove-one"),
         """
 --samples M:whole=1000000   canaries (default: 1000000)
 --confidence C:number=0.99  of bounds (default: 0.99)

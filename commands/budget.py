@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
 import dpcal
-from dpcal.commands._options import add_options, add_relation, number
+from dpcal.commands._options import add_options, relation
 from dpcal.commands._output import at_least, at_most, present
 from dpcal.errors import UnsupportedEvent
 
@@ -17,16 +16,16 @@ COMPOSITIONS = ("exact", "renyi", "zcdp", "gdp")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the book, and the total of a new one."""
-    parser.add_argument("book", type=Path, metavar="FILE", help="a budget book, or a new one")
-    group = parser.add_argument_group("total: of a new book, or with --change-total")
-    group.add_argument("--epsilon", type=number, metavar="E", help="> 0")
-    group.add_argument("--delta", type=number, metavar="D", help="in (0, 1)")
-    group.add_argument(
-        "--change-total", action="store_true", help="change it; the book keeps the former one"
-    )
-    add_relation(parser, default=None, note="replace-special, as 'dpcal train' has it")
     add_options(
         parser,
+        """
+book FILE:path  a budget book, or a new one
+[total: of a new book, or with --change-total]
+--epsilon E:number  > 0
+--delta D:number    in (0, 1)
+--change-total      change it; the book keeps the former one
+""",
+        relation("replace-special, as 'dpcal train' has it"),
         """
 --composition NAME        exact: runs are fixed with no look at earlier results; renyi: they may
     be chosen by them; zcdp, gdp: likewise, for Gaussian noise alone (default: exact)

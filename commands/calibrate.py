@@ -6,11 +6,10 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_accountant, add_relation, add_targets, number, required
+from dpcal.commands._options import TARGETS, accountant, add_options, relation, required
 from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run, noise_of
 from dpcal.commands.checking.progress import stage
@@ -27,12 +26,17 @@ EXAMPLES = (
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare a mechanism with one unknown, or a run, and the targets."""
     add_run(parser)
-    add_targets(parser)
-    add_relation(parser, default=None, note="the sampler's own")
-    add_accountant(parser, "whose epsilon must meet the target, where the noise is solved for")
-    plan = parser.add_argument_group("plan: of a Poisson-sampled run with --n and --batch-size")
-    plan.add_argument("--max-norm", type=number, default=1.0, metavar="C", help="clipping norm > 0")
-    plan.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the plan as JSON")
+    add_options(
+        parser,
+        TARGETS,
+        relation("the sampler's own"),
+        accountant("whose epsilon must meet the target, where the noise is solved for"),
+        """
+[plan: of a Poisson-sampled run with --n and --batch-size]
+--max-norm C:number=1.0  clipping norm > 0
+-o --output FILE:path    write the plan as JSON
+""",
+    )
 
 
 def run(options: Namespace) -> int:

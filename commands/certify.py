@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
-from dpcal.commands._options import add_accountant, add_options, add_relation, add_targets
+from dpcal.commands._options import TARGETS, accountant, add_options, relation
 from dpcal.commands._output import at_least, at_most, dump, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
@@ -33,11 +33,11 @@ _LEAST_DELTA = 1e-13
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the mechanism, epsilons or deltas, and where certificates are."""
     add_run(parser)
-    add_targets(parser)
-    add_relation(parser, default=None, note="the sampler's own")
-    add_accountant(parser, "who must agree with the proof")
     add_options(
         parser,
+        TARGETS,
+        relation("the sampler's own"),
+        accountant("who must agree with the proof"),
         """
 --width W:number       largest relative width of the bounds (default: as narrow as can be proved,
     to 1e-3)

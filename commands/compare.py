@@ -8,12 +8,12 @@ from typing import Any
 
 import dpcal
 from dpcal.commands._options import (
-    add_backends,
+    BACKENDS,
+    TARGETS,
     add_options,
-    add_relation,
-    add_targets,
     backends,
     names_of,
+    relation,
     required,
 )
 from dpcal.commands._output import at_most, present
@@ -32,10 +32,10 @@ ALL = ",".join(SAMPLERS)
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the mechanism, deltas, and, in place of the noise, a target epsilon."""
     add_run(parser)
-    add_targets(parser)
-    add_relation(parser, default=None, note="the sampler's own")
     add_options(
         parser,
+        TARGETS,
+        relation("the sampler's own"),
         "--accountants --accountant NAMES=characteristic,renyi,pld,prv  comma-separated "
         "(default: %(default)s)",
     )
@@ -46,7 +46,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="NAMES",
         help=f"one row a sampler, by the best accountant of each: {ALL} (default: all of them)",
     )
-    add_backends(parser)
+    add_options(parser, BACKENDS)
 
 
 def run(options: Namespace) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from dpcal.commands import training
-from dpcal.commands._options import add_output
+from dpcal.commands._options import REPORT, add_options
 
 EXAMPLES = ("-o dpcal-report", "-o demo-report --json")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the output folder."""
-    add_output(parser)
+    add_options(parser, REPORT)
 
 
 def run(options: Namespace) -> int:

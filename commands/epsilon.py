@@ -7,11 +7,12 @@ from typing import Any
 
 import dpcal
 from dpcal.commands._options import (
-    add_accountant,
-    add_backends,
-    add_relation,
-    add_targets,
+    BACKENDS,
+    TARGETS,
+    accountant,
+    add_options,
     backends,
+    relation,
 )
 from dpcal.commands._output import answer, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
@@ -28,15 +29,16 @@ EXAMPLES = (
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the mechanism, deltas or epsilons, and the accountant."""
     add_run(parser)
-    add_targets(parser)
-    add_relation(parser, default=None, note="the sampler's own")
-    add_accountant(parser, "who is asked")
-    parser.add_argument(
-        "--cross-check",
-        action="store_true",
-        help="ask a second accountant, and fail with status 2 if the intervals do not meet",
+    add_options(
+        parser,
+        TARGETS,
+        relation("the sampler's own"),
+        accountant("who is asked"),
+        """
+--cross-check  ask a second accountant, and fail with status 2 if the intervals do not meet
+""",
+        BACKENDS,
     )
-    add_backends(parser)
 
 
 def run(options: Namespace) -> int:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpcal
 from dpcal import _validate
-from dpcal.commands._options import add_options, add_relation, names_of, required
+from dpcal.commands._options import add_options, names_of, relation, required
 from dpcal.commands._output import at_most, present
 from dpcal.commands.checking.mechanism import Mechanism, add_run
 from dpcal.commands.checking.progress import stage
@@ -22,32 +21,30 @@ EXAMPLES = (
     "renyi --n 60000 --batch-size 512 --epochs 10 --noise-multiplier 1 --delta 1e-5 -o renyi.png",
 )
 TITLE = "Private logistic regression: mean and standard deviation over seeds"
-PICTURES = ("profile", "trade-off", "renyi", "accuracy")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the picture, what it shows, and its file."""
-    parser.add_argument(
-        "picture",
-        choices=PICTURES,
-        help="of a mechanism, profile: delta against epsilon; trade-off: false-negative against "
-        "false-positive rate; renyi: divergence against order. With --sampler random-allocation, "
-        "profile and trade-off are bounds from some epsilons, and there is no renyi. accuracy: a "
-        "demo report's",
-    )
-    add_run(parser)
-    add_relation(parser, default=None, note="the sampler's own")
     add_options(
         parser,
+        """
+picture profile|trade-off|renyi|accuracy  of a mechanism, profile: delta against epsilon;
+    trade-off: false-negative against false-positive rate; renyi: divergence against order. With
+    --sampler random-allocation, profile and trade-off are bounds from some epsilons, and there is
+    no renyi. accuracy: a demo report's
+""",
+    )
+    add_run(parser)
+    add_options(
+        parser,
+        relation("the sampler's own"),
         """
 --delta D:number+                   for profile and renyi: mark epsilon at these deltas
 --accountants --accountant NAMES=characteristic,renyi  comma-separated, of characteristic, renyi,
     pld, prv (default: %(default)s)
 --report FOLDER:path                for accuracy: a report
+-o --output FILE:path!              a .png or .svg file
 """,
-    )
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="a .png or .svg file"
     )
 
 

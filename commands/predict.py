@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._options import add_file, add_options, add_table, source_of
+from dpcal.commands._options import TABLE, add_options, file_to_write, source_of
 from dpcal.commands._output import check_new, present
 
 if TYPE_CHECKING:
@@ -20,9 +20,8 @@ EXAMPLES = ("dpcal-report/model.json new.csv -o scores.csv", "dpcal-report new.c
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the model, the table and the file of the answers."""
-    add_options(parser, "model MODEL:path  model.json of a report, or the report's folder")
-    add_table(parser)
-    add_file(parser, metavar="CSV")
+    model = "model MODEL:path  model.json of a report, or the report's folder"
+    add_options(parser, model, TABLE, file_to_write("CSV"))
 
 
 def run(options: Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 import dpcal
-from dpcal.commands._options import add_file, add_table, source_of
+from dpcal.commands._options import TABLE, add_options, file_to_write, source_of
 from dpcal.commands._output import check_new, present
 
 EXAMPLES = ("patients.csv -o schema.toml", "patients.csv --target sick")
@@ -30,9 +30,8 @@ HEAD = """\
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the table and the file of its schema."""
-    add_table(parser)
-    parser.add_argument("--target", metavar="COLUMN", help="what is to be predicted")
-    add_file(parser, metavar="TOML")
+    wanted = "--target COLUMN  what is to be predicted"
+    add_options(parser, TABLE, wanted, file_to_write("TOML"))
 
 
 def run(options: Namespace) -> int:

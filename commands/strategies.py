@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import dpcal
-from dpcal.commands._options import add_options, add_relation, add_target, number, whole
+from dpcal.commands._options import TARGET, add_options, relation
 from dpcal.commands._output import present
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ EXAMPLES = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the run, who takes part when, and the target."""
-    parser.add_argument("--steps", type=whole, metavar="T", required=True, help="number >= 1")
+    add_options(parser, "--steps T:whole!  number >= 1")
     group = parser.add_argument_group("participation of a record (default: at most one step)")
     schemas = group.add_mutually_exclusive_group()
     add_options(
@@ -46,21 +46,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 --independent      a record's steps do not depend on which others are present
 """,
     )
-    _add_draws(parser)
-    add_target(parser, needed=True)
-    add_relation(parser)
-    parser.set_defaults(neighboring_relation="replace-special")
-    workload = parser.add_argument_group("workload (default: prefix sums)")
-    workload.add_argument("--momentum", type=number, default=0.0, metavar="M", help="in [0, 1)")
-    workload.add_argument("--decay", type=number, default=1.0, metavar="A", help="in (0, 1]")
-
-
-def _add_draws(parser: ArgumentParser) -> None:
-    """Declare how prices are found, of which strategies, and by how many processes."""
-    group = parser.add_argument_group("strategies and draws")
     add_options(
-        group,
+        parser,
         """
+[strategies and draws]
 --draws N:whole                 with --sampling-probability: Monte Carlo draws >= 1 for each
     question where no exact price is known; 0 (the default) for deterministic bounds
 --seed SEED:whole               with --draws: fixes them (default: fresh from the system)
@@ -73,6 +62,13 @@ def _add_draws(parser: ArgumentParser) -> None:
     1)
 --progress                      a bar on stderr, longer with each strategy done, and what the
     others are asked
+""",
+        TARGET,
+        relation(default="replace-special"),
+        """
+[workload (default: prefix sums)]
+--momentum M:number=0.0  in [0, 1)
+--decay A:number=1.0     in (0, 1]
 """,
     )
 

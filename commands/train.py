@@ -7,14 +7,14 @@ from argparse import ArgumentParser, Namespace
 
 from dpcal.commands import training
 from dpcal.commands._options import (
+    REPORT,
+    TABLE,
+    TARGET,
     add_help_all,
     add_options,
-    add_output,
-    add_relation,
-    add_table,
-    add_target,
+    relation,
 )
-from dpcal.commands.training.tuning import add_correlated_noise, add_minimax, add_tuning
+from dpcal.commands.training.tuning import CORRELATED_NOISE, MINIMAX, NOISES, OPTIONS, SAMPLERS
 
 EXAMPLES = (
     "patients.csv --schema schema.toml --target sick --epsilon 1 --delta 1e-6",
@@ -43,50 +43,8 @@ Fit a private linear model to a table of your own, and report what it claims.
 
 examples:
 """
-
-
-def add_arguments(parser: ArgumentParser) -> None:
-    """Declare the table, the target, the model and its training."""
-    _add_table(parser)
-    add_target(parser, needed=True)
-    add_relation(parser, default=None, note="replace-special, or add-or-remove-one with --n")
-    _add_model(parser)
-    _add_constants(parser)
-    add_tuning(parser)
-    add_correlated_noise(parser)
-    add_minimax(parser)
-    add_options(
-        parser,
-        """
---seed SEED:whole   >= 0; to be kept secret (default: fresh from the system)
---budget FILE:path  charge the run to this budget book, and refuse it if it does not fit; a new
-    book takes the run's epsilon and delta for its total
-""",
-    )
-    add_output(parser)
-    add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))
-
-
-def run(options: Namespace) -> int:
-    """Read, calibrate, train, and write the report."""
-    return training.fit_table(options)
-
-
-def _wrapped(examples: tuple[str, ...]) -> str:
-    """Return examples as a shell takes them, on lines of at most 80 characters."""
-    lines = []
-    for example in examples:
-        line = textwrap.wrap(f"dpcal train {example}", 76, subsequent_indent="    ")
-        lines.append(" \\\n  ".join(line))
-    return "".join(f"  {line}\n" for line in lines)
-
-
-def _add_table(parser: ArgumentParser) -> None:
-    table = parser.add_argument_group("table")
-    add_table(table)
-    add_options(
-        table,
-        """
+RECORDS = f"""
+[table]{TABLE}
 --csv FILE:path                    another way to name the table
 --target COLUMN                    what to predict
 --schema TOML:path                 types, ranges, categories, ...: 'dpcal schema FILE' drafts one
@@ -105,37 +63,52 @@ def _add_table(parser: ArgumentParser) -> None:
     %(default)s)
 --held-out noisy|unprotected|none  scores of held-out records: paid by these, not protected, or
     none (default: noisy; none with --budget, which charges scores like a run)
-""",
-    )
-
-
-def _add_model(parser: ArgumentParser) -> None:
-    model = parser.add_argument_group("model and training")
-    add_options(
-        model,
-        """
+"""
+MODEL = """
+[model and training]
 --optimizer NAME=dpsgd  one of those that 'dpcal optimizers' lists (default: %(default)s)
 --loss NAME=logistic    logistic or squared (default: %(default)s)
 --l2 L2:number=0.0      regulariser >= 0
-""",
-        loss=("logistic", "squared"),
-    )
-    model.add_argument(
-        "--no-intercept",
-        dest="intercept",
-        action="store_false",
-        help="fit no intercept: with --l2 the loss is then strongly convex",
-    )
+--no-intercept          fit no intercept: with --l2 the loss is then strongly convex
+[constants | public bounds; those that --bounds does not imply, or better ones]
+--smoothness L:number   of one record's loss, > 0, without --l2
+--gap F:number          on how much the loss can fall below its start, > 0
+"""
 
 
-def _add_constants(parser: ArgumentParser) -> None:
-    public = parser.add_argument_group(
-        "constants", "public bounds; those that --bounds does not imply, or better ones"
-    )
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the table, the target, the model and its training."""
     add_options(
-        public,
+        parser,
+        RECORDS,
+        TARGET,
+        relation("replace-special, or add-or-remove-one with --n"),
+        MODEL,
+        OPTIONS,
+        CORRELATED_NOISE,
+        MINIMAX,
         """
---smoothness L:number  of one record's loss, > 0, without --l2
---gap F:number         on how much the loss can fall below its start, > 0
+--seed SEED:whole   >= 0; to be kept secret (default: fresh from the system)
+--budget FILE:path  charge the run to this budget book, and refuse it if it does not fit; a new
+    book takes the run's epsilon and delta for its total
 """,
+        REPORT,
+        loss=("logistic", "squared"),
+        noise=NOISES,
+        sampler=SAMPLERS,
     )
+    add_help_all(parser, screen=SCREEN + _wrapped(EXAMPLES))
+
+
+def run(options: Namespace) -> int:
+    """Read, calibrate, train, and write the report."""
+    return training.fit_table(options)
+
+
+def _wrapped(examples: tuple[str, ...]) -> str:
+    """Return examples as a shell takes them, on lines of at most 80 characters."""
+    lines = []
+    for example in examples:
+        line = textwrap.wrap(f"dpcal train {example}", 76, subsequent_indent="    ")
+        lines.append(" \\\n  ".join(line))
+    return "".join(f"  {line}\n" for line in lines)

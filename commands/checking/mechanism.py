@@ -364,12 +364,12 @@ SAMPLERS: Mapping[str, _Sampler] = MappingProxyType(
 )
 
 
-def add_run(parser: ArgumentParser, *, noise: bool = True) -> None:
+def add_run(parser: ArgumentParser) -> None:
     """Declare a run: how records are sampled, how often, and with how much noise."""
-    group = parser.add_argument_group("mechanism: Gaussian noise on sampled batches, composed")
     add_options(
-        group,
+        parser,
         f"""
+[mechanism: Gaussian noise on sampled batches, composed]
 --sampler NAME=poisson             {", ".join(SAMPLERS)} (default: %(default)s)
 --sampling-probability Q:fraction  probability in (0, 1] that a record joins a step: an exact
     decimal or fraction
@@ -377,16 +377,12 @@ def add_run(parser: ArgumentParser, *, noise: bool = True) -> None:
 --batch-size B:whole               (expected) batch, in [1, N]
 --steps T:whole                    number of steps >= 1
 --epochs E:fraction                passes > 0, instead of steps
+--noise-multiplier S:number        standard deviation > 0 of the noise, in units of the clipping
+    norm
 """,
         sampler=tuple(SAMPLERS),
         fraction=fraction,
     )
-    if noise:
-        add_options(
-            group,
-            "--noise-multiplier S:number  standard deviation > 0 of the noise, in units of "
-            "the clipping norm",
-        )
 
 
 def noise_of(told: Mechanism, *, epsilon: float, delta: float, accountant: str = "auto") -> float:

@@ -3,8 +3,10 @@
 Which optimizer takes which is in ``dpcal.optim.registry``; here is how each is read and described,
 so that ``dpcal train --help`` loads no optimizer.
 
+>>> from argparse import ArgumentParser
+>>> from dpcal.commands._options import add_options
 >>> parser = ArgumentParser()
->>> add_tuning(parser)
+>>> add_options(parser, OPTIONS)
 >>> given_tuning(parser.parse_args(["--gamma", "2", "--preset", "theory"]))
 {'preset': 'theory', 'gamma': 2.0}
 """
@@ -12,24 +14,24 @@ so that ``dpcal train --help`` loads no optimizer.
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from typing import Any
 
-from dpcal.commands._options import add_options
-
 __all__ = [
+    "CORRELATED_NOISE",
+    "MINIMAX",
     "NOISES",
+    "OPTIONS",
     "PROBLEMS",
+    "SAMPLERS",
     "TUNING",
-    "add_correlated_noise",
-    "add_minimax",
-    "add_tuning",
     "flag",
     "given_tuning",
 ]
 
 
-OPTIONS = """\
+OPTIONS = """
+[tuning | each is for some optimizers: 'dpcal optimizers NAME' lists an optimizer's own]
 --batch-size B:whole              expected batch, in [1, n] (default: 3 sqrt(n), at least 64, for
     dpsgd)
 --epochs E:number                 > 0 (default: 20, for dpsgd)
@@ -76,14 +78,30 @@ OPTIONS = """\
 
 PROBLEMS = ("fair", "robust", "auc")
 NOISES = ("lambda-cgd", "banded", "bisr", "blt", "square-root", "tree")
-CORRELATED_SAMPLERS = (
-    "poisson",
-    "cyclic-poisson",
-    "min-separation",
-    "balls-in-bins",
-    "random-allocation",
-    "full",
+SAMPLERS = (
+    *("poisson", "cyclic-poisson", "min-separation"),
+    *("balls-in-bins", "random-allocation", "full"),
 )
+CORRELATED_NOISE = f"""
+[correlated noise (--optimizer correlated_dpsgd)]
+--noise NAME          what correlates the noise of the steps: {", ".join(NOISES)} (default:
+    nothing)
+--decay DECAY:number  for lambda-cgd: share in [0, 1) of the last noise taken back
+--bands BANDS:whole   for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for
+    blt: buffers
+--sampler NAME        {", ".join(SAMPLERS)} (default: poisson)
+--separation B:whole  steps between two of one record, at least
+--proved              calibrate by proved bounds, not by draws, at the price of more noise
+"""
+MINIMAX = f"""
+[minimax problems (--optimizer dp_rgda, dp_sgda, ...)]
+--problem {"|".join(PROBLEMS)}     worst mixture of groups, worst shift of covariates, or area
+    under the ROC curve
+--group COLUMN                 for fair: whose categories are groups
+--dual-l2 M:number=1.0         for fair and robust: regulariser > 0 of the dual variable (default:
+    %(default)s)
+--positive-share P:number=0.5  for auc: public guess in (0, 1) (default: %(default)s)
+"""
 
 TUNING = tuple(name.replace("-", "_") for name in re.findall(r"^--(\S+)", OPTIONS, re.MULTILINE))
 
@@ -93,54 +111,7 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def add_tuning(parser: ArgumentParser) -> None:
-    """Declare every keyword that an optimizer may take."""
-    group = parser.add_argument_group(
-        "tuning", "each is for some optimizers: 'dpcal optimizers NAME' lists an optimizer's own"
-    )
-    add_options(group, OPTIONS)
-
-
 def given_tuning(options: Namespace) -> dict[str, Any]:
-    """Return what was given of :func:`add_tuning`, by keyword."""
+    """Return what was given of ``OPTIONS``, by keyword."""
     values = {name: getattr(options, name) for name in TUNING}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def add_minimax(parser: ArgumentParser) -> None:
-    """Declare the options of minimax problems."""
-    group = parser.add_argument_group("minimax problems (--optimizer dp_rgda, dp_sgda, ...)")
-    group.add_argument(
-        "--problem",
-        choices=PROBLEMS,
-        help="worst mixture of groups, worst shift of covariates, or area under the ROC curve",
-    )
-    add_options(
-        group,
-        """
---group COLUMN                 for fair: whose categories are groups
---dual-l2 M:number=1.0         for fair and robust: regulariser > 0 of the dual variable (default:
-    %(default)s)
---positive-share P:number=0.5  for auc: public guess in (0, 1) (default: %(default)s)
-""",
-    )
-
-
-def add_correlated_noise(parser: ArgumentParser) -> None:
-    """Declare how the noise of the steps is correlated, and on which batches."""
-    correlated = parser.add_argument_group("correlated noise (--optimizer correlated_dpsgd)")
-    add_options(
-        correlated,
-        f"""
---noise NAME          what correlates the noise of the steps: {", ".join(NOISES)} (default:
-    nothing)
---decay DECAY:number  for lambda-cgd: share in [0, 1) of the last noise taken back
---bands BANDS:whole   for banded and bisr: diagonals >= 1 of C or of its inverse (default: 4); for
-    blt: buffers
---sampler NAME        {", ".join(CORRELATED_SAMPLERS)} (default: poisson)
---separation B:whole  steps between two of one record, at least
---proved              calibrate by proved bounds, not by draws, at the price of more noise
-""",
-        noise=NOISES,
-        sampler=CORRELATED_SAMPLERS,
-    )
