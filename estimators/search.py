@@ -23,8 +23,8 @@ number of trials, the other runs and their scores are neither kept nor told.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Self, cast
 
@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_X_y
@@ -43,8 +42,9 @@ from dpcal.accountants.mechanisms.leaves import leaves
 from dpcal.calibrate import noise_multiplier
 from dpcal.calibrate.selection import number_of_runs
 from dpcal.errors import TargetUnreachable, UnsupportedEvent
-from dpcal.estimators.base import RELATION, PrivateEstimator, blank_targets, single_release
-from dpcal.optim.budget import Budget, collected, prepaid
+from dpcal.estimators.base import RELATION, blank_targets, single_release
+from dpcal.estimators.split import private_steps
+from dpcal.optim.budget import Budget, collected, prepaid, scoring
 
 __all__ = ["PrivateSearch", "SearchLedger"]
 
@@ -164,7 +164,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         delta = _validate.probability(delta=self.delta)
         share = _validate.rate(score_share=self.score_share)
         rows, targets = check_X_y(X, y, dtype=np.float64, ensure_min_samples=4)
-        for step in _private_steps(self.estimator):
+        for step in private_steps(self.estimator).values():
             if step.budget is not None:
                 raise ValueError("Give budget to the search, and not to what it tries.")
         parts = self._parts(len(rows))
@@ -187,9 +187,9 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_score_, self.best_estimator_ = score, outcome
         self.best_params_ = candidates[place]
         self.ledger_, self.epsilon_spent_ = ledger, epsilon
-        for step in _private_steps(self.best_estimator_):
-            # What a step claims of its own fit does not hold for a run that was chosen.
-            step.epsilon_spent_ = epsilon
+        for step in private_steps(self.best_estimator_).values():
+            # The claim of its own fit does not hold for a run that was chosen.
+            step.__dict__.update(ledger_=ledger, epsilon_spent_=epsilon, _released=[ledger])
             step.__dict__.pop("report_", None)
         return self
 
@@ -213,7 +213,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         total = _validate.positive(epsilon=self.epsilon) * (1 - 1e-9)
 
         def search(noise: float) -> events.DpEvent:
-            steps = _private_steps(self._candidate(candidate, 1 / noise))
+            steps = list(private_steps(self._candidate(candidate, 1 / noise)).values())
             parts = [step._cost(*step._target()) for step in steps]
             epsilon, least = steps[-1]._target()
             parts.append(events.GaussianDpEvent(*single_release(share * epsilon, least, [1.0])))
@@ -233,17 +233,17 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _candidate(self, candidate: dict[str, Any], factor: float) -> Any:
         """The model of a candidate, with the epsilons of its private steps times a factor."""
         model = clone(self.estimator).set_params(**clone(candidate, safe=False))
-        steps = _private_steps(model)
+        steps = private_steps(model)
         if not steps:
             raise ValueError("estimator must be private in every candidate, got one that is not.")
-        for step in steps:
+        for step in steps.values():
             step.set_params(epsilon=step.epsilon * factor)
         return model
 
     def _planned(self, model: Any, X: Any, y: Any, parts: Any) -> events.DpEvent:
         """Return the event of a candidate's trial, from a trial on as many blank records."""
-        blank = blank_targets(_private_steps(model)[-1], y)
-        with collected() as found, _scored(self.score_share):
+        blank = blank_targets([*private_steps(model).values()][-1], y)
+        with collected() as found, scoring(self.score_share), _quiet():
             _trial(model, np.zeros(X.shape), blank, parts)
         return events.ComposedDpEvent(found)
 
@@ -254,10 +254,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         for _ in range(runs):
             chosen = int(rng.integers(len(tried)))
             try:
-                with collected() as found, _scored(share):
+                with collected() as found, scoring(share), _quiet():
                     score, outcome = _trial(tried[chosen], *records)
-            except (ValueError, ArithmeticError) as error:
-                # Raised now, it would tell of a trial that may not be the best: it is the worst.
+            except Exception as error:
+                # Raised now, or warned of, it would tell of a trial that may not be the best.
                 score, outcome = -math.inf, error
             score = -math.inf if math.isnan(score) else score
             told = not isinstance(outcome, Exception)
@@ -320,16 +320,9 @@ def _trial(candidate: Any, X: Any, y: Any, parts: Any) -> tuple[float, Any]:
     return float(model.score(X[held], y[held])), model
 
 
-@contextmanager
-def _scored(share: float) -> Iterator[None]:
-    """Let estimators score with noise, at this share of their epsilon."""
-    with Budget(epsilon=1.0, delta=0.5, score_share=share):
-        yield
-
-
-def _private_steps(model: Any) -> list[PrivateEstimator]:
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    return [step for step in steps if isinstance(step, PrivateEstimator)]
+def _quiet() -> AbstractContextManager[Any]:
+    """Return a context without warnings: those of a hidden trial would tell of it."""
+    return warnings.catch_warnings(action="ignore")
 
 
 def _one_for_all(planned: list[events.DpEvent]) -> events.DpEvent:

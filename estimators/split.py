@@ -15,12 +15,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from dpcal import _validate
 from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.estimators.base import RELATION, PrivateEstimator
 
-__all__ = ["split_budget"]
+__all__ = ["private_steps", "split_budget"]
 
 
 def split_budget(
@@ -51,11 +53,12 @@ def split_budget(
     Raises
     ------
     ValueError
-        If there is no private step, or the weights are not one positive number for each.
+        If there is no private step, the weights are not one positive number for each, or a step
+        that is not private learns from the records.
     """
     whole = _validate.positive(epsilon=epsilon), _validate.probability(delta=delta)
     made = clone(pipeline)
-    private = {name: step for name, step in made.steps if isinstance(step, PrivateEstimator)}
+    private = private_steps(made)
     if not private:
         raise ValueError("pipeline must have a private step, got none.")
     given = dict.fromkeys(private, 1.0) if weights is None else weights
@@ -77,6 +80,26 @@ def split_budget(
     for name, step in private.items():
         step.set_params(epsilon=whole[0] * shares[name] * scale, delta=whole[1] * shares[name])
     return made
+
+
+def private_steps(model: Any) -> dict[str, PrivateEstimator]:
+    """Return the private steps of a pipeline by name; of another estimator, itself if it is one.
+
+    Raises
+    ------
+    ValueError
+        If another step learns from the records: its fit costs privacy, and nobody prices it.
+    """
+    steps = model.steps if isinstance(model, Pipeline) else [("", model)]
+    for name, step in steps if isinstance(model, Pipeline) else ():
+        if isinstance(step, PrivateEstimator) or step in (None, "passthrough"):
+            continue
+        if get_tags(step).requires_fit:
+            raise ValueError(
+                f"pipeline must have steps that are private or learn nothing, got {name!r}, a "
+                f"{type(step).__name__}, which is fitted to the records and is not private."
+            )
+    return {name: step for name, step in steps if isinstance(step, PrivateEstimator)}
 
 
 def _largest_scale(

@@ -29,7 +29,7 @@ from dpcal.accountants import epsilon as epsilon_of, events
 from dpcal.accountants.directions import RELATIONS
 from dpcal.errors import BudgetExceeded, UnsupportedEvent
 
-__all__ = ["Budget", "charge", "collected", "in_use", "prepaid"]
+__all__ = ["Budget", "charge", "collected", "in_use", "prepaid", "scoring"]
 
 # Budgets in use, the innermost last. They belong to the process and not to a thread: a run in a
 # thread that does not know of a budget would otherwise cost nothing.
@@ -41,6 +41,9 @@ _PREPAID: ContextVar[bool] = ContextVar("prepaid", default=False)
 
 # Where this thread's runs are noted instead of being charged, while their price is looked for.
 _COLLECTED: ContextVar[list[events.DpEvent] | None] = ContextVar("collected", default=None)
+
+# The budget that this thread's scores are noisy for, though they are paid for elsewhere.
+_SCORING: ContextVar[tuple[Budget, ...]] = ContextVar("scoring", default=())
 
 
 class Budget:
@@ -172,7 +175,7 @@ class Budget:
 
 def in_use() -> tuple[Budget, ...]:
     """Return the budgets in use, the innermost last."""
-    return tuple(_IN_USE)
+    return (*_IN_USE, *_SCORING.get())
 
 
 def charge(
@@ -248,3 +251,13 @@ def collected() -> Iterator[list[events.DpEvent]]:
         yield found
     finally:
         _COLLECTED.reset(before)
+
+
+@contextmanager
+def scoring(score_share: float) -> Iterator[None]:
+    """Let estimators of this thread score with noise, at this share of their epsilon, unpaid."""
+    before = _SCORING.set((Budget(epsilon=1.0, delta=0.5, score_share=score_share),))
+    try:
+        yield
+    finally:
+        _SCORING.reset(before)

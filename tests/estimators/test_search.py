@@ -1,14 +1,18 @@
 """A private search pays for the best of its trials, finds it, and keeps nothing else."""
 
 import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 from sklearn.base import clone, is_classifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression as NotPrivate
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler as NotPrivateScaler
 
 from dpcal import budget, calibrate
 from dpcal.accountants import epsilon, events
@@ -21,7 +25,9 @@ from dpcal.estimators import (
     QuantileTransformer,
     Ridge,
     StandardScaler,
+    split_budget,
 )
+from dpcal.optim.budget import in_use, scoring
 
 GRID = {"learning_rate": [1e-6, 1.0], "steps": [10, 20]}
 
@@ -207,3 +213,61 @@ def test_it_costs_less_than_a_grid_search_that_pays_for_all():
     assert best_alone.spent < 0.6 * all_of_them.spent
     assert search.ledger_.event == events.RepeatAndSelectDpEvent(search.ledger_.trial, 9.0, 0.0)
     assert best_alone.spent == epsilon(search.ledger_.event, delta=1e-6).upper
+
+
+@pytest.mark.slow
+def test_warnings_and_errors_of_trials_that_were_not_chosen_do_not_leave():
+    """Their number is a lower bound on the number of trials, which nobody may know."""
+    X, y = table()
+    grid = {"learning_rate": [0.1, 1e308]}  # every trial with the second one overflows and warns
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PrivateSearch(one(), grid, trials=16, shape=math.inf).fit(X, y)
+    assert caught == []
+
+    class Broken(LogisticRegression):
+        def fit(self, X, y):
+            if self.steps == 20 and X.any():
+                raise TypeError("20 steps")
+            return super().fit(X, y)
+
+    model = Broken(epsilon=1.0, classes=[0, 1])
+    search = PrivateSearch(model, {"steps": [10, 20]}, trials=32, shape=math.inf).fit(X, y)
+    assert search.best_params_ == {"steps": 10}
+
+
+@pytest.mark.slow
+def test_the_best_model_claims_what_the_search_cost():
+    X, y = table()
+    search = PrivateSearch(one(), GRID, trials=4).fit(X, y)
+    price = search.epsilon_spent_
+    assert search.best_estimator_.ledger_.epsilon(1e-6) == price
+    assert search.best_estimator_.epsilon_spent_ == price
+    # What is added to it later is added to that.
+    again = search.best_estimator_.partial_fit(X, y)
+    assert again.epsilon_spent_ > price
+
+
+def test_other_threads_see_nothing_of_a_search():
+    with scoring(0.5), ThreadPoolExecutor(1) as pool:
+        assert len(in_use()) == 1
+        assert pool.submit(in_use).result() == ()
+    assert in_use() == ()
+
+
+@pytest.mark.parametrize(
+    "steps", [(NotPrivateScaler(), one()), (SelectKBest(k=2), one()), (make_pipeline(one()), one())]
+)
+def test_steps_that_learn_and_are_not_private_are_named(steps):
+    X, y = table()
+    pipeline = make_pipeline(*steps)
+    told = f"{pipeline.steps[0][0]}.*not private"
+    with pytest.raises(ValueError, match=told):
+        PrivateSearch(pipeline, {"logisticregression__steps": [10, 20]}).fit(X, y)
+    with pytest.raises(ValueError, match=told):
+        split_budget(pipeline, epsilon=1.0, delta=1e-6)
+
+
+def test_steps_that_learn_nothing_may_stand_before_private_ones():
+    pipeline = make_pipeline(Normalizer(), "passthrough", one())
+    assert split_budget(pipeline, epsilon=1.0, delta=1e-6)[-1].epsilon == pytest.approx(1.0)
