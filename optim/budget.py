@@ -57,22 +57,15 @@ class Budget:
 
     Parameters
     ----------
-    epsilon
-        A finite number > 0.
-    delta
-        A number in (0, 1).
+    epsilon, delta
+        A finite number > 0, and a number in (0, 1).
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; that of the first run
-        when omitted. Runs for another one are refused.
+        when omitted, and None before it. Runs for another one are refused.
     score_share
         In (0, 1]: while the budget is in use, ``score`` of an estimator of
         :mod:`dpcal.estimators` is a noisy answer about the records that it is given, with this
         share of the estimator's epsilon, and is paid from the budget too.
-
-    Attributes
-    ----------
-    epsilon, delta, neighboring_relation, score_share
-        As given; the relation is None before the first run if none was given.
     """
 
     # Whether charges are kept in a file, which others may write meanwhile.
@@ -187,23 +180,17 @@ def charge(
 ) -> None:
     """Charge every budget in use, or refuse and charge none; nothing happens without a budget.
 
+    BudgetExceeded is raised if all runs together would cost more than the budget, or it is another
+    process's; UnsupportedEvent if the relation is not the budget's, or no theorem prices the event.
+
     Parameters
     ----------
-    event
-        All that a run may release.
-    neighboring_relation
-        The relation of its plan.
+    event, neighboring_relation
+        All that a run may release, and the relation of its plan.
     also
         A further budget, which is charged once even if it is in use.
     label
         Name of the run where charges are written down.
-
-    Raises
-    ------
-    BudgetExceeded
-        If all runs together would cost more than the budget, or it is another process's.
-    UnsupportedEvent
-        If the relation is not the budget's, or no theorem prices the event.
     """
     collecting = _COLLECTED.get()
     if collecting is not None:

@@ -36,12 +36,8 @@ class Trigonometric(Objective):
 
     With z uniform on [-a, a]^d about offsets o, population risk is ``sum_i (1 - phi cos(w_i +
     o_i))`` with phi = sin(a) / a. At o = 0 its minima are the multiples of 2 pi, and (pi, 0, ...,
-    0) is a saddle point whose gradient is zero and whose smallest eigenvalue is -phi.
-
-    Parameters
-    ----------
-    Z
-        Records, shape (n, d), finite.
+    0) is a saddle point whose gradient is zero and whose smallest eigenvalue is -phi. The records Z
+    have the shape (n, d), finite.
     """
 
     kernel: TrigonometricClippedSum
@@ -62,18 +58,10 @@ class Trigonometric(Objective):
         offset: ArrayLike | None = None,
         seed: int | np.random.Generator | None = None,
     ) -> Trigonometric:
-        """Return the problem on random records.
+        """Return the problem on n random records, uniform on a cube.
 
-        Parameters
-        ----------
-        n, dimension
-            At least 1.
-        width
-            a > 0, half the width of the cube that records are uniform on.
-        offset
-            Its center, shape (dimension,); the origin when omitted.
-        seed
-            Of the records.
+        ``width`` is a > 0, half the width of the cube, and ``offset`` its center, shape
+        (dimension,); the origin when omitted. The seed is that of the records.
         """
         a = _validate.positive(width=width)
         shape = (_validate.count(n=n), _validate.count(dimension=dimension))

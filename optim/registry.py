@@ -389,16 +389,8 @@ _ENTERED: dict[str, Optimizer] = {}
 def register(row: Optimizer) -> Optimizer:
     """Enter an optimizer of your own, in place of an earlier one of its name; return its row.
 
-    Parameters
-    ----------
-    row
-        With a ``builder`` and a ``function``; plans of its builder are for an optimizer of its
-        name.
-
-    Raises
-    ------
-    ValueError
-        If it lacks one of them, or has the name of an optimizer of this package.
+    The row has a ``builder``, whose plans are for an optimizer of its name, and a ``function``. A
+    row without one of them, or with the name of an optimizer of this package, raises a ValueError.
     """
     if row.builder is None or row.function is None:
         raise ValueError(f"row must have a builder and a function, got {row.name!r} without.")

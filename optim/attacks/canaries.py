@@ -58,10 +58,8 @@ class OneRun:
 
     Parameters
     ----------
-    epsilon
-        The run is not (epsilon', delta)-private for any epsilon' below this.
-    delta
-        Argument of :func:`one_run`.
+    epsilon, delta
+        The run is not (epsilon', delta)-private for any epsilon' below epsilon.
     mu
         The run's trade-off curve is not above that of mu'-Gaussian privacy for any mu' below this.
     canaries, guesses, right
@@ -94,12 +92,8 @@ class OneRun:
 class Power:
     """Expected outcome of an attack on a run that leaks all that mu allows.
 
-    Parameters
-    ----------
-    guesses
-        The number of guesses that shows most.
-    epsilon, expected_mu
-        Medians of the two bounds, with as many guesses.
+    It has the number of ``guesses`` with the largest expected bounds, and the medians ``epsilon``
+    and ``expected_mu`` of the two bounds for it.
     """
 
     guesses: int
@@ -108,14 +102,9 @@ class Power:
 
 
 def coins(canaries: int, *, seed: int | None = None) -> Flags:
-    """Return which canaries to put into the data, by fair coins, shape (canaries,).
+    """Return which of the ``canaries`` >= 1 to put into the data, by fair coins, shape (canaries,).
 
-    Parameters
-    ----------
-    canaries
-        At least 1.
-    seed
-        An integer >= 0, or None for fresh entropy. Whoever guesses must not know it.
+    The seed is an integer >= 0, or None for fresh entropy; the attacker must not know it.
     """
     return np.random.default_rng(seed).random(_validate.count(canaries=canaries)) < 0.5
 
@@ -135,15 +124,13 @@ def one_run(
     included
         Which canaries were in the data, by fair coins that the run did not see; shape (m,).
     scores
-        Of each canary, larger where it is more likely to have been there; a function of the run's
+        Of each canary, larger where it is more likely to be included; a function of the run's
         output. Shape (m,), finite.
     guesses
-        How many of the canaries are guessed, in [1, m], chosen before the run: half of them with
-        the largest scores, half with the smallest.
-    delta
-        In [0, 1).
-    confidence
-        In (0, 1), of each bound.
+        Number of canaries that are guessed, in [1, m], chosen before the run: one half of the
+        guesses on the largest scores, the other on the smallest.
+    delta, confidence
+        In [0, 1); and in (0, 1), of each bound.
     """
     there, values = np.asarray(included, dtype=bool), numbers("scores", scores)
     m = len(there)
@@ -176,22 +163,19 @@ def plant(
 ) -> tuple[OneRun, Power]:
     """Run a plan once on canaries alone, and guess them from the parameters that it returns.
 
+    The result is what the run showed, and the :class:`Power` of the attack at the plan's claim.
+
     Parameters
     ----------
     plan
         Any plan whose optimizer takes an objective of n records and n parameters.
     run
-        Called with an objective and the plan; returns what has the final parameters as ``w``. The
-        plan's optimizer when omitted.
+        Called with an objective and the plan; returns an object with the final parameters as ``w``.
+        The plan's optimizer when omitted.
     confidence
         In (0, 1), of each bound.
     seed
         Of coins, an integer >= 0; fresh entropy when omitted.
-
-    Returns
-    -------
-    tuple
-        What the run showed, and what such an attack is expected to show at the plan's claim.
     """
     relation = plan.neighboring_relation
     mu = float(gdp_mu(plan.event, neighboring_relation=relation))
@@ -216,21 +200,17 @@ def power(
     seed: int | None = None,
     trials: int = 5,
 ) -> Power:
-    """Return how many guesses show most of a run that leaks as much as mu allows, and how much.
+    """Return the best number of guesses about a run that leaks as much as mu allows, with bounds.
 
     Parameters
     ----------
     mu
-        Of Gaussian privacy, > 0: scores of canaries that are there are mu higher, in units of their
+        Of Gaussian privacy, > 0: scores of included canaries are mu higher, in units of their
         standard deviation.
-    canaries
-        At least 1.
-    delta
-        In [0, 1).
-    confidence
-        In (0, 1), of each bound.
+    canaries, delta, confidence
+        At least 1, and as of :func:`one_run`.
     seed, trials
-        Of simulated runs, and how many: an integer >= 0 or None, and at least 1.
+        Of simulated runs, and their number: an integer >= 0 or None, and at least 1.
     """
     rng = np.random.default_rng(seed)
     included = rng.random((_validate.count(trials=trials), canaries)) < 0.5

@@ -70,7 +70,7 @@ def _gaussian(x: Vector, z: float) -> Vector:
 
 
 class _Sampled:
-    """Of batches that each record is in with probability q, whoever else is."""
+    """Evidence from batches that each record is in with probability q, by itself."""
 
     def __init__(self, query: Query, n: int) -> None:
         self._q, self._z = query.expected_batch_size(n) / n, query.noise_multiplier
@@ -89,7 +89,7 @@ class _Sampled:
 
 
 class _Parted:
-    """Of parts of a partition, which is known: an answer is about its part alone."""
+    """Evidence from parts of a known partition: an answer is about its part alone."""
 
     def __init__(self, query: Query, n: int) -> None:
         self._z, self._total = query.noise_multiplier, np.zeros(n)
@@ -104,7 +104,7 @@ class _Parted:
 
 
 class _Correlated:
-    """Of a whole run with noise C^-1 z: C times the answers are C times participations, plus z."""
+    """Evidence from runs with noise C^-1 z: C times answers is C times participations plus z."""
 
     def __init__(self, query: Query, n: int) -> None:
         assert query.correlation is not None
@@ -139,13 +139,13 @@ class _Correlated:
         return self._by_engine(a) if patterns is None else self._of_patterns(a, patterns)
 
     def _of_patterns(self, a: Vector, patterns: Vector) -> Vector:
-        """Of one pattern among several, each as likely as any other: the mean of their ratios."""
+        """Return the mean of the ratios of patterns that are equally likely."""
         energies = np.einsum("tb,tu,ub->b", patterns, self._mechanism.gram, patterns)
         exponents = patterns.T @ a - 0.5 * energies[:, np.newaxis]
         return np.asarray(logsumexp(exponents, axis=0) - math.log(patterns.shape[1]))
 
     def _by_engine(self, a: Vector) -> Vector:
-        """By the engine that prices such runs."""
+        """Return the ratio by the engine that prices such runs."""
         route = chosen(self._mechanism, self._law).route
         question = Question(
             self._mechanism,
@@ -159,12 +159,9 @@ class _Correlated:
 
 
 def evidence_of(query: Query, n: int) -> Evidence:
-    """Return what adds up the answers to a query about n canaries.
+    """Return an accumulator of the evidence of a query's answers about n canaries.
 
-    Raises
-    ------
-    UnsupportedEvent
-        If an answer has no coordinate for each canary.
+    UnsupportedEvent is raised if an answer has no coordinate for each canary.
     """
     if query.kind not in KINDS:
         raise UnsupportedEvent(

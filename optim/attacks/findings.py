@@ -35,16 +35,9 @@ VIOLATIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One violation.
+    """One violation: a key of :data:`VIOLATIONS`, its place, and the values found and due.
 
-    Parameters
-    ----------
-    violation
-        A key of :data:`VIOLATIONS`.
-    place
-        Where: which answer, oracle or value.
-    detail
-        What was found, and what was due.
+    The ``place`` names an answer, an oracle or a value.
     """
 
     violation: str
@@ -66,16 +59,15 @@ class Replay:
     ----------
     findings
         The violations that were found. An empty list is not a proof of privacy.
-    answers
-        How many noisy answers the run took.
-    moved
-        How many of their sums differ between the data sets. Where none does, the record was in no
-        batch, or says nothing, and the replay shows little.
+    answers, moved
+        Number of noisy answers of the run, and number of their sums that differ between the data
+        sets. If none differs, the record was in no batch, or contributes nothing, and the replay
+        shows little.
     largest
-        The largest distance between two sums, in units of what is allowed; at most 1 where every
-        sensitivity is right, and near 1 where the neighbours are as far apart as can be.
+        The largest distance between two sums, in units of the allowed distance; at most 1 where
+        every sensitivity is right, and near 1 for the worst neighbours.
     label
-        Which neighbours.
+        Kind of the neighbours.
     """
 
     findings: tuple[Finding, ...]

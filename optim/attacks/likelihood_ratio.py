@@ -62,14 +62,7 @@ class Canaries(Objective):
 
     The loss of an included canary i is a large number times exp(w_i): its gradient is as long as
     any bound allows at every w, and so is its difference between two w whose coordinates i differ.
-    The loss of an excluded one is zero.
-
-    Parameters
-    ----------
-    included
-        Whether each canary is included, shape (n,).
-    replaced
-        Whether an excluded canary has the opposite loss in place of zero.
+    The loss of an excluded one is zero, or the opposite loss if ``replaced``.
     """
 
     def __init__(self, included: Flags, *, replaced: bool = False) -> None:
@@ -81,7 +74,7 @@ class Canaries(Objective):
         return self._signs.tobytes()
 
     def fingerprints(self, key: bytes) -> list[bytes]:
-        """Return digests that no other has: canaries of two silos look alike, and are two."""
+        """Return a random digest of each canary: equal canaries of two silos are two records."""
         return [secrets.token_bytes(16) for _ in range(self.n)]
 
     def clipped_sum(self, w: Vector, rows: Rows, max_norm: float) -> Vector:
@@ -115,14 +108,14 @@ class Likelihood:
     ----------
     epsilon
         A lower bound on epsilon at ``delta``: that of the plan with ``scale`` times its noise. It
-        is for runs of the plan's kind, with however much noise.
+        is for runs of the plan's kind, with any amount of noise.
     alone
         A lower bound on epsilon from the two error rates alone, for any mechanism.
     claim, delta
         The plan's.
     scale
-        The run has no more than so many times the planned noise. NaN where the trade-off curve of
-        the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
+        Upper bound on the run's noise, in units of the planned noise. NaN where the trade-off curve
+        of the plan is not known (correlated noise on samples): then ``epsilon`` is ``alone``.
     confidence
         Confidence of ``epsilon``, and of ``alone``.
     false_positive_rate, true_positive_rate
@@ -201,7 +194,7 @@ def likelihood(
     samples
         Number of canaries, at least 1000, over as many runs as needed, n canaries each, a silo.
     confidence
-        In (0, 1), of each bound; a claim that holds is accused with at most the rest.
+        In (0, 1), of each bound: the largest chance of accusing a claim that holds is 1 less it.
     seed
         An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
 

@@ -35,17 +35,7 @@ _LONG, _SHORT = 1e9, 1e-9
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """Two tables that differ in one row.
-
-    Parameters
-    ----------
-    label
-        Kind of the difference.
-    first, second
-        (X, y), or (X, None).
-    row
-        Number of the row that differs.
-    """
+    """Two tables (X, y) or (X, None) that differ in one row, and the kind of the difference."""
 
     label: str
     first: tuple[Vector, NDArray[Any] | None]
@@ -89,20 +79,9 @@ _PAIRS: dict[str, Callable[[Vector], tuple[Vector, Vector]]] = {
 def neighbours(X: ArrayLike, y: ArrayLike | None = None, *, row: int = 0) -> Iterator[Neighbours]:
     """Yield pairs of tables that differ in one row.
 
-    Parameters
-    ----------
-    X
-        Shape (n, d), finite.
-    y
-        Shape (n,), or None.
-    row
-        Number of the row that differs, in [0, n).
-
-    Yields
-    ------
-    Neighbours
-        The row and its opposite; the row with two labels; the row and its opposite, very long; a
-        very short one and a very long one with another label; the row and zeros.
+    The pairs are: the row and its opposite; the row with two labels; the row and its opposite, very
+    long; a very short one and a very long one with another label; the row and zeros. X has the
+    shape (n, d), finite; y has the shape (n,), or is None; the row number is in [0, n).
     """
     table = np.array(X, dtype=np.float64)
     _check_row(row, len(table))
@@ -130,15 +109,7 @@ def _other(labels: NDArray[Any] | None, row: int) -> NDArray[Any] | None:
 
 
 def random_table(n: int, features: int, *, seed: int | None = None) -> tuple[Vector, Rows]:
-    """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries.
-
-    Parameters
-    ----------
-    n, features
-        At least 1.
-    seed
-        An integer >= 0, or None for fresh entropy.
-    """
+    """Return rows of norm one, shape (n, features), and labels 0 and 1 by their first entries."""
     shape = (_validate.count(n=n), _validate.count(features=features))
     X = np.random.default_rng(seed).standard_normal(shape)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -185,15 +156,7 @@ class _Without(Objective):
 
 
 def without(objective: Objective, row: int) -> Objective:
-    """Return an objective in which one record says nothing; the number of records stays.
-
-    Parameters
-    ----------
-    objective
-        Any objective.
-    row
-        Which record, in [0, n).
-    """
+    """Return an objective in which record ``row`` in [0, n) contributes nothing; n stays."""
     _check_row(row, objective.n)
     return _Without(objective, row)
 

@@ -49,15 +49,7 @@ _TWICE, _TWICE_VECTOR = 1e-13, 1e-9
 
 
 def broken_promises(tape: Tape, *, price: bool = True) -> Iterator[Finding]:
-    """Yield what is wrong with a recorded run.
-
-    Parameters
-    ----------
-    tape
-        The run.
-    price
-        Whether plans and ledgers are priced too.
-    """
+    """Yield the violations of a recorded run; plans and ledgers are priced too if ``price``."""
     for bare in tape.bare:
         place = f"a sum of kind {bare.kind!r} over {len(bare.rows)} records"
         yield Finding(violation="noise", place=place, detail="it was taken and got no noise")
@@ -160,7 +152,7 @@ def _two_sided(below: Any, above: Any) -> float:
 
 
 def _chi_squared(least: float, degrees: int, most: float | None = None) -> float:
-    """Return the chance of what is as far out as a sum of squares, known up to an interval."""
+    """Return the chance of a value as extreme as a sum of squares, known up to an interval."""
     most = least if most is None else most
     return _two_sided(
         special.gammainc(degrees / 2, most / 2), special.gammaincc(degrees / 2, least / 2)

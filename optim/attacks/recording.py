@@ -40,8 +40,8 @@ class Sum:
 
     Parameters
     ----------
-    kind
-        Kind of the query.
+    kind, objective
+        Kind of the query, and objective that holds the records.
     at
         Parameters: one vector, or two for differences.
     rows, bound
@@ -50,8 +50,6 @@ class Sum:
         The sum, in the units of the answer.
     entries
         Number of answers in the ledger when the sum was taken.
-    objective
-        Objective that holds the records.
     """
 
     kind: str
@@ -69,10 +67,9 @@ class Answer(Sum):
 
     Parameters
     ----------
-    oracle
-        Number of its oracle, in the order of opening.
-    query
-        The query, with the chosen noise if it is adaptive.
+    oracle, query
+        Number of its oracle, in the order of opening; and the query, with the chosen noise if it is
+        adaptive.
     mean, size
         The released value, (total + noise) / size, and the public divisor.
     row
@@ -97,14 +94,9 @@ class Answer(Sum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Opened:
-    """An oracle that the run opened.
+    """An oracle that the run opened: its plan and ledger.
 
-    Parameters
-    ----------
-    plan, ledger
-        The oracle's.
-    secret
-        Identifies its randomness, if a seed was given.
+    Its ``secret`` identifies its randomness, if a seed was given.
     """
 
     plan: Plan
@@ -120,12 +112,8 @@ class Tape:
     ----------
     salt
         Randomness that a replay shares.
-    answers
-        Answers, in their order.
-    bare
-        Sums without noise.
-    opened
-        The oracles.
+    answers, bare, opened
+        Answers and sums without noise, in their order; and the oracles.
     outcome, failure
         The value that the run returned, or the error that it raised; None for the other.
     """
@@ -143,13 +131,7 @@ class Tape:
 
 
 class Recorder:
-    """An observer that writes a tape.
-
-    Parameters
-    ----------
-    tape
-        An empty tape.
-    """
+    """An observer that writes a tape, which is empty at first."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -181,16 +163,9 @@ class Recorder:
 
 
 class Watched:
-    """A mechanism that hands its sums and its noise to a recorder.
+    """A mechanism that hands the sums and the noise of an ``inner`` mechanism to a recorder.
 
-    Parameters
-    ----------
-    inner
-        The mechanism that sums and adds noise.
-    recorder
-        Receives each answer and each batch.
-    number, ledger
-        Number and ledger of the oracle.
+    ``number`` and ``ledger`` are those of the oracle.
     """
 
     # A recorder does not see compiled loops.
@@ -279,14 +254,10 @@ class Watched:
 
 
 def record(run: Callable[[Any], Any], data: Any, *, seed: int | None = None) -> Tape:
-    """Run a training function, and return a tape of all that its oracles do.
+    """Run a training function on its data, and return a tape of all actions of its oracles.
 
-    Parameters
-    ----------
-    run, data
-        Function that trains, and its argument; its value is the outcome.
-    seed
-        An integer >= 0 to make the recording repeatable; fresh entropy when omitted.
+    The function's value is the outcome. The seed is an integer >= 0 to make the recording
+    repeatable; fresh entropy when omitted.
     """
     salt = secrets.token_bytes(32) if seed is None else np.random.default_rng(seed).bytes(32)
     recorder = Recorder(Tape(salt=salt))

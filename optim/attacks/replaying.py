@@ -65,14 +65,16 @@ def replay(
     price: bool = True,
     seed: int | None = None,
 ) -> Replay:
-    """Record a run on one data set, play it again on a neighbour, and compare.
+    """Record a run on one data set, replay it on a neighbour, and return the :class:`Replay`.
+
+    The recorded run is not released, and costs nothing.
 
     Parameters
     ----------
     run
         Function of a data set that trains, with any number of oracles that it opens itself, and
-        returns what would be released: a :class:`dpcal.optim.Result`, an estimator, an array, ...
-        All its randomness must come from its oracles, or from seeds of its own.
+        returns all that would be released: a :class:`dpcal.optim.Result`, an estimator, an array,
+        ... All its randomness must come from its oracles, or from seeds of its own.
     data, neighbour
         Data sets that differ in one record, as ``run`` takes them.
     silent
@@ -83,16 +85,11 @@ def replay(
     seed
         An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
 
-    Returns
-    -------
-    Replay
-        The outcome. The recorded run is not released, and costs nothing.
-
     Raises
     ------
     ValueError
-        If the run opened no oracle, or is not deterministic beside its oracles' randomness: then
-        two runs on one data set differ, and a difference would tell nothing.
+        If the run opened no oracle, or is not deterministic but for its oracles' randomness: then
+        two runs on one data set differ, and a difference has no meaning.
     """
     tape = record(run, data, seed=seed)
     found = _replayed(run, tape, data, neighbour, silent=silent, price=price)
@@ -138,29 +135,9 @@ def replay_table(
 ) -> list[Replay]:
     """Replay a run on the pairs of :func:`dpcal.optim.attacks.neighbouring`.
 
-    Parameters
-    ----------
-    run
-        Called with ``(X, y)``; trains, with any number of oracles that it opens itself, and returns
-        what would be released. All its randomness must come from its oracles, or from seeds of its
-        own.
-    X
-        Shape (n, d), finite.
-    y
-        Shape (n,), or None.
-    row
-        Which row differs, in [0, n).
-    price
-        Whether plans are priced, which may take seconds for correlated noise.
-    seed
-        An integer >= 0 to make the attack repeatable; fresh entropy when omitted.
-
-    Raises
-    ------
-    ValueError
-        If the run opened no oracle, or is not deterministic beside its oracles' randomness.
-    Exception
-        The run's own, if it fails on the table as it is.
+    ``run`` is called with ``(X, y)``. It, ``price``, ``seed`` and the errors are those of
+    :func:`replay`; X, y and ``row`` those of :func:`~dpcal.optim.attacks.neighbouring.neighbours`.
+    An error of the run on the unchanged table is raised as it is.
     """
     plain = record(run, (np.array(X, dtype=np.float64), None if y is None else np.asarray(y)))
     if plain.failure is not None:
@@ -174,11 +151,14 @@ def replay_table(
 
 
 class _Parted(BaseException):
-    """The replay has left the recording: what follows cannot be compared. No run may catch it."""
+    """The end of a replay that has left the recording, beyond which nothing can be compared.
+
+    No run may catch it.
+    """
 
 
 class _Replayer(Recorder):
-    """Gives the answers of a tape, and compares what is summed."""
+    """Gives the answers of a tape, and compares the sums."""
 
     def __init__(self, first: Tape, reach: float) -> None:
         super().__init__(Tape(salt=first.salt))
@@ -242,7 +222,7 @@ class _Replayer(Recorder):
             self.findings.append(Finding(violation="sensitivity", place=place, detail=detail))
 
     def _why(self, recorded: Answer, due: Sum) -> str:
-        """Say why two runs with the same answers ask about other parameters."""
+        """Return the reason why two runs with the same answers ask about other parameters."""
         at = recorded.at[0]
         first, second = (each.objective.regularizer_gradient(at.copy()) for each in (recorded, due))
         if not np.array_equal(first, second):
@@ -273,7 +253,7 @@ def _asked(answer: Answer) -> tuple[str, float, int, str]:
 
 
 def _repeats(run: Callable[[Any], Any], data: Any, tape: Tape) -> bool:
-    """Return whether the run does the same again on the same data."""
+    """Return whether a run has the same outcome again on the same data."""
     again = _Replayer(tape, 1.0)
     try:
         play(run, data, again)
@@ -334,7 +314,7 @@ def _released(first: Any, second: Any, place: str, depth: int) -> Iterator[Findi
 
 
 def _parts(value: Any) -> Mapping[str, Any] | None:
-    """Return what a value consists of, by name; None if it is one thing."""
+    """Return the parts of a value by name; None if it has none."""
     if isinstance(value, Mapping):
         return {str(name): part for name, part in value.items()}
     if isinstance(value, list | tuple):

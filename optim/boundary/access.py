@@ -70,29 +70,11 @@ def oracle_of(
     noise: str = "gaussian",
     every: int = 1,
 ) -> Oracle:
-    """Return the oracle of an optimizer: one about an objective's records, or the one given.
+    """Return the oracle of an optimizer: a new one about an objective's records, or the one given.
 
-    Parameters
-    ----------
-    records
-        An objective, or an oracle.
-    plan
-        Plan of the run; an oracle's own.
-    seed
-        Of an objective's oracle; an oracle that is given has its own randomness.
-    store
-        Path of a file that holds the run, so that it survives its process; a budget book that the
-        run is charged to; or None.
-    noise
-        Of an objective's oracle: ``"gaussian"`` or ``"discrete"``.
-    every
-        Answers of a transaction with a store that is a file.
-
-    Raises
-    ------
-    ValueError
-        If an oracle is given with another plan than its own, with a seed, a store or a noise; or
-        answers of a transaction without a file.
+    An oracle that is given has its own plan and randomness: another plan, a seed, a store or a
+    noise raise a ValueError, and so does ``every``, the answers of a transaction, without a file.
+    The other arguments are those of :func:`dpcal.optim.run`.
     """
     oracle = _opened(records, plan, seed, store, noise, every)
     asked = _ASKED.get()
@@ -161,10 +143,8 @@ def written(oracle: Oracle) -> None:
 def released(error: BaseException) -> Ledger | None:
     """Return the ledger of a run that ended with an error; None if it had released nothing.
 
-    Parameters
-    ----------
-    error
-        As an optimizer raised it, ``KeyboardInterrupt`` too. Its ``ledger`` is the same.
+    It is the attribute ``ledger`` of the error that the optimizer raised, ``KeyboardInterrupt``
+    too.
     """
     ledger = getattr(error, "ledger", None)
     return ledger if isinstance(ledger, Ledger) else None

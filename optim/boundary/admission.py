@@ -43,27 +43,17 @@ class Admission:
     plan
         Queries, with their counts and their noise.
     filter
-        A further budget that pays for every answer; None for the plan alone.
+        A further budget, for the plan's neighboring relation, that pays for every answer; None for
+        the plan alone. A filter and correlated noise raise UnsupportedEvent.
     parts
         The plan's partitions; None if no query is disjoint.
     ledger
-        Earlier answers, within the plan; a new ledger when omitted.
+        Earlier answers, within the plan, or LedgerMismatch is raised; a new ledger when omitted.
 
     Attributes
     ----------
-    plan, ledger
-        As given.
     filtered
         Whether there is a filter.
-
-    Raises
-    ------
-    ValueError
-        If the filter is for another neighboring relation than the plan.
-    UnsupportedEvent
-        If there is a filter and a query with correlated noise.
-    LedgerMismatch
-        If the ledger is not within the plan.
     """
 
     def __init__(
@@ -93,19 +83,10 @@ class Admission:
         self._process = os.getpid()
 
     def asked(self, name: str, kind: str, noise_multiplier: float | None = None) -> Query:
-        """Return the query called ``name`` with the noise of this answer, or refuse it.
+        """Return the query of this name and kind with the noise of this answer, or refuse it.
 
-        Parameters
-        ----------
-        name, kind
-            Name of a query in the plan, and the kind that it must have.
-        noise_multiplier
-            Noise of this answer, of adaptive queries alone.
-
-        Raises
-        ------
-        NoiseReused
-            In a process that was forked since: it would draw the noise that its parent draws.
+        Adaptive queries alone have a ``noise_multiplier`` of the answer. In a forked process
+        NoiseReused is raised: the process would draw the noise that its parent draws.
         """
         if os.getpid() != self._process:
             raise NoiseReused(
@@ -150,11 +131,8 @@ class Admission:
     def spend(self, query: Query, count: int) -> None:
         """Write ``count`` answers into the ledger, or refuse them all and change nothing.
 
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's count, its adaptive budget, the records of a partition or the filter do
-            not allow all of them.
+        BudgetExceeded is raised unless the plan's count, its adaptive budget, the records of a
+        partition and the filter allow all of them.
         """
         if self._filter is None and query.composition != "disjoint":
             # The ledger refuses by itself what the plan does not allow.
@@ -173,28 +151,17 @@ class Admission:
             parts.allot(query, count, spent)
 
     def spend_in_order(self, answers: Iterable[tuple[Query, int]]) -> None:
-        """Write answers to several sequential queries, or refuse them all and change nothing.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's counts or the filter do not allow all of them.
-        """
+        """Write answers to several sequential queries, or refuse them all as :meth:`spend` does."""
         answers = list(answers)
         self._admit(answers)
         for query, count in answers:
             self.ledger.record(query, count)
 
     def in_turn(self, answers: Iterable[tuple[Query, int]]) -> Callable[[], None]:
-        """Return a function that writes these answers, one a call in their order, or refuse them.
+        """Return a function that writes these answers, one a call, or refuse them as :meth:`spend`.
 
         It is for a loop that may end early: the ledger then holds the answers that were given. A
         filter pays for all of them at once.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's counts or the filter do not allow all of them.
         """
         answers = list(answers)
         self._admit(answers)

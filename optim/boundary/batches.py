@@ -39,14 +39,10 @@ Rows = NDArray[np.intp]
 
 
 class Rounds:
-    """The rounds of one query, in turn.
+    """The rounds of one query with ``correlation``, in turn, about n records.
 
     Parameters
     ----------
-    query
-        With ``correlation``.
-    n
-        Number of records.
     dimension
         Number of parameters.
     sampling, noise
@@ -103,14 +99,10 @@ class Batches:
 
     Parameters
     ----------
-    plan
-        Whose queries are answered.
-    dimension
-        Number of parameters.
-    streams
-        The random streams of the run.
+    plan, dimension, streams
+        The plan, the number of parameters, and the random streams of the run.
     n
-        How many records there are: the plan's number, unless that is a public one.
+        Number of records, if it is not the plan's, which may be a public bound.
 
     Attributes
     ----------

@@ -43,17 +43,13 @@ class PrivateChoices:
     Parameters
     ----------
     records
-        Labels, shape (n,), or numbers, shape (n, d), finite.
+        Labels, shape (n,), or numbers, shape (n, d), finite; n is the plan's, or a ValueError is
+        raised.
     plan
-        What may be asked, for n records.
+        The queries, with their counts and their noise. An answer beyond them raises
+        BudgetExceeded, and no record is read for it.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
-        spawned), or None for fresh entropy from the operating system.
-
-    Raises
-    ------
-    ValueError
-        If the plan is for another number of records.
+        That of :func:`dpcal.optim.run`.
     """
 
     def __init__(self, records: NDArray[Any], plan: Plan, *, seed: Seed = None) -> None:
@@ -78,17 +74,8 @@ class PrivateChoices:
     def labels(self, query: str, column: int | None = None) -> NDArray[Any]:
         """Return the labels whose noisy counts exceed the query's threshold, in sort order.
 
-        Parameters
-        ----------
-        query
-            Name of a query of kind ``"labels"`` in the plan.
-        column
-            Number of a column of the records, where they have several.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's count is used up; no record is touched.
+        ``query`` is the name of a query of kind ``"labels"``, and ``column`` the number of a column
+        of records that have several.
 
         References
         ----------
@@ -106,7 +93,7 @@ class PrivateChoices:
         return kept
 
     def medians(self, column: int, cuts: ArrayLike, query: str) -> Vector:
-        """Return a private median of a column inside every interval between neighboring cuts.
+        """Return a private median of a column in each interval between neighboring cuts, (k,).
 
         A record lies in one interval at most, so that all of them together cost one answer. In an
         interval that holds m values, a point t has the score ``-|#(values < t) - m / 2|``, which
@@ -118,24 +105,14 @@ class PrivateChoices:
         column
             Number of a column of the records.
         cuts
-            Shape (k + 1,), nondecreasing; a function of what is public or was released.
+            Shape (k + 1,), nondecreasing; a function of public or released values.
         query
             Name of a query of kind ``"selection"`` in the plan, with ``max_norm`` at least 0.5.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (k,), each between its two cuts.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan's count is used up; no record is touched.
 
         References
         ----------
         Smith 2011 (the exponential mechanism for a quantile); Kaplan, Schnapp and Stemmer 2022,
-        Differentially private approximate quantiles (many of them, over a tree).
+        Differentially private approximate quantiles (several quantiles, over a tree).
         """
         edges = numbers("cuts", cuts)
         if edges.ndim != 1 or len(edges) < 2 or (np.diff(edges) < 0).any():

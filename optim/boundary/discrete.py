@@ -79,10 +79,13 @@ BLOCK = 1 << 14
 class DiscreteNormals:
     """Draws whole numbers x with probability proportional to exp(-x^2 / (2 S^2)).
 
+    The packages ``cryptography`` and ``python-flint`` are needed, or MissingExtra is raised.
+
     Parameters
     ----------
     standard_deviation
-        In [0.1, 2^56]: a lower bound on S, which is at most one part in 10^15 larger.
+        In [0.1, 2^56], or a ValueError is raised: a lower bound on S, which is at most one part in
+        10^15 larger.
     key
         32 secret bytes, for this object only; a stream, of which it takes the next words; or None
         for bytes of the operating system.
@@ -92,17 +95,10 @@ class DiscreteNormals:
     standard_deviation
         S, rounded down.
     factors
-        1, k_1, ..., k_m: what the terms of a sum are multiplied with.
+        1, k_1, ..., k_m: the factors of the terms of a sum.
     log2_total_variation
         Base-2 logarithm of a bound on the total-variation distance between the law of one number
         and the discrete Gaussian. Distances add up over coordinates and draws.
-
-    Raises
-    ------
-    ValueError
-        For a standard deviation outside of the range.
-    MissingExtra
-        Without the packages ``cryptography`` and ``python-flint``.
     """
 
     def __init__(self, standard_deviation: float, key: bytes | KeyStream | None = None) -> None:
@@ -123,16 +119,9 @@ class DiscreteNormals:
     ) -> DiscreteNormals:
         """Return noise for whole numbers that reveals no more than a Gaussian's.
 
-        A vector of whole numbers plus this noise is, up to the distance that
-        ``log2_total_variation`` bounds for each coordinate, a post-processing of the vector plus
-        independent Gaussians of the standard deviation that is given.
-
-        Parameters
-        ----------
-        standard_deviation
-            In (0, 2^55], of the Gaussian mechanism that the privacy claim is made for.
-        key
-            32 secret bytes, for this object only; a stream; or None for fresh ones.
+        The Gaussian, for which the privacy claim is made, has this standard deviation in (0, 2^55].
+        A vector of whole numbers plus the noise is a post-processing of the vector plus independent
+        Gaussians, up to the distance ``log2_total_variation`` for each coordinate.
         """
         sigma = _validate.within(2.0**-20, MOST / 2, standard_deviation=standard_deviation)
         return cls(math.hypot(sigma, SMOOTH) * (1 + 4e-16), key)
@@ -184,17 +173,10 @@ class DiscreteNormals:
 
 
 def smoothing(t: float) -> float:
-    """Bound how far a sum of exp(-(j - c)^2 / (2 t^2)) over whole j is from its mean over c.
+    """Bound the relative distance of a sum of exp(-(j - c)^2 / (2 t^2)) over whole j from its mean.
 
-    Parameters
-    ----------
-    t
-        At least 0.5, the standard deviation.
-
-    Returns
-    -------
-    float
-        2 sum_{j >= 1} exp(-2 pi^2 j^2 t^2), relative to the mean; by Poisson summation.
+    The mean is over c; t >= 0.5 is the standard deviation. The bound is 2 sum_{j >= 1} exp(-2 pi^2
+    j^2 t^2), by Poisson summation.
     """
     first = math.exp(-2 * (math.pi * t) ** 2)
     return 2 * first / (1 - first) * (1 + 1e-12)

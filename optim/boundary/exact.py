@@ -66,19 +66,10 @@ _NO_SUMS = (
 class DiscreteMechanism:
     """Exact sums with discrete Gaussian noise from cryptographic bits; totals are in grid steps.
 
-    Parameters
-    ----------
-    plan, dimension
-        Plan of the run, and number of parameters.
-    streams
-        Source of cryptographic words for this run alone.
-
-    Raises
-    ------
-    UnsupportedEvent
-        If a query has correlated noise, is one pass of descent, is about Hessians, or has Laplace
-        noise; if the plan has so many answers that the distances of their noise from its law add up
-        to more than 2^-64; or if its delta is below 2^-44.
+    The streams give cryptographic words for this run alone. UnsupportedEvent is raised if a query
+    has correlated or Laplace noise, is one pass of descent, or is about Hessians; if the plan has
+    so many answers that the distances of their noise from its law add up to more than 2^-64; or if
+    its delta is below 2^-44.
     """
 
     name = "discrete"

@@ -51,16 +51,8 @@ FEWEST = 4
 class Estimate:
     """State of a walk along gradient estimates; released values only.
 
-    Parameters
-    ----------
-    w
-        The iterate, shape (dimension,).
-    previous
-        The iterate before it.
-    gradient
-        The estimate of the gradient at ``previous``, by which ``w`` was reached.
-    step
-        Steps taken, at least 0.
+    It holds the iterate ``w`` and the ``previous`` one, shape (dimension,), the estimate
+    ``gradient`` at ``previous``, which led to ``w``, and the number of steps taken.
     """
 
     w: Vector
@@ -77,15 +69,8 @@ class Estimate:
 class Loops:
     """The fused loops over one oracle's answers.
 
-    Parameters
-    ----------
-    oracle
-        About an objective with a kernel.
-
-    Raises
-    ------
-    TypeError
-        If the oracle is not a :class:`dpcal.optim.PrivateOracle`, or its objective has no kernel.
+    A TypeError is raised unless the oracle is a :class:`dpcal.optim.PrivateOracle` about an
+    objective with a kernel.
     """
 
     def __init__(self, oracle: Oracle) -> None:
@@ -104,15 +89,7 @@ class Loops:
 
     @staticmethod
     def fit(oracle: object, *names: str) -> bool:
-        """Return whether the answers to all of these queries can be taken in fused loops.
-
-        Parameters
-        ----------
-        oracle
-            Any oracle.
-        names
-            Names of queries in its plan.
-        """
+        """Return whether the answers to all queries of these names can be taken in fused loops."""
         return _compiled(oracle) and all(plain(oracle.plan.query(name)) for name in names)
 
     def descend(
@@ -124,7 +101,11 @@ class Loops:
         radius: float = math.inf,
         average: tuple[Vector, int] | None = None,
     ) -> tuple[Vector, Vector | None]:
-        """Take several gradient steps.
+        """Take several gradient steps; return the last iterate and the continued mean.
+
+        The mean is None without averaging. Both may be infinite or NaN if the learning rate is too
+        large: noise and clipped sums are finite, but iterates can overflow. BudgetExceeded is
+        raised if fewer answers remain than steps; no record is read and no step is taken.
 
         Parameters
         ----------
@@ -139,20 +120,8 @@ class Loops:
             Radius > 0 of the ball around the origin that each iterate is projected onto; infinite
             for none.
         average
-            A mean of iterates, shape (dimension,), and how many it is the mean of, to be continued;
-            None for no averaging.
-
-        Returns
-        -------
-        tuple
-            The last iterate and the continued mean (None without averaging). They may be infinite
-            or NaN when the learning rate is too large: noise and clipped sums are finite, but
-            iterates can overflow.
-
-        Raises
-        ------
-        BudgetExceeded
-            If fewer than k answers remain; no record is touched and no step is taken.
+            A mean of iterates, shape (dimension,), and their number, to be continued; None for no
+            averaging.
         """
         w = self._parameters("w", w)
         rates = _learning_rates(learning_rates)
@@ -194,11 +163,13 @@ class Loops:
         period: int,
         learning_rate: float,
     ) -> Estimate:
-        """Take several steps along a gradient estimate that differences keep up to date.
+        """Take steps along a gradient estimate that differences update; return the last state.
 
         The estimate of step t is an answer to ``refresh`` if t is a multiple of ``period``;
         otherwise an answer to ``difference``, between the iterate and the one before, is added to
-        it. Then the step moves against the estimate. The ledger holds the answers in this order.
+        it. Then the step moves against the estimate. The ledger holds the answers in this order. If
+        iterates would overflow, the state is that of the last finite one, with all answers in the
+        ledger. BudgetExceeded is raised, before any record is read, if too few answers remain.
 
         Parameters
         ----------
@@ -208,23 +179,10 @@ class Loops:
             Names of queries of kinds ``"gradient"`` and ``"gradient difference"`` in the plan, not
             adaptive, not disjoint and with independent noise. ``difference`` may be None if
             ``period`` is 1.
-        steps
-            Number of steps, at least 1.
-        period
-            Steps from one fresh gradient to the next, at least 1.
+        steps, period
+            Number of steps, and steps from one fresh gradient to the next, both at least 1.
         learning_rate
             A number > 0.
-
-        Returns
-        -------
-        Estimate
-            After ``steps`` steps, or fewer if iterates would overflow: then at the last finite one,
-            with all answers in the ledger.
-
-        Raises
-        ------
-        BudgetExceeded
-            If fewer answers remain than the steps need; no record is touched, nothing is spent.
         """
         eta = _validate.positive(learning_rate=learning_rate)
         first, last = estimate.step, estimate.step + _validate.count(steps=steps)

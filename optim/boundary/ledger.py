@@ -36,8 +36,8 @@ ONE_OF_A_SILO = "one record of one silo, all other records fixed"
 class Ledger(Priced):
     """Append-only record of noisy answers, in the order in which they were released.
 
-    An entry is the :class:`~dpcal.calibrate.Query` that was answered, its ``count`` being how many
-    times in a row.
+    An entry is the :class:`~dpcal.calibrate.Query` that was answered; its ``count`` is the number
+    of answers in a row. A ledger :meth:`of` a plan refuses answers that the plan does not allow.
 
     Parameters
     ----------
@@ -47,10 +47,6 @@ class Ledger(Priced):
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``.
     entries
         Earlier answers.
-
-    See Also
-    --------
-    Ledger.of : a ledger that refuses what a plan does not allow.
     """
 
     def __init__(
@@ -72,18 +68,15 @@ class Ledger(Priced):
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
-        """Return an empty ledger that refuses what a plan does not allow."""
+        """Return an empty ledger that refuses answers that a plan does not allow."""
         made = cls(plan.n, plan.neighboring_relation)
         made._allowed = {query.name: query for query in plan.queries}
         return made
 
     def within(self, plan: Plan) -> Self:
-        """Return this ledger, which from now on refuses what a plan does not allow.
+        """Return this ledger, which from now on refuses answers that a plan does not allow.
 
-        Raises
-        ------
-        LedgerMismatch
-            If what it holds is not within the plan.
+        LedgerMismatch is raised if its entries are not within the plan.
         """
         check_ledger(self, plan, exact=False)
         self._allowed = {query.name: query for query in plan.queries}
@@ -101,7 +94,7 @@ class Ledger(Priced):
 
     @property
     def entries(self) -> tuple[Query, ...]:
-        """The answers so far; a query's ``count`` is how many times in a row it was answered."""
+        """The answers so far; a query's ``count`` is the number of answers to it in a row."""
         return tuple(_counted(query, count) for query, count in self._rows)
 
     @property
@@ -110,13 +103,7 @@ class Ledger(Priced):
         return sum(self._counts.values())
 
     def record(self, query: Query, count: int = 1) -> None:
-        """Append ``count`` >= 1 answers to ``query``.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the ledger belongs to a plan (see :meth:`of`) that does not allow these answers.
-        """
+        """Append ``count`` >= 1 answers; BudgetExceeded if the plan does not allow them."""
         if count != 1:
             count = _validate.count(count=count)
         self.check(query, count)
@@ -133,12 +120,12 @@ class Ledger(Priced):
             self._shares[query.budget] = self._shares.get(query.budget, 0) + share
 
     def allows(self, query: Query, count: int = 1) -> bool:
-        """Return whether answers to an adaptive query fit into what is left of its budget."""
+        """Return whether answers to an adaptive query fit into the rest of its budget."""
         spent = self._shares.get(query.budget or 0.0, 0)
         return spent + count * _scaled(query.share_of_one) <= _WHOLE
 
     def check(self, query: Query, count: int = 1) -> None:
-        """Raise what :meth:`record` would raise on account of the plan; nothing is written."""
+        """Raise the errors of :meth:`record` that are due to the plan; nothing is written."""
         if self._allowed is None:
             return
         planned = self._allowed.get(query.name)
@@ -158,20 +145,20 @@ class Ledger(Priced):
             )
 
     def count(self, name: str) -> int:
-        """Return how often the query called ``name`` was answered."""
+        """Return the number of answers to the query called ``name``."""
         return self._counts.get(name, 0)
 
     def share(self, budget: float) -> Fraction:
-        """Return which share of an adaptive budget was spent, rounded up; at most 1 if kept.
+        """Return the share of an adaptive budget that was spent, rounded up; at most 1 if kept.
 
-        It must not be converted to an epsilon: how much a run spends adaptively is itself one of
-        its outputs. What was spent, whatever the share, costs the whole budget.
+        It must not be converted to an epsilon: the amount that a run spends adaptively is one of
+        its outputs. A run costs the whole budget, whatever its share.
         """
         return Fraction(self._shares.get(budget, 0), _WHOLE)
 
     @property
     def totals(self) -> tuple[Query, ...]:
-        """The distinct mechanisms in order of first use; ``count`` is how often each was used."""
+        """The distinct mechanisms in order of first use; ``count`` is the number of uses."""
         counts: dict[Query, int] = {}
         for query, count in self._rows:
             mechanism = _counted(query, 1)
@@ -180,16 +167,11 @@ class Ledger(Priced):
 
     @property
     def event(self) -> DpEvent:
-        """The event of everything released; order costs nothing, so equal ones are gathered.
+        """The event of all releases, with equal mechanisms gathered: their order does not matter.
 
-        Correlated noise costs its whole strategy once its first answer was given.
-
-        Raises
-        ------
-        LedgerMismatch
-            If adaptive answers spent more than their budget, there are more answers with
-            correlated noise than their strategy has steps, or a partition has more parts than
-            there are records for.
+        Correlated noise costs its whole strategy from its first answer on. LedgerMismatch is raised
+        if adaptive answers spent more than their budget, there are more answers with correlated
+        noise than their strategy has steps, or a partition has more parts than records.
         """
         return self.under()[0]
 
@@ -252,11 +234,8 @@ class Ledger(Priced):
     def from_json(cls, document: str) -> Ledger:
         """Read a ledger written by :meth:`to_json`.
 
-        Raises
-        ------
-        ValueError
-            If the document is not JSON, lacks a field, has an unknown one, or a value is out of
-            range.
+        A ValueError is raised if the document is not JSON, lacks a field, has an unknown one, or
+        has a value out of range.
         """
         try:
             fields = json.loads(document)
@@ -281,7 +260,7 @@ class Ledger(Priced):
 
 
 def check_ledger(ledger: Ledger, plan: Plan, *, exact: bool) -> None:
-    """Refuse a ledger that is not within a plan; if ``exact``, one that is not all of it."""
+    """Refuse a ledger that is not within a plan; if ``exact``, also an incomplete one."""
     about = (ledger.n, ledger.neighboring_relation)
     if about != (plan.n, plan.neighboring_relation):
         raise LedgerMismatch(

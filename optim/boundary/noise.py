@@ -50,15 +50,9 @@ class Mechanism(Protocol):
     """Sums clipped contributions and adds noise. Totals are arrays in the mechanism's own units.
 
     The sums take an objective, parameters of shape (dimension,), row numbers in [0, n), and the
-    bound > 0 on the size of each record's contribution. A contribution that is not finite counts
-    as zero.
-
-    Attributes
-    ----------
-    name
-        The value of the keyword ``noise`` that stands for it.
-    fused
-        Whether compiled loops, which draw Gaussians in doubles, may take its place.
+    bound > 0 on the size of each record's contribution. A contribution that is not finite counts as
+    zero. ``name`` is the value of the keyword ``noise`` of :func:`dpcal.optim.run`, and ``fused``
+    is whether compiled loops, which draw Gaussians in doubles, may replace the mechanism.
     """
 
     name: str
@@ -93,34 +87,17 @@ class Mechanism(Protocol):
     def noisy_mean(
         self, total: Any, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
-        """Return a total with the query's noise, divided by a public size.
+        """Return a total with the query's noise, divided by a public ``size`` > 0.
 
-        Parameters
-        ----------
-        total
-            As the other methods return it; not used again.
-        query
-            Gives the noise multiplier, in units of the bound.
-        bound
-            On the norm of one record's contribution.
-        size
-            Public divisor > 0.
-        row
-            A row of C^-1 z for correlated noise, shape (dimension,); None for independent noise.
+        The noise is the query's multiplier times ``bound``, which bounds the norm of one record's
+        contribution. ``row`` is a row of C^-1 z for correlated noise, shape (dimension,); None for
+        independent noise. The total must not be used again.
         """
         ...
 
 
 class GaussianMechanism:
-    """Sums and Gaussian noise in floating point: the faster mechanism; see docs/security.md.
-
-    Parameters
-    ----------
-    plan, dimension
-        Of the run.
-    streams
-        Gives the generator of noise.
-    """
+    """Sums and Gaussian noise in floating point: the faster mechanism; see docs/security.md."""
 
     name = "gaussian"
     fused = True
@@ -147,13 +124,7 @@ class GaussianMechanism:
     def noisy_mean(
         self, total: Vector, query: Query, bound: float, *, size: float, row: Vector | None = None
     ) -> Vector:
-        """See :class:`Mechanism`.
-
-        Raises
-        ------
-        NonFiniteAnswer
-            If a regulariser overflowed; nothing is released.
-        """
+        """See :class:`Mechanism`; NonFiniteAnswer is raised if a regulariser overflowed."""
         if not np.isfinite(total).all():
             # Clipped sums are finite, so that only a regulariser at huge parameters gets here.
             raise NonFiniteAnswer(
@@ -171,15 +142,7 @@ class GaussianMechanism:
 def add_correlated(
     out: NDArray[np.float64], standard_deviation: float, row: NDArray[np.float64]
 ) -> None:
-    """Add a row of C^-1 z, times the standard deviation of z, to ``out``, in place.
-
-    Parameters
-    ----------
-    out, row
-        Shape (d,).
-    standard_deviation
-        At least 0.
-    """
+    """Add a row of C^-1 z times the standard deviation >= 0 of z to ``out`` in place, both (d,)."""
     out += standard_deviation * row
 
 

@@ -117,11 +117,8 @@ def _started_inside(start: Callable[[Thread], None]) -> Callable[[Thread], None]
 def observing(observer: Observer) -> Iterator[None]:
     """Let ``observer`` watch every oracle that is opened inside, and in threads started inside.
 
-    Raises
-    ------
-    UnobservedOracle
-        At the end, if the process opened an oracle elsewhere meanwhile: in a thread that was there
-        before, which may belong to the code inside or not.
+    UnobservedOracle is raised at the end if the process opened an oracle elsewhere meanwhile: in an
+    older thread, which may belong to the code inside or not.
     """
     before, token = _OBSERVER.set(observer), _ACTIVE.begin()
     try:

@@ -44,15 +44,12 @@ class Pass:
 
     Parameters
     ----------
-    learning_rate
-        eta > 0.
-    max_norm
-        Clipping bound > 0 on each record's gradient.
+    learning_rate, max_norm
+        eta > 0, and the clipping bound > 0 on each record's gradient.
     pull, target
         Strength >= 0 and center of the regulariser in each coordinate, shape (dimension,).
     radius
-        Radius > 0 of the ball around the origin that each iterate is projected onto; infinite for
-        none.
+        That of :func:`dpcal.optim.run`.
     """
 
     learning_rate: float
@@ -74,16 +71,9 @@ class Pass:
     ) -> Self:
         """Return the pass that answers a query, which bounds how far a record moves its mean.
 
-        Parameters
-        ----------
-        query
-            Its ``max_norm`` is the learning rate times the bound on gradients.
-        objective
-            Gives the regulariser that every step includes.
-        learning_rate, radius
-            Of the pass.
-        strength, center
-            Of a further regulariser ``strength / 2 ||w - center||^2``; the origin for None.
+        The query's ``max_norm`` is the learning rate times the bound on gradients. Steps include
+        the objective's regulariser and a further one, ``strength / 2 ||w - center||^2``, whose
+        center is the origin for None.
         """
         eta = _validate.positive(learning_rate=learning_rate)
         pull = np.full(objective.dimension, _validate.non_negative(strength=strength))

@@ -162,22 +162,11 @@ class Admitted:
     def resumed(cls, objective: Objective, plan: Plan, state: Mapping[str, Any]) -> Self:
         """Return an oracle that goes on where another one stopped, with the same randomness.
 
-        Use a state once. Two oracles from one state add equal noise, so that the difference of
-        their answers at different parameters has none.
-
-        Parameters
-        ----------
-        objective, plan
-            Those of the oracle that stopped.
-        state
-            Its :meth:`state`.
-
-        Raises
-        ------
-        ValueError
-            If the plan has queries with independent noise: their generators keep no count.
-        LedgerMismatch
-            If the state's ledger is not within the plan.
+        ``state`` is the :meth:`state` of an oracle of this objective and plan. Use a state once:
+        two oracles from one state add equal noise, so that the difference of their answers at
+        different parameters has none. A plan with independent noise raises a ValueError, because
+        its generators keep no count; a state whose ledger is not within the plan raises
+        LedgerMismatch.
         """
         if any(query.correlation is None for query in plan.queries):
             raise ValueError("plan must have correlated noise in all of its queries to be resumed.")
@@ -216,34 +205,17 @@ class PrivateOracle(Admitted):
     Parameters
     ----------
     objective
-        Objective that holds the records.
+        Objective that holds the plan's number of records. A user's own is refused by
+        BrokenObjective if its sums are not those of its records.
     plan
         Queries, with their counts and their noise.
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which children are
-        spawned), or None for fresh entropy from the operating system. Sampling, noise, partitions
-        and public choices have independent streams.
+    seed, noise
+        Those of :func:`dpcal.optim.run`. Sampling, noise, partitions and public choices have
+        independent streams. Discrete noise raises UnsupportedEvent for a query that is not a sum
+        with independent noise (see :mod:`dpcal.optim.boundary.exact`).
     filter
         A further budget that pays for every answer, for instance one that several runs about the
         same records share; None for the plan alone.
-    noise
-        ``"gaussian"``, in floating point and fast; or ``"discrete"``: contributions are rounded
-        to a grid and summed exactly, and noise is a discrete Gaussian from cryptographic bits, at
-        the same price (see :mod:`dpcal.optim.boundary.exact`).
-
-    Attributes
-    ----------
-    objective, plan, noise
-        As given.
-
-    Raises
-    ------
-    ValueError
-        If the plan is for another number of records than the objective has.
-    BrokenObjective
-        If the objective is a user's own, and its sums are not those of its records.
-    UnsupportedEvent
-        If ``noise`` is discrete and a query is not a sum with independent noise.
 
     Notes
     -----
@@ -353,6 +325,10 @@ class PrivateOracle(Admitted):
         times the clipping bound (see :mod:`dpcal.optim.boundary.one_pass`). A loss that is not
         smooth enough for that is scaled down, so that the claim does not rest on constants.
 
+        UnsupportedEvent is raised, before any record is read, if no theorem says that clipped steps
+        are contractions: for losses that are not convex, not of a linear model, or a step size
+        above 2 over the regulariser's smoothness.
+
         Parameters
         ----------
         w, query
@@ -362,21 +338,7 @@ class PrivateOracle(Admitted):
         strength, center
             Of a further regulariser ``strength / 2 ||w - center||^2``; the origin when omitted.
         radius
-            Radius > 0 of the ball around the origin that each iterate is projected onto; infinite
-            for none.
-
-        Returns
-        -------
-        numpy.ndarray
-            The mean of the iterates at which gradients were taken, plus Gaussian noise; shape
-            (dimension,).
-
-        Raises
-        ------
-        UnsupportedEvent
-            If no theorem says that clipped steps are contractions: for losses that are not convex,
-            not of a linear model, or a step size above 2 over the regulariser's smoothness. No
-            record is touched.
+            That of :func:`dpcal.optim.run`.
         """
         w = self._parameters("w", w)
         center = None if center is None else self._parameters("center", center)

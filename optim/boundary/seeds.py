@@ -114,15 +114,8 @@ def replaying() -> Iterator[None]:
 class KeyStream:
     """Pseudo-random words: AES-256 in counter mode, encrypting zeros.
 
-    Parameters
-    ----------
-    key
-        32 secret bytes, for one stream only; None takes them from the operating system.
-
-    Raises
-    ------
-    MissingExtra
-        Without the package ``cryptography``.
+    The key has 32 secret bytes, for one stream only; None takes them from the operating system.
+    Without the package ``cryptography`` MissingExtra is raised.
     """
 
     def __init__(self, key: bytes | None = None) -> None:
@@ -140,13 +133,7 @@ class KeyStream:
         return self._position
 
     def move_to(self, position: int) -> None:
-        """Go on as if so many words had been taken.
-
-        Parameters
-        ----------
-        position
-            A whole number >= 0.
-        """
+        """Go on as if ``position`` >= 0 words had been taken."""
         if not isinstance(position, int) or position < 0:
             raise ValueError(f"position must be a whole number >= 0, got {position!r}.")
         # A block of the cipher is two words.
@@ -183,11 +170,9 @@ class Streams:
 
     Parameters
     ----------
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (both of which
-        spawn a child), or None for fresh entropy from the operating system.
-    plan
-        Plan of the run.
+    seed, plan
+        Those of :func:`dpcal.optim.run`; both generators and seed sequences spawn a child. Another
+        seed raises a TypeError or a ValueError.
     digest
         Returns bytes that tell the records apart; called only if a seed was given.
 
@@ -198,13 +183,8 @@ class Streams:
     public
         Generator of public choices, from a root of its own.
     in_file
-        Whether a file holds every answer before it is released: then the file says which rows of
-        correlated noise were used, and one that was drawn and not released is drawn again.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the seed is none of these.
+        Whether a file holds every answer before it is released: then the file records which rows
+        of correlated noise were used, and a row that was drawn and not released is drawn again.
     """
 
     def __init__(self, seed: Seed, plan: Plan, digest: Callable[[], bytes]) -> None:
@@ -302,15 +282,9 @@ class Streams:
 
 
 def spawned(seed: Seed, count: int) -> list[Seed]:
-    """Return a seed for each of several oracles: itself for one, and children of it for more.
+    """Return a seed for each of ``count`` >= 1 oracles: itself for one, children of it for several.
 
-    Parameters
-    ----------
-    seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (both of which spawn a
-        child), or None for fresh entropy from the operating system.
-    count
-        At least 1.
+    The seed is that of :func:`dpcal.optim.run`.
     """
     if count == 1 or seed is None:
         return [seed] * count

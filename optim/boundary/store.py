@@ -69,16 +69,16 @@ _PATIENCE = 10.0
 class StoredOracle:
     """An oracle whose answers are in a file before they leave it.
 
+    A ValueError is raised if the file is not such a store, or has another plan or other records.
+
     Parameters
     ----------
     path
         Of the file, which is made if there is none. Only its owner can read it.
-    objective, plan
-        Objective that holds the records, and plan; of a run in the file, the same as before.
+    objective, plan, noise
+        As of a :class:`dpcal.optim.PrivateOracle`; for a run in the file, the same as before.
     seed
         Of a new run. A run in the file keeps its own randomness.
-    noise
-        ``"gaussian"`` or ``"discrete"``: of a run in the file, the same as before.
     every
         Answers of a transaction, at least 1. With more than 1, the caller must call :meth:`flush`
         before anything that depends on an answer leaves the process.
@@ -86,12 +86,7 @@ class StoredOracle:
     Attributes
     ----------
     closes_with_run
-        Whether a run lets go of the file when it ends.
-
-    Raises
-    ------
-    ValueError
-        If the file is not such a store, or is of another plan or of other records.
+        Whether the file is closed when a run ends.
     """
 
     def __init__(
@@ -170,7 +165,7 @@ class StoredOracle:
 
     @property
     def held(self) -> Ledger:
-        """All that was released: what the file holds, while the run has not caught up with it."""
+        """All releases: the content of the file, while the run has not caught up with it."""
         return read_ledger(self._path) if self._position < self._stored else self.ledger
 
     @property
@@ -229,10 +224,8 @@ class StoredOracle:
     def flush(self) -> None:
         """Write the answers that are waiting, in one transaction.
 
-        Raises
-        ------
-        LedgerMismatch
-            If another run has opened the file since; nothing that is waiting may be released.
+        LedgerMismatch is raised if another run has opened the file since; no waiting answer may
+        then be released.
         """
         with self._lock:
             if not self._waiting:
@@ -247,7 +240,7 @@ class StoredOracle:
             self._waiting.clear()
 
     def close(self) -> None:
-        """Write what is waiting, and let go of the file."""
+        """Write the waiting answers, and close the file."""
         try:
             self.flush()
         finally:
@@ -336,18 +329,7 @@ class StoredOracle:
 
 
 def read_ledger(path: str | os.PathLike[str]) -> Ledger:
-    """Return the ledger of everything that the run in a store has released.
-
-    Parameters
-    ----------
-    path
-        Of the store.
-
-    Raises
-    ------
-    ValueError
-        If there is no store.
-    """
+    """Return the ledger of all releases of the run in a store; a ValueError if there is none."""
     if not Path(path).exists():
         raise ValueError(f"path must be of a store, got {str(path)!r}, where there is none.")
     file = _opened(Path(path))

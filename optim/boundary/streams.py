@@ -97,30 +97,20 @@ class NoiseStream:
 
     Parameters
     ----------
-    strategy
-        Gives C.
-    dimension
-        Length >= 1 of a row.
+    strategy, dimension
+        The strategy C, and the length >= 1 of a row.
     seed
-        An integer >= 0, a ``numpy.random.SeedSequence`` or a ``Generator`` (of which a child is
-        spawned), or None for fresh entropy from the operating system.
+        That of :func:`dpcal.optim.run`.
     replay
         Draw the rows of z that a step reuses again instead of storing them: no memory beyond a
-        chunk, at the price of drawing ``strategy.inverse_bands`` rows a step. Only for strategies
-        whose inverse has few bands, such as ``LambdaCGD`` and ``BISR``. The rows are the same, bit
-        for bit.
+        chunk, and ``strategy.inverse_bands`` rows are drawn a step. Only for strategies whose
+        inverse has few bands, such as ``LambdaCGD`` and ``BISR``; others raise a ValueError. The
+        rows are the same, bit for bit.
 
     Attributes
     ----------
-    strategy, dimension, replay
-        As given.
     step
         Number of the next row, from 0.
-
-    Raises
-    ------
-    ValueError
-        If ``replay`` is True for a strategy whose inverse is not banded.
     """
 
     def __init__(
@@ -159,20 +149,11 @@ class NoiseStream:
         return self.read()
 
     def read(self, out: Vector | None = None) -> Vector:
-        """Return the next row, shape (dimension,).
+        """Return the next row, shape (dimension,), in ``out`` or in a new array when omitted.
 
-        Parameters
-        ----------
-        out
-            Where to write it: doubles in one block, shape (dimension,); a new array when omitted.
-
-        Raises
-        ------
-        ValueError
-            If all rows have been read, or ``out`` has another shape.
-        RuntimeError
-            If the read before was interrupted: rows kept for later ones may be half written, and
-            noise from them would have another law.
+        ``out`` holds doubles in one block; another shape, or a read after the last row, raises a
+        ValueError. If the read before was interrupted a RuntimeError is raised: rows kept for later
+        ones may be half written, and noise from them would have another law.
         """
         if not self._whole:
             raise RuntimeError(
@@ -218,18 +199,10 @@ class NoiseStream:
     def at(self, step: int) -> NoiseStream:
         """Return a stream of the same rows whose next row is ``step``.
 
+        A ValueError is raised for a step outside of [0, steps].
+
         Rows before it are drawn again where the recurrence needs them: the last few if C^-1 is
         banded, all of them otherwise.
-
-        Parameters
-        ----------
-        step
-            In [0, steps].
-
-        Raises
-        ------
-        ValueError
-            If the stream has no such row.
         """
         if isinstance(step, bool) or not isinstance(step, int | np.integer):
             raise TypeError(f"step must be a whole number, got {step!r}.")
@@ -265,13 +238,7 @@ class NoiseStream:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> NoiseStream:
-        """Return the stream that :meth:`to_dict` wrote, at the same step.
-
-        Raises
-        ------
-        ValueError
-            If the document is not such a state.
-        """
+        """Return the stream of a :meth:`to_dict`, at the same step; ValueError if it is not one."""
         try:
             strategy = Strategy.from_dict(document["strategy"])
             key = np.array([int(word, 16) for word in document["key"]], dtype=np.uint64)

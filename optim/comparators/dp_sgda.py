@@ -74,6 +74,8 @@ def dp_sgda(
 ) -> MinimaxResult:
     """Descend in x and ascend in y by DP-SGDA, spending a plan. A comparator.
 
+    The status is ``"not-applicable"``: there are no escape phases. Callbacks receive (x, y).
+
     Parameters
     ----------
     objective, initial, initial_dual, dual_set
@@ -81,12 +83,6 @@ def dp_sgda(
     output
         ``"tail"`` returns the mean of the last half of the iterates, ``"last"`` the last one; both
         are as private.
-
-    Returns
-    -------
-    MinimaxResult
-        With the status ``"not-applicable"``: there are no escape phases. Callbacks receive
-        (x, y).
 
     References
     ----------

@@ -45,10 +45,7 @@ def _sto_settings(objective: Objective | Oracle, plan: Plan) -> Settings:
 def sto_spider(run: Run, oracle: Oracle, plan: Plan, *, period: int) -> MinimaxResult:
     """Minimise by Sto-SPIDER, spending a plan. A comparator.
 
-    Returns
-    -------
-    MinimaxResult
-        Whose ``x`` is all of its parameters.
+    The result's ``x`` is all of its parameters.
 
     References
     ----------
@@ -68,13 +65,9 @@ def ada_dp_spider(run: Run, oracle: Oracle, plan: Plan, *, allowed: float) -> Mi
     """Minimise by Ada-DP-SPIDER, spending a plan. A comparator.
 
     A step refreshes the estimate if the squared moves since the last refresh have summed up to the
-    plan's ``drift`` and a refresh is left; it takes a difference otherwise.
-
-    Returns
-    -------
-    MinimaxResult
-        Whose ``x`` is all of its parameters. The run costs its whole plan, for how often it
-        refreshed is one of its outputs.
+    plan's ``drift`` and a refresh is left; it takes a difference otherwise. The run costs its whole
+    plan, for how often it refreshed is one of its outputs. The result's ``x`` is all of its
+    parameters.
 
     References
     ----------

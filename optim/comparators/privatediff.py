@@ -77,16 +77,8 @@ def privatediff(
 ) -> MinimaxResult:
     """Descend in x along estimates that restarts and differences keep. A comparator.
 
-    Parameters
-    ----------
-    objective, initial, initial_dual, dual_set
-        Those of :func:`dpcal.optim.dp_rgda`.
-
-    Returns
-    -------
-    MinimaxResult
-        With the status ``"not-applicable"``: there are no escape phases. Callbacks receive
-        (x, y).
+    The keywords are those of :func:`dpcal.optim.dp_rgda`. The status is ``"not-applicable"``: there
+    are no escape phases. Callbacks receive (x, y).
 
     References
     ----------

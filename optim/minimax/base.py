@@ -76,12 +76,11 @@ class MinimaxObjective(Objective):
     block_shares
         None to clip a record's two blocks together to C. A pair of numbers > 0 clips each block
         alone, to C times its share of their root of squares, so that both together stay within C;
-        each block has the noise of C then.
+        each block has the noise of C then. The attribute is scaled to squares that sum to at most
+        1.
 
     Attributes
     ----------
-    dimensions, dual_set, primal_l2, dual_l2, block_shares
-        As given; the shares are scaled so that their squares sum to at most 1.
     pairs
         Compiled form of the clipped sums, if any, for the inner loop of DP-RGDA.
     """

@@ -92,13 +92,7 @@ class Minimax(MinimaxObjective):
         return np.concatenate(tables, axis=1)
 
     def record_losses(self, w: Vector, rows: Rows) -> Vector:
-        """See :meth:`MinimaxObjective.record_losses`.
-
-        Raises
-        ------
-        TypeError
-            If no ``loss`` was given.
-        """
+        """See :meth:`MinimaxObjective.record_losses`; a TypeError is raised without a ``loss``."""
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         x, y = self.split(w)

@@ -148,6 +148,9 @@ def dp_rgda(
 ) -> MinimaxResult:
     """Find a second-order stationary point of the value function Phi by DP-RGDA, spending a plan.
 
+    A run that is certified stops early, and costs all that was planned. Callbacks receive outer
+    steps and (x, y).
+
     Parameters
     ----------
     objective
@@ -156,20 +159,14 @@ def dp_rgda(
         variable then, and Phi is the objective itself.
     initial, initial_dual
         Where x and y start, shapes (d1,) and (d2,); the origin when omitted. They must not depend
-        on the records. With ``warm_start`` in the plan, y climbs at x_0 first, and pays for it.
+        on the records. With ``warm_start`` in the plan, y first climbs at x_0, by planned answers.
     dual_set
         Set of y; the problem's own when omitted.
-
-    Returns
-    -------
-    MinimaxResult
-        A run that is certified stops early, and costs all that was planned. Callbacks receive
-        outer steps and (x, y).
 
     References
     ----------
     Xu et al. 2026, Algorithms 1 to 3, corrected: see the errata. The second-order part of its
-    theorems is not proved there; that a run is certified is the algorithm's sign, not a proof.
+    theorems is not proved there: the status ``"certified"`` is not a proof.
     """
     x, y = blocks.split(run.w)
     with run.answering():

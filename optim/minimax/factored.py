@@ -91,14 +91,10 @@ class Factored(MinimaxObjective):
         return np.asarray(self._X[rows] @ w[: self._X.shape[1]])
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores of records, shape (m,), for parameters whose first ones are weights.
+        """Return the linear model's scores of new records of shape (m, d), shape (m,).
 
-        Parameters
-        ----------
-        X
-            Records without the constant feature, shape (m, d).
-        w
-            Parameters, of which the first are weights and the intercept, if there is one.
+        The records have no constant feature; the first parameters are the weights, and the
+        intercept if there is one.
         """
         table = np.asarray(X, dtype=np.float64)
         weights = np.asarray(w, dtype=np.float64)[: self._X.shape[1]]

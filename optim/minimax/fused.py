@@ -54,15 +54,7 @@ class PairLoops:
 
     @classmethod
     def over(cls, oracle: object, refresh: str, difference: str) -> Self | None:
-        """Return the loop over an oracle's answers, or None if they cannot be taken in it.
-
-        Parameters
-        ----------
-        oracle
-            Any oracle.
-        refresh, difference
-            Names of two queries in its plan.
-        """
+        """Return the loop over an oracle's answers to two queries; None where it does not apply."""
         if not isinstance(oracle, PrivateOracle) or oracle._answers is None:
             return None
         queries = [query for query in oracle.plan.queries if query.name in (refresh, difference)]
@@ -86,10 +78,15 @@ class PairLoops:
     ) -> tuple[Vector, Vector]:
         """Take an outer step: K estimates of both gradients, and y's steps between them.
 
+        The result is the estimate that is kept, shape (dimension,), and its y. BudgetExceeded is
+        raised if fewer answers remain than the step needs; no record is touched and nothing is
+        spent. NonFiniteAnswer is raised if y would not be finite, or an iterate is too far from the
+        one before; the ledger holds the answers that were given until then.
+
         Parameters
         ----------
         at, before
-            (x, y) now, and where the last estimate was; shape (dimension,), finite.
+            (x, y) now, and at the last estimate; shape (dimension,), finite.
         estimate
             Of both gradients at ``before``, shape (dimension,), finite.
         refreshed, literal, shortest
@@ -99,19 +96,6 @@ class PairLoops:
             K, at least 1, and the step size > 0 of y.
         project
             Function that returns the point of Y nearest to its argument, shape (d2,).
-
-        Returns
-        -------
-        tuple
-            The estimate that is kept, shape (dimension,), and the y that it is about.
-
-        Raises
-        ------
-        BudgetExceeded
-            If fewer answers remain than the step needs; no record is touched, nothing is spent.
-        NonFiniteAnswer
-            If y would not be finite, or an iterate is too far from the one before; the ledger holds
-            the answers that were given until then.
         """
         at, before, estimate = (numbers("w", w).copy() for w in (at, before, estimate))
         refresh, difference = self._queries

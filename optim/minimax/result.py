@@ -59,8 +59,7 @@ class MinimaxResult(Result):
     anchors
         Every point from which an escape was tried, in order.
     estimate_norms
-        Norm of the estimated gradient in x at each outer step, shape (steps taken,). It was
-        released.
+        Released norms of the estimated gradient in x at each outer step, shape (steps taken,).
     """
 
     primal_dimension: int

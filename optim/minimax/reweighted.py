@@ -82,8 +82,7 @@ class FairClassification(_Reweighted):
     X, labels, primal_l2, fit_intercept, class_labels, block_shares
         See :class:`dpcal.optim.minimax.factored.Factored`.
     groups
-        Number of each record's group in [0, G), shape (n,). A record's group is protected as its
-        other values are.
+        Number of each record's group in [0, G), shape (n,). It is protected like its other values.
     dual_l2
         Strength > 0 of the regulariser of y: mu of the problem.
     shares

@@ -38,12 +38,8 @@ class ToySaddle(MinimaxObjective):
     <zeta, y> + s/2 ||x||^2 + t <x, y>``, with xi and zeta uniform in [-1/2, 1/2]^2, s and t in
     [-1/5, 1/5], each centred over the records.
 
-    Parameters
-    ----------
-    n, seed
-        Number of records, at least 2, and their seed: an integer >= 0, or None for fresh entropy.
-    block_shares
-        See :class:`dpcal.optim.minimax.MinimaxObjective`.
+    There are n >= 2 records; their seed is an integer >= 0, or None for fresh entropy. For
+    ``block_shares`` see :class:`dpcal.optim.minimax.MinimaxObjective`.
     """
 
     constants = Constants(
@@ -104,10 +100,10 @@ class ToySaddle(MinimaxObjective):
 
 
 def _potential(x: Vector) -> float:
-    """Phi(x)."""
+    """Return Phi(x)."""
     return float(x[0] ** 2 / 2 - x[1] ** 2 / 2 + x[1] ** 4 / 4)
 
 
 def _slope(x: Vector) -> Vector:
-    """The gradient of Phi."""
+    """Return the gradient of Phi."""
     return np.array([x[0], x[1] ** 3 - x[1]])

@@ -60,6 +60,8 @@ def classes_and_weights(
 ) -> tuple[NDArray[Any], Vector | None]:
     """Return the classes in sort order, and the weight of each of them if there are weights.
 
+    A ValueError is raised if the weights are not one for each class, or not finite and > 0.
+
     Parameters
     ----------
     found
@@ -67,13 +69,7 @@ def classes_and_weights(
     given
         The classes, where they are known in public.
     class_weights
-        A finite weight > 0 for each class, by class; its keys are the classes where none were
-        given.
-
-    Raises
-    ------
-    ValueError
-        If weights are not for the classes, each of them, or are not finite and > 0.
+        A finite weight > 0 for each class; its keys are the classes if none are given.
     """
     if given is None and class_weights is not None:
         given = list(class_weights)
@@ -144,16 +140,9 @@ def digest_of(*arrays: NDArray[Any]) -> bytes:
 def digest_of_blocks(
     shape: tuple[int, int], blocks: Iterable[Vector], *arrays: NDArray[Any]
 ) -> bytes:
-    """Return what :func:`digest_of` does of a table and arrays, for a table in blocks of rows.
+    """Return :func:`digest_of` of a table and arrays, for a table in blocks of rows.
 
-    Parameters
-    ----------
-    shape
-        Of the table.
-    blocks
-        Its rows, in order, dtype float64.
-    *arrays
-        What follows it.
+    ``shape`` is that of the table, and ``blocks`` are its rows, in order, dtype float64.
     """
     state = hashlib.blake2b(digest_size=32)
     state.update(repr((shape, np.dtype(np.float64).str)).encode())
@@ -165,14 +154,10 @@ def digest_of_blocks(
 
 
 def prints_of_rows(key: bytes, *tables: NDArray[Any]) -> list[bytes]:
-    """Return a keyed digest of each row, 16 bytes; rows that are equal numbers have equal ones.
+    """Return a keyed digest of each row, 16 bytes; rows of equal numbers have equal digests.
 
-    Parameters
-    ----------
-    key
-        A secret, at most 64 bytes. Whoever knows it can test guesses of a row.
-    *tables
-        Of as many rows each, shape (n,) or (n, k), which are taken together.
+    The tables have as many rows each, shape (n,) or (n, k), which are digested together. The key,
+    at most 64 bytes, is a secret: whoever knows it can test guesses of a row.
     """
     columns = [np.asarray(table, dtype=np.float64).reshape(len(table), -1) for table in tables]
     # The two zeros are one number, and have different bytes.
@@ -222,15 +207,7 @@ def records(X: ArrayLike) -> Vector:
 def l2_norm(vector: Vector) -> float:
     """Return the L2 norm of a vector, to the bit as ``numpy.linalg.norm``, and without warnings.
 
-    Parameters
-    ----------
-    vector
-        Shape (d,).
-
-    Returns
-    -------
-    float
-        Infinite or NaN where squares overflow, or an entry is not finite.
+    It is infinite or NaN where squares overflow, or an entry is not finite.
     """
     if is_finite(vector):
         return math.sqrt(vector.dot(vector))

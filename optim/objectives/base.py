@@ -42,22 +42,20 @@ class Objective(ABC):
 
     Attributes
     ----------
-    n
-        Number of records, at least 1.
-    dimension
-        Number of parameters, at least 1.
+    n, dimension
+        Numbers of records and of parameters, each at least 1.
     l2
         Strength >= 0 of the regulariser.
     penalized
-        How many leading parameters the regulariser covers (an intercept comes last and is left
-        out).
+        Number of leading parameters that the regulariser covers. An intercept comes last and is
+        left out.
     kernel
         Compiled form of :meth:`clipped_sum`, which fused loops need; None without one.
     checked
-        Whether oracles take the objective as it is. Otherwise they test it once, on a few random
-        rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
-        user's. Set it to True, on the object or in the class, to go without: for a function that is
-        slow, counts its calls, or has a regulariser of its own that reads no record.
+        Whether oracles take the objective without a test. Otherwise they test it once, on a few
+        random rows (:func:`dpcal.optim.objectives.check.screen`), if its class or its function is a
+        user's. Set it to True, on the object or in the class, for a function that is slow, counts
+        its calls, or has a regulariser of its own that reads no record.
     """
 
     n: int
@@ -217,12 +215,8 @@ class Objective(ABC):
     def minimize(self, initial: ArrayLike | None = None, *, tolerance: float = 1e-10) -> Vector:
         """Return a minimiser of :meth:`loss`, by L-BFGS. Not private.
 
-        Parameters
-        ----------
-        initial
-            Where to start, shape (dimension,); the origin when omitted.
-        tolerance
-            Largest absolute entry > 0 of the gradient at which the search stops.
+        The search starts at ``initial``, shape (dimension,), or at the origin, and stops where no
+        entry of the gradient exceeds ``tolerance`` > 0.
         """
         from scipy.optimize import minimize
 

@@ -47,23 +47,18 @@ _STEP, _DIFFERENCES = 1e-5, 1e-4
 
 
 def check_objective(objective: Objective, *, seed: int = 0, trials: int = 4) -> None:
-    """Test an objective on random rows and parameters; not private, so before any run.
+    """Test an objective on random rows and parameters, before any run: the test is not private.
+
+    BrokenObjective is raised if a contribution exceeds its bound, sums are not those of their
+    records, the order of rows or the call before matters, the regulariser's gradient is not
+    ``strengths * w``, or a Hessian is not symmetric, or is not the derivative of the gradients.
 
     Parameters
     ----------
     objective
         Any objective.
-    seed
-        Of the rows and parameters that are tried, an integer >= 0.
-    trials
-        How many parameters are tried, at least 1.
-
-    Raises
-    ------
-    BrokenObjective
-        If a contribution exceeds its bound, sums are not those of their records, the order of rows
-        or the call before matters, the regulariser's gradient is not ``strengths * w``, or a
-        Hessian is not symmetric, or is not the derivative of the gradients.
+    seed, trials
+        Of the rows and parameters that are tried, an integer >= 0; and their number, at least 1.
     """
     rng = np.random.default_rng(seed)
     d = objective.dimension
@@ -82,22 +77,14 @@ def screen(objective: Objective) -> None:
     """Refuse an objective of a user's own that breaks the claim, as an oracle does before a run.
 
     Sums are compared with those of their records, on random rows in disjoint groups of three, and
-    the objective is refused where more than half of the groups disagree. So one record decides
-    nothing, however odd its gradients are: an objective that keeps its side of the promise is
-    refused for no records at all, and one that is refused had no claim. What is raised holds no
-    value of a record. :func:`check_objective` is stricter, says more, and is not private.
+    the objective is refused if more than half of the groups disagree, or if sums are longer than
+    they may be. So one record decides nothing, however odd its gradients are: a correct objective
+    is refused for no records at all, and a refused one had no claim. A class with a regulariser
+    other than ``l2 / 2 ||w||^2`` is refused, because nothing shows that it reads no record. The
+    error, BrokenObjective, holds no value of a record. :func:`check_objective` is stricter, has
+    more precise messages, and is not private.
 
-    Parameters
-    ----------
-    objective
-        Whatever its class is; nothing is done where it is ``checked``, which it is from then on.
-
-    Raises
-    ------
-    BrokenObjective
-        If most sums are not those of their records, or are longer than they may be; or if the class
-        has a regulariser other than ``l2 / 2 ||w||^2``, of which nobody can see that it reads no
-        record.
+    An objective that is ``checked`` is not tested, and one that was tested is ``checked``.
     """
     if objective.checked:
         return

@@ -43,6 +43,9 @@ PerRecord = Callable[[Vector, NDArray[np.intp]], ArrayLike]
 class FromGradients(Objective):
     """An objective given by a function that returns one gradient per record.
 
+    Before the first run the function is called for a few random rows, to test that gradients do not
+    depend on the other rows of a call; ``objective.checked = True`` skips the test.
+
     Parameters
     ----------
     gradients
@@ -50,29 +53,20 @@ class FromGradients(Objective):
         (shape (dimension,)), shape (m, dimension). The privacy claim needs the gradient of a record
         to depend on that record and on ``w`` alone: no statistics of a batch, no memory. A record
         whose gradient, or loss, is NaN or infinite contributes zero.
-    n
-        Number of records, at least 1.
-    dimension
-        Number of parameters, at least 1.
+    n, dimension, l2
+        See :class:`Objective`.
     loss
         ``loss(w, rows)`` returns the losses of ``rows``, shape (m,), under the same condition.
     hessian_vectors
         ``hessian_vectors(w, v, rows)`` returns the Hessians of the losses of ``rows`` times ``v``
         (shape (dimension,)), one product per record, shape (m, dimension), under the same
         condition. :func:`dpcal.optim.check_objective` compares it with differences of gradients.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
     constants
-        What is known of one record's loss; infinite when omitted. Nothing private rests on them:
+        Known constants of one record's loss; infinite when omitted. Nothing private rests on them:
         gradients are always clipped.
     block
-        How many records are asked for at once, at least 1; by default as many as have 16 MiB of
-        gradients, and at most 1024.
-
-    Notes
-    -----
-    Before its first run the function is asked for a few random rows, to see that gradients do not
-    depend on the rows that they are asked for with. ``objective.checked = True`` skips that.
+        Number of records of a call, at least 1; by default as many as have 16 MiB of gradients,
+        and at most 1024.
     """
 
     checked = False
@@ -122,13 +116,7 @@ class FromGradients(Objective):
         return total
 
     def clipped_loss_sum(self, w: Vector, rows: NDArray[np.intp], max_loss: float) -> float:
-        """See :meth:`Objective.clipped_loss_sum`.
-
-        Raises
-        ------
-        TypeError
-            If no ``loss`` was given.
-        """
+        """See :meth:`Objective.clipped_loss_sum`; a TypeError is raised without a ``loss``."""
         if self._loss is None:
             raise TypeError("loss must be given for losses to be asked for, got None.")
         total = 0.0
@@ -145,13 +133,7 @@ class FromGradients(Objective):
         return total
 
     def hessian_vector_sum(self, w: Vector, v: Vector, rows: NDArray[np.intp]) -> Vector:
-        """See :meth:`Objective.hessian_vector_sum`.
-
-        Raises
-        ------
-        TypeError
-            If no ``hessian_vectors`` was given.
-        """
+        """See :meth:`Objective.hessian_vector_sum`; a TypeError is raised without Hessians."""
         if self._hessian_vectors is None:
             raise TypeError("hessian_vectors must be given for Hessians to be asked for, got None.")
         total = np.zeros(self.dimension)

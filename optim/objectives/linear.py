@@ -66,6 +66,8 @@ class _Embedded:
 class Linear(Objective):
     """A linear model: one record's loss is a function of its score ``<w, x>`` and its target.
 
+    Data that are empty or not finite, shapes that do not match, and l2 < 0 raise a ValueError.
+
     Parameters
     ----------
     X
@@ -78,15 +80,10 @@ class Linear(Objective):
         Whether each record gets the constant feature 1, as its last. It counts in the record's
         gradient norm.
 
-    Raises
-    ------
-    ValueError
-        For empty or non-finite data, shapes that do not match, or l2 < 0.
-
     Notes
     -----
-    ``constants_for`` of subclasses takes bounds > 0 that are known without a look at the records:
-    ``row_norm`` on the L2 norm of every record, and ``target_bound`` on the size of every target.
+    ``constants_for`` of subclasses takes bounds > 0 that do not depend on the records: ``row_norm``
+    on the L2 norm of every record, and ``target_bound`` on the size of every target.
     """
 
     point_loss: ClassVar[type[PointLoss]]
@@ -172,13 +169,9 @@ class Linear(Objective):
     def embedded(self, matrix: Vector) -> Linear:
         """Return the same loss on embedded records ``A x``, no longer than sqrt(2) times x.
 
-        Longer ones are scaled down, each by itself: what becomes of a record depends on that record
-        and on the matrix alone.
-
-        Parameters
-        ----------
-        matrix
-            A, shape (k, dimension), independent of the records.
+        Longer ones are scaled down, each by itself, so that an embedded record depends on its
+        record and on the matrix alone. A has the shape (k, dimension) and is independent of the
+        records.
         """
         if self.l2:
             raise ValueError(f"l2 must be 0 for records to be embedded, got {self.l2!r}.")
@@ -210,6 +203,8 @@ class Linear(Objective):
 class TwoClass(Linear):
     """A linear model of two classes: the target is +1 for the larger in sort order, -1 else.
 
+    Labels that are not two classes, and weights that are not for these classes, raise a ValueError.
+
     Parameters
     ----------
     X, l2, fit_intercept
@@ -218,24 +213,16 @@ class TwoClass(Linear):
         Labels, shape (n,), of two classes. The two classes are treated as public: give ``classes``
         if they must not depend on the records.
     classes
-        The two classes, if they are known in public; read off ``y`` when omitted.
+        The two classes, if they are known in public; those of ``y`` when omitted.
     class_weights
         For each class a finite number > 0 that the loss of its records is multiplied by. A weight
         that was computed from the records is not covered by a claim. Gradients are weighted and
-        then clipped: the clipping norm bounds what a record contributes, as without weights.
+        then clipped: the clipping norm bounds each record's contribution, as without weights.
 
     Attributes
     ----------
-    classes_
-        The two classes, in sort order.
-    weights
-        Their weights, shape (2,), or None.
-
-    Raises
-    ------
-    ValueError
-        For empty or non-finite records, shapes that do not match, labels that are not two classes,
-        weights that are not for these classes, or l2 < 0.
+    classes_, weights
+        The two classes, in sort order, and their weights, shape (2,), or None.
     """
 
     def __init__(
@@ -328,14 +315,10 @@ class Logistic(TwoClass):
         fit_intercept: bool = True,
         largest_weight: float = 1.0,
     ) -> Constants:
-        """Return public constants, with the gap log 2 at the origin, whatever the records are.
+        """Return public constants, with the gap log 2 at the origin, for any records.
 
-        Parameters
-        ----------
-        row_norm, l2, fit_intercept
-            See :class:`Linear`.
-        largest_weight
-            The largest of the class weights, > 0; all constants of the loss grow by it.
+        ``largest_weight`` > 0 is the largest of the class weights, to which all constants of the
+        loss are proportional. See :class:`Linear` for the other arguments.
 
         Examples
         --------

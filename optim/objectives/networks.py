@@ -123,12 +123,11 @@ class MLP(Network):
         width (d + 1) + K (width + 1): the weights of the hidden units one after another, those of
         the classes, and then the intercepts of both.
 
-    Notes
-    -----
-    At the origin every gradient but that of the last intercepts is zero: start at :meth:`initial`.
-    The norm of a record's gradient is the root of ``||e1||^2 (||x||^2 + 1) + ||e2||^2 (||u||^2 +
-    1)``, with u the hidden units, e2 the probabilities minus the class, and e1 what flows back to
-    the hidden units (Goodfellow 2015, Efficient per-example gradient computations).
+    Notes ----- At the origin every gradient but that of the last intercepts is zero: start at
+    :meth:`initial`. The norm of a record's gradient is the root of ``||e1||^2 (||x||^2 + 1) +
+    ||e2||^2 (||u||^2 + 1)``, with u the hidden units, e2 the probabilities minus the class, and e1
+    the backward signal at the hidden units (Goodfellow 2015, Efficient per-example gradient
+    computations).
     """
 
     def __init__(self, X: ArrayLike, y: ArrayLike, *, width: int, l2: float = 0.0) -> None:
@@ -232,7 +231,7 @@ class MLP(Network):
             return hidden, hidden @ W2.T + b2
 
     def _backward(self, w: Vector, X: Vector, rows: Rows) -> tuple[Vector, Vector, Vector]:
-        """Hidden units, and what flows back to them and to the scores; zero where not finite."""
+        """Return hidden units, and backward signals there and at the scores; zero if not finite."""
         hidden, scores = self._forward(w, X)
         with np.errstate(over="ignore", invalid="ignore"):
             out = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -257,35 +256,21 @@ class KAN(Network):
     """A two-layer Kolmogorov-Arnold network of cubic splines, for two classes.
 
     The score is ``m^(-1/2) sum_j s_j(tanh(<w_j, h(x)> / sqrt(d)))``: h(x) holds the values of p
-    cubic B-splines at each of the d features, and the s_j are random splines that stay as they are.
-    The loss is ``log(1 + exp(-y score))`` with y in {-1, +1}.
+    cubic B-splines at each of the d features, and the s_j are fixed random splines. The loss is
+    ``log(1 + exp(-y score))`` with y in {-1, +1}, +1 for the larger class. A record's gradient is
+    one outer product, of m and d p numbers: exact norms cost as much as the two vectors (Wang et
+    al. 2026, section 2, with the basis that they leave open). ``dimension`` is m d p.
 
     Parameters
     ----------
-    X
-        Records, shape (n, d), n and d at least 1, finite; features are clamped to [-1, 1]. Copied.
-    y
-        Labels, shape (n,), of two classes, which are treated as public.
+    X, y, l2
+        See :class:`Network`; there are two classes, and features are clamped to [-1, 1].
     width
         Number of hidden units m >= 1.
     intervals
         Number of intervals that [-1, 1] is cut into, >= 1; there are p = intervals + 3 splines.
     seed
         Public seed of the second layer.
-    l2
-        Strength >= 0 of the regulariser ``l2 / 2 ||w||^2``.
-
-    Attributes
-    ----------
-    classes_
-        The classes, in sort order; the larger counts as +1.
-    dimension
-        m d p.
-
-    Notes
-    -----
-    A record's gradient is one outer product, of m and d p numbers: exact norms cost as much as the
-    two vectors (Wang et al. 2026, section 2, with the basis that they leave open).
 
     Examples
     --------

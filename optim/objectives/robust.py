@@ -43,12 +43,8 @@ __all__ = ["Cauchy", "Huber", "Sigmoid", "Welsch"]
 class _Robust(Linear):
     """A regression loss of r = <w, x> - y that behaves like ``r^2 / 2`` within ``width``.
 
-    Parameters
-    ----------
-    X, y, l2, fit_intercept
-        See :class:`dpcal.optim.objectives.linear.Linear`.
-    width
-        Residual > 0 from which on the loss grows more slowly than a square.
+    Beyond ``width`` > 0 the loss grows more slowly than a square. The other parameters are those of
+    :class:`dpcal.optim.objectives.linear.Linear`.
     """
 
     steepest: ClassVar[float]

@@ -49,10 +49,11 @@ class Softmax(Objective):
     """Multinomial logistic regression: ``log sum_k exp(<w_k, x>) - <w_y, x>``.
 
     The gradient of one record is the outer product of ``p - e_y`` (probabilities minus the class)
-    and ``x``, so its norm is a product of two norms and no gradient is ever formed to be clipped.
+    and ``x``, so its norm is a product of two norms, and clipping forms no gradient.
 
     Up to 64 classes and ``K (d + 1) <= 1024`` numbers there is a compiled kernel. Beyond, sums are
-    products of matrices on gathered records.
+    products of matrices on gathered records. Errors are those of
+    :class:`dpcal.optim.objectives.linear.TwoClass`.
 
     Parameters
     ----------
@@ -66,19 +67,11 @@ class Softmax(Objective):
 
     Attributes
     ----------
-    classes_
-        The classes, in sort order.
-    weights
-        Their weights, shape (K,), or None.
+    classes_, weights
+        The classes, in sort order, and their weights, shape (K,), or None.
     dimension
         K d, or K (d + 1) with intercepts: parameters hold the K weight vectors one after another,
         and then the K intercepts.
-
-    Raises
-    ------
-    ValueError
-        For empty or non-finite records, shapes that do not match, fewer than two classes, labels
-        that are no classes, or l2 < 0.
     """
 
     def __init__(
@@ -162,18 +155,10 @@ class Softmax(Objective):
         fit_intercept: bool = True,
         largest_weight: float = 1.0,
     ) -> Constants:
-        """Return public constants, with the gap log K at the origin, whatever the records are.
+        """Return public constants, with the gap log K at the origin, for any records.
 
-        Parameters
-        ----------
-        row_norm
-            Bound > 0 on the L2 norm of every record, known without a look at them.
-        classes
-            Number K >= 2 of classes.
-        l2, fit_intercept
-            Strength >= 0 of the regulariser, and whether each record gets the constant feature 1.
-        largest_weight
-            The largest of the class weights, > 0; all constants of the loss grow by it.
+        ``classes`` is their number K >= 2. The other arguments are those of
+        :meth:`dpcal.optim.objectives.linear.Logistic.constants_for`.
         """
         norm = declared_norm(row_norm, fit_intercept)
         weight = _validate.positive(largest_weight=largest_weight)
@@ -255,15 +240,7 @@ class Softmax(Objective):
         return self.clipped_loss_sum(w, everyone, math.inf) / self.n + self.regularizer(w)
 
     def decision(self, X: ArrayLike, w: ArrayLike) -> Vector:
-        """Return the scores of new records, shape (m, K), intercepts included.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the scores of new records of shape (m, d), shape (m, K), intercepts included."""
         X = records(X)
         weights = self._table(parameters(w, self.dimension))
         if X.shape[1] != self._columns:
@@ -272,20 +249,12 @@ class Softmax(Objective):
         return scores + weights[:, -1] if self.fit_intercept else scores
 
     def predict(self, X: ArrayLike, w: ArrayLike) -> NDArray[Any]:
-        """Return the likeliest class of each new record.
-
-        Parameters
-        ----------
-        X
-            Records, shape (m, d).
-        w
-            Parameters, shape (dimension,).
-        """
+        """Return the likeliest class of each new record, shape (m,)."""
         labels: NDArray[Any] = self.classes_[self.decision(X, w).argmax(axis=1)]
         return labels
 
     def _table(self, w: Vector) -> Vector:
-        """Weights with one row a class, shape (K, d) or (K, d + 1)."""
+        """Return the weights with one row a class, shape (K, d) or (K, d + 1)."""
         weights = w[: self.penalized].reshape(len(self.classes_), self._columns)
         return np.column_stack([weights, w[self.penalized :]]) if self.fit_intercept else weights
 
@@ -295,7 +264,7 @@ class Softmax(Objective):
             return scores
 
     def _residuals(self, w: Vector, rows: NDArray[np.intp]) -> Vector:
-        """Probabilities minus the record's class; zero where scores overflowed to no number."""
+        """Return probabilities minus the record's class; zero where scores overflowed to NaN."""
         scores = self._scores(w, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -304,13 +273,13 @@ class Softmax(Objective):
         return np.where(np.isfinite(residuals).all(axis=1, keepdims=True), residuals, 0.0)
 
     def _weighted(self, values: Vector, rows: NDArray[np.intp]) -> Vector:
-        """Values of records, shape (m, ...), times the weights of their classes."""
+        """Return values of records, shape (m, ...), times the weights of their classes."""
         if self.weights is None:
             return values
         return np.asarray(values * self.weights[self._class[rows], np.newaxis])
 
     def _clipped(self, rows: NDArray[np.intp], factors: Any, max_norm: float) -> Vector:
-        """Sum of the outer products of ``factors(block)`` and records, each clipped."""
+        """Return the sum of the outer products of ``factors(block)`` and records, each clipped."""
         total = np.zeros((len(self.classes_), self._columns + self.fit_intercept))
         for block in _blocks(rows):
             left = factors(block)
@@ -322,7 +291,7 @@ class Softmax(Objective):
         return self._flat(total)
 
     def _flat(self, total: Vector) -> Vector:
-        """Parameters of a table with one row a class."""
+        """Return the parameters of a table with one row a class."""
         weights = total[:, : self._columns].ravel()
         return np.concatenate([weights, total[:, -1]]) if self.fit_intercept else weights
 

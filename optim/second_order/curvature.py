@@ -55,6 +55,9 @@ class Curvature(float):
 def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) -> Curvature:
     """Return the smallest eigenvalue of the Hessian of an objective's loss. Not private.
 
+    An objective without Hessians raises a TypeError; a Hessian that is not symmetric raises
+    BrokenObjective.
+
     Parameters
     ----------
     objective
@@ -63,13 +66,6 @@ def curvature(objective: Objective, w: ArrayLike, *, tolerance: float = 1e-6) ->
         Parameters, shape (dimension,), finite.
     tolerance
         Relative error > 0 at which Lanczos's iteration stops, for more than 128 parameters.
-
-    Raises
-    ------
-    TypeError
-        If the objective gives no Hessians.
-    BrokenObjective
-        If its Hessian is not symmetric.
     """
     d = objective.dimension
     w = parameters(numbers("w", w), d)

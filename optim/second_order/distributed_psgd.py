@@ -108,7 +108,8 @@ def distributed_psgd(
 ) -> DistributedResult:
     """Find a second-order stationary point of the mean of the silos' population risks.
 
-    Other keywords are those of :func:`dpcal.optim.run`.
+    Other keywords are those of :func:`dpcal.optim.run`. The result has one ledger for each silo;
+    its ``epsilon`` is that of any one of them.
 
     Parameters
     ----------
@@ -129,19 +130,14 @@ def distributed_psgd(
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
     store
-        Where one objective is given in place of silos: its file or its budget, as of a
+        For one objective in place of silos: its file or its budget, as of a
         :class:`dpcal.optim.Silo`. Of several silos each has its own.
     overlap
         A record in two silos would pay twice, so silos that share one are refused. ``"local"``: the
         records of silos in this process are compared, by digests under a key of their own;
         ``"all"``: those of silos elsewhere too, whose digests come here, so that this process could
         test guesses of their records; ``"ignore"``: no record is compared, because different people
-        may look alike. What a refusal reveals is outside the claim.
-
-    Returns
-    -------
-    DistributedResult
-        With one ledger for each silo; ``epsilon`` is that of any one of them.
+        may look alike. The information in a refusal is outside the claim.
 
     References
     ----------

@@ -53,12 +53,8 @@ class Round:
 class Escape:
     """One escape phase: a point that may be a saddle, and the rounds that were tried from it.
 
-    Parameters
-    ----------
-    point, call, estimate
-        The point, shape (dimension,); the number of the estimate there, from 1 on; and its norm.
-    rounds
-        Those that ended.
+    It has the ``point``, shape (dimension,), the number ``call`` >= 1 and the norm ``estimate`` of
+    the estimate there, and the ``rounds`` that ended.
     """
 
     point: Vector
@@ -180,19 +176,16 @@ def gauss_psgd(
 ) -> SecondOrderResult:
     """Find a second-order stationary point of population risk, spending a plan.
 
+    The result's ``status`` is whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
+    the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha). The
+    price is the plan's, however the run ended.
+
     Parameters
     ----------
     learning_rate
         A number > 0, and below 2 / l2; the plan's eta, shortened for the regulariser, when omitted.
     reset
         ``"rewind"``, ``"carry"`` or ``"fresh"``; the plan's when omitted.
-
-    Returns
-    -------
-    SecondOrderResult
-        Its ``status`` is whether ``w`` passed the test, and ``plan.parameters["accuracy"]`` is
-        the alpha of the claim: gradient no longer than alpha, curvature at least -sqrt(rho alpha).
-        The price is the plan's, however the run ended.
 
     References
     ----------

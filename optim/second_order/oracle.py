@@ -93,11 +93,8 @@ class SecondOrderOracle(PrivateOracle):
     def hessian_vector(self, w: ArrayLike, v: ArrayLike, query: str) -> Vector:
         """Return the noisy Hessian of the regularised objective times a vector, shape (d,).
 
-        Parameters
-        ----------
-        w, v, query
-            Parameters, a vector of released values, shape (dimension,), and a query whose
-            ``max_norm`` bounds one record's product with this very vector.
+        The vector v holds released values, shape (d,); the query's ``max_norm`` bounds one record's
+        product with it.
         """
         w, v = self._parameters("w", w), self._parameters("v", v)
         asked = self._admission.asked(query, "hessian vector")
@@ -147,13 +144,7 @@ class SecondOrderOracle(PrivateOracle):
     def best(
         self, points: Sequence[ArrayLike], query: str, *, thresholds: Pair, norms: Pair
     ) -> int:
-        """Return which point has the least saddle score, after noise on each of them.
-
-        Parameters
-        ----------
-        points, query, thresholds, norms
-            One or more vectors of parameters; the others are those of the class.
-        """
+        """Return the number of the point with the least saddle score, after noise on each."""
         checked = [self._parameters("points", w) for w in points]
         if not checked:
             raise ValueError("points must be one or more, got none.")
@@ -179,15 +170,7 @@ class SecondOrderOracle(PrivateOracle):
 
 
 def symmetric(triangle: Vector, dimension: int) -> Vector:
-    """Return the symmetric matrix of an upper triangle, row by row.
-
-    Parameters
-    ----------
-    triangle
-        Shape (d (d + 1) / 2,).
-    dimension
-        d.
-    """
+    """Return the symmetric matrix (d, d) of an upper triangle, shape (d (d + 1) / 2,), by rows."""
     H = np.zeros((dimension, dimension))
     H[np.triu_indices(dimension)] = triangle
     return H + np.triu(H, 1).T

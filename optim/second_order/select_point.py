@@ -131,6 +131,10 @@ def select_point(
 ) -> Selection:
     """Return the first candidate that passes a private test, or the best of all.
 
+    A ValueError is raised if the plan is not for this selection, these silos or so many candidates;
+    if silos share a record; or if training was about the records under another neighboring
+    relation. A holdout without Hessians raises a TypeError.
+
     Parameters
     ----------
     holdout
@@ -141,7 +145,7 @@ def select_point(
     plan
         As :func:`dpcal.calibrate.select_point` makes it.
     training
-        The run that used the holdout's records too, if one did: the prices are composed. For
+        The run that used the holdout's records too, if any: the prices are composed. For
         candidates that are a result, it is that result if it was about any of the same records:
         they are compared while its objective is in this process, later only as a whole.
     seed
@@ -150,14 +154,6 @@ def select_point(
         ``"local"``: records are compared, to refuse one in two silos and to find those that
         training used; ``"ignore"``: only whole data sets are, where different people may look
         alike.
-
-    Raises
-    ------
-    ValueError
-        If the plan is not for this selection, these silos or so many candidates; if silos share a
-        record; or if training was about the records under another neighboring relation.
-    TypeError
-        If a holdout gives no Hessians.
     """
     silos = [holdout] if isinstance(holdout, Objective) else list(holdout)
     if plan.optimizer != "select_point":

@@ -50,7 +50,7 @@ class Account:
     composition
         One of ``COMPOSITIONS``.
     charged
-        The plans, and what is charged without one, in order.
+        The plans, and the charges without a plan, in order.
     order
         Of a Renyi filter: fixed by the first run, None before it.
     """
@@ -69,10 +69,7 @@ class Account:
     def spent_whatever_was_chosen(self) -> float:
         """Return an epsilon that holds however plans were chosen: that of an odometer.
 
-        Raises
-        ------
-        UnsupportedEvent
-            If a plan has no Renyi divergence here.
+        UnsupportedEvent is raised if a plan has no Renyi divergence here.
         """
         odometer = Odometer(delta=self.delta, neighboring_relation=self.neighboring_relation)
         for plan in self.charged:
@@ -89,14 +86,9 @@ class Account:
         return epsilon(event, delta=self.delta, neighboring_relation=relation).lower
 
     def admit(self, plan: Plan | Charge) -> None:
-        """Refuse a plan that would overrun the total.
+        """Refuse a plan that would overrun the total (BudgetExceeded).
 
-        Raises
-        ------
-        BudgetExceeded
-            If it would.
-        UnsupportedEvent
-            If the filter's theorem does not cover the plan.
+        UnsupportedEvent is raised if the filter's theorem does not cover the plan.
         """
         if self.composition == "exact":
             price = self._price((*self.charged, plan), self.delta)

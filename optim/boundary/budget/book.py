@@ -84,10 +84,8 @@ class BookedRun:
 
     Attributes
     ----------
-    number
-        1 for the first run in the book.
-    label
-        Name of the run.
+    number, label
+        1 for the first run in the book; and the name of the run.
     started, ended
         Dates and times, in ISO 8601; ``ended`` is None for a run that goes on, or was killed.
     plan
@@ -95,7 +93,7 @@ class BookedRun:
     ledger
         Its answers; None as long as it has not ended, and if only the event of ``plan`` is known.
     charged
-        False for a run that ended before it asked anything.
+        False for a run that ended without an answer.
     """
 
     number: int
@@ -134,16 +132,18 @@ class BookedRun:
 
 
 class BudgetBook:
-    """A total (epsilon, delta) for a data set, in a file, and the runs that it was spent on.
+    """A total (epsilon, delta) for a data set, in a file, and the runs that were paid from it.
 
     Optimizers take a book as their ``store``; :meth:`oracle` makes an oracle that is in the book.
+    A ValueError is raised if there is neither a book nor a total, the file is not a budget book, it
+    differs from the arguments, or it is about other records.
 
     Parameters
     ----------
     path
         Of the file. It is made if there is none, and then a total must be given.
     epsilon, delta
-        The total of a new book: epsilon > 0 and delta in (0, 1). Of a book that is there, None or
+        The total of a new book: epsilon > 0 and delta in (0, 1). For an existing book, None or
         its own; :meth:`change_total` changes it.
     neighboring_relation
         ``"add-or-remove-one"`` (for a new book when omitted), ``"replace-one"`` or
@@ -153,12 +153,6 @@ class BudgetBook:
     records
         The data set: a path of a file, or arrays. The first ones are entered into the book, as a
         keyed digest; later ones must be in it. See :meth:`add_records`.
-
-    Raises
-    ------
-    ValueError
-        If there is neither a book nor a total, the file is not a budget book, it differs from what
-        is given here, or it is about other records.
     """
 
     def __init__(
@@ -186,7 +180,7 @@ class BudgetBook:
     def _check(
         self, epsilon: float | None, delta: float | None, given: Mapping[str, str | None]
     ) -> None:
-        """Refuse what contradicts the book."""
+        """Refuse arguments that contradict the book."""
         now = self._file.snapshot()
         total = now.totals[-1]
         own = {"epsilon": total["epsilon"], "delta": total["delta"], **now.facts}
@@ -259,12 +253,8 @@ class BudgetBook:
         """Return an epsilon at the total's delta that holds however runs were chosen.
 
         It is that of an :class:`dpcal.accountants.Odometer`: larger than :meth:`spent`, and valid
-        if later runs, and the time to stop, depend on results of earlier runs.
-
-        Raises
-        ------
-        UnsupportedEvent
-            If a run has correlated noise on random batches, which has no Renyi divergence here.
+        if later runs, and the time to stop, depend on results of earlier runs. UnsupportedEvent is
+        raised for correlated noise on random batches, which has no Renyi divergence here.
         """
         return self._account().spent_whatever_was_chosen()
 
@@ -277,15 +267,7 @@ class BudgetBook:
         return self._account().left()
 
     def check(self, plan: Plan | Charge) -> None:
-        """Raise what :meth:`oracle` would raise on account of the budget; nothing is written.
-
-        Raises
-        ------
-        BudgetExceeded
-            If the plan would overrun the total.
-        ValueError
-            If it is for another neighboring relation.
-        """
+        """Refuse a plan as :meth:`oracle` does on account of the budget; nothing is written."""
         _admitted(plan, self._file.snapshot(), self.path)
 
     def oracle(
@@ -314,7 +296,7 @@ class BudgetBook:
         BudgetExceeded
             If the run would overrun the total; no record was touched.
         NoiseReused
-            If the book has seen the seed.
+            If an earlier run of the book had the seed.
         ValueError
             If the plan is for another neighboring relation than the book.
         OSError
@@ -337,12 +319,8 @@ class BudgetBook:
     def add_records(self, records: Records, name: str | None = None) -> None:
         """Enter records that are about the same people: a corrected file, or another form of it.
 
-        Parameters
-        ----------
-        records
-            A path of a file, or arrays.
-        name
-            Their name in the book; a file's name when omitted.
+        They are a path of a file, or arrays. ``name`` is their name in the book; a file's name when
+        omitted.
         """
         name = name_of(records) if name is None else name
         while True:
@@ -353,18 +331,10 @@ class BudgetBook:
                 return
 
     def change_total(self, *, epsilon: float | None = None, delta: float | None = None) -> None:
-        """Change the total; the book keeps the former one, with its date.
+        """Change the total, epsilon >= 0 and delta in (0, 1); None leaves one of them unchanged.
 
-        Parameters
-        ----------
-        epsilon, delta
-            The new total: epsilon >= 0, delta in (0, 1); None for no change.
-
-        Raises
-        ------
-        ValueError
-            If the book composes by a filter and holds a run: a filter's theorem is about a total
-            that was fixed before the first run.
+        The book keeps the former total, with its date. A book that composes by a filter and holds a
+        run raises a ValueError: a filter's theorem needs a total fixed before the first run.
         """
         while True:
             now = self._file.snapshot()
@@ -456,7 +426,7 @@ class BudgetBook:
 
 @dataclass(frozen=True)
 class _BookAndStore:
-    """What :meth:`BudgetBook.with_store` returns."""
+    """The result of :meth:`BudgetBook.with_store`."""
 
     book: BudgetBook
     store: str | os.PathLike[str]
@@ -556,7 +526,7 @@ def _written(
 def _completed(file: BookFile, now: Snapshot, number: int, ledger: Ledger) -> bool:
     """Write the end of a row, and whether it is free; return False if the book has changed.
 
-    A run that asked nothing is free, unless its row has an end: answers may have been shown.
+    A run without an answer is free, unless its row has an end: answers may have been shown.
     """
     row = now.runs[number - 1]
     before = [] if row["ledger"] is None else [Ledger.from_json(row["ledger"])]

@@ -28,14 +28,12 @@ __all__ = ["Charge", "read"]
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """An event that a budget book charges whole, with what it costs by itself.
+    """An event that a budget book charges whole, with its own price.
 
     Parameters
     ----------
-    optimizer
-        What released it.
-    event
-        All that it may release.
+    optimizer, event
+        What released it, and all that it may release.
     epsilon, delta
         Its own price, which the book shows; all charges together are priced by their events.
     neighboring_relation
@@ -62,7 +60,7 @@ def read(text: str) -> Plan | Charge:
 
 
 def _told(value: Any) -> Any:
-    """An event, or what is in one, as JSON values; JSON has no number for infinity."""
+    """Return an event or its parts as JSON values; JSON has no number for infinity."""
     if isinstance(value, events.DpEvent):
         fields = [field.name for field in attr.fields(type(value))]
         return {

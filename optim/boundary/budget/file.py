@@ -62,14 +62,9 @@ Row = dict[str, Any]
 class Snapshot:
     """Content of a book at one moment.
 
-    Attributes
-    ----------
-    version
-        A number that every change of the book increases.
-    facts
-        Facts about the book, by name.
-    totals, records, runs
-        Rows of the tables, in the order in which they were written.
+    Every change of the book increases ``version``. The other fields are the ``facts`` about the
+    book, by name, and the rows of the tables ``totals``, ``records`` and ``runs``, in their order
+    of writing.
     """
 
     version: int
@@ -80,13 +75,7 @@ class Snapshot:
 
 
 class BookFile:
-    """The file of a budget book.
-
-    Parameters
-    ----------
-    path
-        Path of the file, which is opened when it is needed.
-    """
+    """The file of a budget book at a path, opened by each method."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -98,10 +87,7 @@ class BookFile:
     def make(self, facts: Mapping[str, str], *statements: Statement) -> None:
         """Make the file with these facts, whole or not at all; only its owner can read it.
 
-        Raises
-        ------
-        FileExistsError
-            If there is a file.
+        FileExistsError is raised if there is a file.
         """
         # Built beside its place, so that a reader sees a whole book or none.
         beside = BookFile(self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}"))
@@ -126,13 +112,7 @@ class BookFile:
                     os.unlink(f"{beside.path}{leftover}")
 
     def snapshot(self) -> Snapshot:
-        """Return the content of the book at one moment.
-
-        Raises
-        ------
-        ValueError
-            If the file is not a budget book.
-        """
+        """Return the content of the book at one moment; ValueError if it is not a budget book."""
         with self._open() as file, self._named():
             file.execute("BEGIN")
             facts = {str(name): str(value) for name, value in file.execute("SELECT * FROM book")}
@@ -151,19 +131,10 @@ class BookFile:
         )
 
     def write(self, version: int, *statements: Statement) -> bool:
-        """Write statements in one transaction, if the book's version is still this one.
+        """Write statements in one transaction, and return True, if the book's version is this one.
 
-        Returns
-        -------
-        bool
-            Whether they were written, and are on the disk.
-
-        Raises
-        ------
-        OSError
-            If they cannot be written; then nothing is.
-        sqlite3.IntegrityError
-            If a value that must be unique is in the book already.
+        They are then on the disk. If they cannot be written an OSError is raised and nothing is
+        written; a value that must be unique and is in the book raises sqlite3.IntegrityError.
         """
         with self._open() as file, self._named():
             file.execute("BEGIN IMMEDIATE")
@@ -200,7 +171,7 @@ class BookFile:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Say of which file, and in a sentence, what SQLite says in a few words."""
+        """Replace SQLite's errors by sentences that name the file."""
         try:
             yield
         except sqlite3.IntegrityError:

@@ -44,7 +44,7 @@ __all__ = ["BookedLedger", "BookedOracle", "Booking", "StoredBookedOracle"]
 
 
 class Booking(Protocol):
-    """A book, as an oracle sees it."""
+    """The methods of a book that an oracle calls."""
 
     def _enter(self, plan: Plan, streams: Streams, label: str) -> int:
         """Write the row of a run, or refuse the run; return the row's number."""
@@ -69,14 +69,10 @@ class BookedLedger(Ledger):
         self._charged, self._process = True, os.getpid()
 
     def record(self, query: Query, count: int = 1) -> None:
-        """Append ``count`` >= 1 answers to ``query``.
+        """Append ``count`` >= 1 answers to ``query``, if the plan allows them.
 
-        Raises
-        ------
-        BudgetExceeded
-            If the plan does not allow these answers.
-        LedgerMismatch
-            If the row in the book charges nothing, or the ledger is another process's.
+        LedgerMismatch is raised if the row in the book charges nothing, or the ledger is another
+        process's.
         """
         if not self._charged or os.getpid() != self._process:
             raise LedgerMismatch(
@@ -86,15 +82,10 @@ class BookedLedger(Ledger):
         super().record(query, count)
 
     def complete(self, book: Booking, number: int, store: Path | None) -> None:
-        """Complete the row, in the process that wrote it; warn if it cannot be done.
+        """Complete the row in the process that wrote it; warn if this fails.
 
-        Parameters
-        ----------
-        book, number
-            The row.
-        store
-            File of the run, or None. A run that ends before it has caught up with its file is
-            charged for the answers in the file.
+        ``store`` is the file of the run, or None. A run that ends before it has caught up with its
+        file is charged for the answers in the file.
         """
         if os.getpid() != self._process:
             return
@@ -118,19 +109,8 @@ class BookedLedger(Ledger):
 class BookedOracle(PrivateOracle):
     """A :class:`dpcal.optim.PrivateOracle` whose run is in a budget book.
 
-    Parameters
-    ----------
-    objective, plan, seed, noise
-        See :class:`dpcal.optim.PrivateOracle`.
-    book
-        Book that admits the run.
-    label
-        Name of the run in the book; the optimizer's name when empty.
-
-    Attributes
-    ----------
-    closes_with_run
-        Whether the row is completed when a run ends.
+    ``label`` is the name of the run in the book; the optimizer's name when empty. The row is
+    completed when a run ends if ``closes_with_run``.
     """
 
     closes_with_run = True
@@ -158,12 +138,7 @@ class BookedOracle(PrivateOracle):
 class StoredBookedOracle(StoredOracle):
     """A :class:`~dpcal.optim.boundary.store.StoredOracle` whose run is in a budget book.
 
-    Parameters
-    ----------
-    path, objective, plan, seed, noise, every
-        See :class:`~dpcal.optim.boundary.store.StoredOracle`.
-    book, label
-        See :class:`BookedOracle`.
+    ``book`` and ``label`` are those of :class:`BookedOracle`.
     """
 
     def __init__(
@@ -190,7 +165,7 @@ class StoredBookedOracle(StoredOracle):
         inner._admission.ledger = ledger
 
     def close(self) -> None:
-        """Complete the run's row in the book, and let go of the run's own file."""
+        """Complete the run's row in the book, and close the run's own file."""
         # The row is completed last: it counts what the file holds.
         try:
             super().close()

@@ -35,11 +35,6 @@ class BookedBudget(Budget):
         The book, whose total and neighboring relation are the budget's.
     score_share
         See :class:`dpcal.optim.budget.Budget`.
-
-    Attributes
-    ----------
-    book
-        As given.
     """
 
     shared = True
@@ -64,9 +59,9 @@ class BookedBudget(Budget):
         return self.book.spent().upper
 
     def check(self, event: events.DpEvent, neighboring_relation: str, label: str = "run") -> None:
-        """Refuse a run that the book does not allow, and write nothing.
+        """Refuse a run as :meth:`dpcal.optim.budget.Budget.check` does, and write nothing.
 
-        See :meth:`dpcal.optim.budget.Budget.check`; an OSError says that the book cannot be read.
+        An OSError is raised if the book cannot be read.
         """
         self.book.check(self._charge(event, neighboring_relation, label))
 
@@ -98,14 +93,13 @@ def budget(
 
     Inside ``with dpcal.budget(epsilon=2.0, delta=1e-6):`` every private run of this process is
     charged before it reads a record, and the first one that the budget does not cover raises
-    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged.
+    :class:`dpcal.errors.BudgetExceeded`. Nested budgets are all charged. An argument out of range,
+    or another one than an existing book's, raises a ValueError or a TypeError.
 
     Parameters
     ----------
-    epsilon
-        A finite number > 0. With a book that is there, its own, or None.
-    delta
-        A number in (0, 1). With a book that is there, its own, or None.
+    epsilon, delta
+        A finite number > 0, and one in (0, 1). With an existing book, its own, or None.
     neighboring_relation
         ``"add-or-remove-one"``, ``"replace-one"`` or ``"replace-special"``; runs for another one
         are refused. When omitted, that of the first run, or of the book; estimators are for
@@ -117,11 +111,6 @@ def budget(
         file, which other processes and ``dpcal budget`` share. They stay when this process ends.
         Runs that are given the book as their store must stay outside the ``with`` statement, or
         they are charged twice.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an argument out of range, or a book that says otherwise.
 
     >>> shared = budget(epsilon=2.0, delta=1e-6)
     >>> shared
